@@ -18,6 +18,14 @@ class Tag:
 TaggedText = list[str | Tag]
 
 
+def add_text(parts: TaggedText, text: str) -> None:
+    """Put a text behind the parts: one piece with the text that they end with, if they do."""
+    if parts and isinstance(parts[-1], str):
+        parts[-1] += text
+    elif text:
+        parts.append(text)
+
+
 def text_of(parts: Sequence[str | Tag]) -> str:
     """The text without the tags."""
     return "".join(part for part in parts if isinstance(part, str))

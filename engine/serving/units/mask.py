@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from engine.corpora.formats.documents.model import Unit
 from engine.corpora.formats.documents.placeholders import find_placeholders, find_tags, stand_in_pattern, stand_ins
-from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
+from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
 
 FIRST, LAST = 0xF0000, 0xFFFFD  # plane 15, for private use
 ATOM = re.compile(f"[{chr(FIRST)}-{chr(LAST)}]")
@@ -165,9 +165,9 @@ def _merged(parts: TaggedText) -> TaggedText:
     """Neighbouring texts as one, without empty ones."""
     done: TaggedText = []
     for part in parts:
-        if isinstance(part, str) and done and isinstance(done[-1], str):
-            done[-1] += part
-        elif part != "":
+        if isinstance(part, str):
+            add_text(done, part)
+        else:
             done.append(part)
     return done
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from engine.core.languages import primary_language
 from engine.corpora.formats.documents.files import TextDocument, TextFile
-from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit, names
-from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
+from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit, changed, names
+from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
 
 INLINE = names(
     "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q rp rt ruby s small span strike "
@@ -191,11 +191,7 @@ class Html(TextDocument):
             piece = run[k]
             position = (piece.begin, piece.end)
             if piece.kind == "text":
-                shown = html.unescape(text[piece.begin : piece.end])
-                if parts and isinstance(parts[-1], str):
-                    parts[-1] += shown
-                else:
-                    parts.append(shown)
+                add_text(parts, html.unescape(text[piece.begin : piece.end]))
                 continue
             if k in pairs:
                 tag = Tag("open", k)
@@ -242,24 +238,18 @@ class Html(TextDocument):
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         text = self.file.text
-        changed = [
-            (run, result)
-            for run, unit, result in zip(self.runs, self.units, results, strict=True)
-            if result is not None and result.parts != unit.parts
-        ]
-        if not changed:
+        fresh = changed(self.runs, self.units, results)
+        if not fresh:
             return self.file.encoded(text)
         values: list[Edit] = [(begin, end, self.context.target) for begin, end in self.languages]
-        for run, result in changed:
+        for run, parts in fresh:
             if isinstance(run, tuple):
                 begin, end, quotes = run
-                value = html.escape(text_of(result.parts), quote=True)
+                value = html.escape(text_of(parts), quote=True)
                 values.append((begin, end, value if quotes else f'"{value}"'))
         values.sort()
         texts = [
-            (run.begin, run.end, self._written(run, result.parts, values))
-            for run, result in changed
-            if isinstance(run, Run)
+            (run.begin, run.end, self._written(run, parts, values)) for run, parts in fresh if isinstance(run, Run)
         ]
         outside = [edit for edit in values if not any(begin <= edit[0] < end for begin, end, _ in _around(texts, edit))]
         return self.file.encoded(_edited(text, 0, len(text), sorted([*texts, *outside])), "xmlcharrefreplace")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.corpora.formats.documents.files import TextDocument, TextFile
-from engine.corpora.formats.documents.model import Context, Result, Unit
-from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
+from engine.corpora.formats.documents.model import Context, Result, Unit, changed
+from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -66,10 +66,10 @@ class Markdown(TextDocument):
         stack: list[int] = []
         for child in token.children or []:
             if child.type == "text":
-                _join(parts, child.content)
+                add_text(parts, child.content)
                 continue
             if child.type == "softbreak":
-                _join(parts, " ")
+                add_text(parts, " ")
                 continue
             id = len(marks)
             if child.type == "link_open" and child.markup != "autolink":
@@ -146,12 +146,10 @@ class Markdown(TextDocument):
     def build(self, results: Sequence[Result | None]) -> bytes:
         text = self.file.text
         done, at = [], 0
-        for block, unit, result in zip(self.blocks, self.units, results, strict=True):
-            if result is None or result.parts == unit.parts:
-                continue
+        for block, parts in changed(self.blocks, self.units, results):
             begin, end = block.lines[0][0], block.lines[-1][1]
             prefix = self._prefix(block)
-            done += [text[at:begin], self._shown(block, result.parts).replace("\n", prefix)]
+            done += [text[at:begin], self._shown(block, parts).replace("\n", prefix)]
             at = end
         return self.file.encoded("".join([*done, text[at:]]))
 
@@ -175,13 +173,6 @@ class Markdown(TextDocument):
         return STARTS.sub(
             lambda m: ("" if m[0][0].isdigit() else "\\") + m[0] + ("\\" if m[0][0].isdigit() else ""), result
         )
-
-
-def _join(parts: TaggedText, text: str) -> None:
-    if parts and isinstance(parts[-1], str):
-        parts[-1] += text
-    elif text:
-        parts.append(text)
 
 
 def _written(child: Token) -> str:

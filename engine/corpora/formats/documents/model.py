@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 from engine.core.options import Options, option
 from engine.corpora.formats.tagged_text import TaggedText, text_of
 from engine.errors import InputError
+
+P = TypeVar("P")
 
 
 def names(text: str) -> frozenset[str]:
@@ -107,6 +109,15 @@ class Document(ABC):
     @abstractmethod
     def build(self, results: Sequence[Result | None]) -> bytes:
         """The document with a result for each unit; with None for a unit, that one stays as it was. Called once."""
+
+
+def changed(places: Iterable[P], units: Sequence[Unit], results: Sequence[Result | None]) -> list[tuple[P, TaggedText]]:
+    """The places of the units whose results say something new, with what these say."""
+    return [
+        (place, result.parts)
+        for place, unit, result in zip(places, units, results, strict=True)
+        if result is not None and result.parts != unit.parts
+    ]
 
 
 class PackedDocument(Document):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from engine.core.numerals import whole_number
 from engine.corpora.formats.documents.files import parse_xml, read_archive, rebuilt_archive, xml_bytes
-from engine.corpora.formats.documents.model import Context, DocumentError, PackedDocument, Result, Unit, names
+from engine.corpora.formats.documents.model import Context, DocumentError, PackedDocument, Result, Unit, changed, names
 from engine.corpora.formats.documents.xmltext import Content, Role, local
 from engine.corpora.formats.tagged_text import text_of
 
@@ -55,12 +55,11 @@ class Odt(PackedDocument):
                 )
 
     def build(self, results: Sequence[Result | None]) -> bytes:
-        changed = set()
-        for (name, element, content), unit, result in zip(self.paragraphs, self.units, results, strict=True):
-            if result is not None and result.parts != unit.parts:
-                content.write(element, result.parts, copies=False)
-                changed.add(name)
-        fresh = {name: xml_bytes(self.trees[name], self.original[name]) for name in changed}
+        names = set()
+        for (name, element, content), parts in changed(self.paragraphs, self.units, results):
+            content.write(element, parts, copies=False)
+            names.add(name)
+        fresh = {name: xml_bytes(self.trees[name], self.original[name]) for name in names}
         return rebuilt_archive(self.path, fresh) if fresh else self.path.read_bytes()
 
 

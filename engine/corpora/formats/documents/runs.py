@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from engine.core.numerals import whole_number
-from engine.corpora.formats.documents.model import Result, Unit
+from engine.corpora.formats.documents.model import Result, Unit, changed
 from engine.corpora.formats.documents.xmltext import local
-from engine.corpora.formats.tagged_text import Tag, TaggedText
+from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text
 
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
@@ -113,7 +113,7 @@ class RunParagraph(ABC):
                     if ground is not None and piece.look.key != ground.key:
                         opened = self._tag("open", Piece(look=piece.look))
                         current = piece.look.key
-                self._text(piece.text)
+                add_text(self.parts, piece.text)
             elif piece.kind == "open":
                 close()
                 id = self._tag("open", piece)
@@ -147,12 +147,6 @@ class RunParagraph(ABC):
                 while at and isinstance(parts[at - 1], Tag) and parts[at - 1].kind == "alone":  # type: ignore[union-attr]
                     at -= 1
                 parts.insert(at, parts.pop(position))
-
-    def _text(self, text: str) -> None:
-        if self.parts and isinstance(self.parts[-1], str):
-            self.parts[-1] += text
-        else:
-            self.parts.append(text)
 
     def _tag(self, kind: str, piece: Piece) -> int:
         id = self._count
@@ -259,12 +253,11 @@ def write_changed(
     paragraphs: Sequence[tuple[str, Writable]], units: Sequence[Unit], results: Sequence[Result | None]
 ) -> set[str]:
     """Write the results that say something new into their paragraphs; the names of the parts that these stand in."""
-    changed = set()
-    for (name, paragraph), unit, result in zip(paragraphs, units, results, strict=True):
-        if result is not None and result.parts != unit.parts:
-            paragraph.write(result.parts)
-            changed.add(name)
-    return changed
+    names = set()
+    for (name, paragraph), parts in changed(paragraphs, units, results):
+        paragraph.write(parts)
+        names.add(name)
+    return names
 
 
 def _raised(properties: Any) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from engine.corpora.formats.documents.files import TextDocument, TextFile
-from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit
+from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit, changed
 from engine.corpora.formats.documents.placeholders import find_tags
 from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 from engine.corpora.words import word_spans
@@ -134,10 +134,9 @@ class Subtitles(TextDocument):
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         lines = list(self.lines)
-        for group, unit, result in reversed(list(zip(self.groups, self.units, results, strict=True))):
-            if result is None or result.parts == unit.parts:
-                continue
-            for caption, text in reversed(list(zip(group, self._cut(group, unit, result.parts), strict=True))):
+        both = list(zip(self.groups, self.units, strict=True))
+        for (group, unit), parts in reversed(changed(both, self.units, results)):
+            for caption, text in reversed(list(zip(group, self._cut(group, unit, parts), strict=True))):
                 ended = self.lines[caption.last - 1].endswith("\n")
                 written = [line + self.end for line in self._wrapped(text)]
                 if not ended:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from engine.corpora.formats.documents.files import TextDocument, TextFile
-from engine.corpora.formats.documents.model import Context, Result, Unit
+from engine.corpora.formats.documents.model import Context, Result, Unit, changed
 from engine.corpora.formats.tagged_text import text_of
 from engine.corpora.words import word_spans
 
@@ -82,12 +82,10 @@ class PlainText(TextDocument):
     def build(self, results: Sequence[Result | None]) -> bytes:
         done: list[str] = []
         at = 0
-        for block, unit, result in zip(self.blocks, self.units, results, strict=True):
-            if result is None or result.parts == unit.parts:
-                continue
+        for block, parts in changed(self.blocks, self.units, results):
             done += self.lines[at : block.first]
             at = block.last
-            text = " ".join(text_of(result.parts).split())
+            text = " ".join(text_of(parts).split())
             last = self.lines[block.last - 1]
             end = last[len(last.rstrip("\r\n")) :]
             between = self.lines[block.first][len(self.lines[block.first].rstrip("\r\n")) :] or "\n"

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 from engine.corpora.formats.documents.cells import CellText, ThreadText, readable
 from engine.corpora.formats.documents.drawing import DRAWN, drawn_paragraphs
-from engine.corpora.formats.documents.model import Context, DocumentError, PackedDocument, Result, names
+from engine.corpora.formats.documents.model import Context, DocumentError, PackedDocument, Result, changed, names
 from engine.corpora.formats.documents.package import Package
 from engine.corpora.formats.documents.runs import Writable, unit_of, write_changed
 from engine.corpora.formats.documents.sheets import Sheets
 from engine.corpora.formats.documents.tables import settle
 from engine.corpora.formats.documents.xmltext import local
-from engine.corpora.formats.tagged_text import TaggedText, text_of
+from engine.corpora.formats.tagged_text import text_of
 
 COMMENTS = ("comments", "threadedComment")
 THREAD = "tc="  # how the author is called of a copy, for older programs, of a comment in a conversation
@@ -88,28 +88,24 @@ class Xlsx(PackedDocument):
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         count = len(self.keys)
-        fresh: dict[Hashable, TaggedText] = {
-            key: result.parts
-            for key, unit, result in zip(self.keys, self.units[:count], results[:count], strict=True)
-            if result is not None and result.parts != unit.parts
-        }
+        fresh = dict(changed(self.keys, self.units[:count], results[:count]))
         texts = {key: self.sheets.texts[key].paragraph.shown(parts) for key, parts in fresh.items()}
         for key in settle(self.sheets.tables, texts):
             fresh.pop(key, None)
-        changed = write_changed(self.paragraphs, self.units[count:], results[count:])
+        parts_changed = write_changed(self.paragraphs, self.units[count:], results[count:])
         for key, parts in fresh.items():
             for part, element in self.sheets.texts[key].homes:
                 CellText(element).write(parts)
-                changed.add(part)
+                parts_changed.add(part)
         for table in self.sheets.tables:
             for label in table.labels:
                 if label.key in fresh:
                     label.set(texts[label.key])
-                    changed.add(table.part)
+                    parts_changed.add(table.part)
         if fresh and self.sheets.calculated:
             _recalculate(self.package.tree(self.main).getroot())
-            changed.add(self.main)
-        return self.package.rebuilt(changed)
+            parts_changed.add(self.main)
+        return self.package.rebuilt(parts_changed)
 
 
 def _recalculate(root: Any) -> None:

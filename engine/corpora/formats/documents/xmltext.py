@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from engine.corpora.formats.tagged_text import Tag, TaggedText
+from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -43,7 +43,7 @@ class Content:
         self._pair_up()
 
     def _read(self, element: Any, role: Callable[[Any], Role]) -> None:
-        self._add(element.text)
+        add_text(self.parts, element.text or "")
         for child in element:
             result = role(child)
             if result.kind == "pair":
@@ -57,21 +57,14 @@ class Content:
                 self._elements["close", id] = child
                 self.parts.append(Tag("close", id))
             elif result.kind == "text":
-                self._add(result.key)
+                add_text(self.parts, result.key)
             elif result.kind != "drop":
                 id = self._tag("alone", child)
                 if result.kind == "word":
                     self.words.add(id)
                 elif result.kind == "break":
                     self.breaks.add(id)
-            self._add(child.tail)
-
-    def _add(self, text: str | None) -> None:
-        if text:
-            if self.parts and isinstance(self.parts[-1], str):
-                self.parts[-1] += text
-            else:
-                self.parts.append(text)
+            add_text(self.parts, child.tail or "")
 
     def _tag(self, kind: Literal["open", "alone"], element: Any) -> int:
         id = len(self._elements)
