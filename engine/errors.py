@@ -119,6 +119,11 @@ def _full(what: str, where: Path) -> StorageError:
     )
 
 
+def first_line(error: object) -> str:
+    """What an error of a library says first, without a full stop; its name where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
 def capitalised(what: str) -> Message:
     """A name of something as a sentence begins with it; other languages have it as it is."""
     return Message.restore(what[:1].upper() + what[1:], what, {})

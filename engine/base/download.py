@@ -14,7 +14,7 @@ from typing import Any
 from engine.base.files import PICKLED, WEIGHTS, check_type, read_config
 from engine.core.model_card import ModelCard, read_card_file
 from engine.core.progress import Progress
-from engine.errors import MissingError, ModelError, StorageError, TailorError
+from engine.errors import MissingError, ModelError, StorageError, TailorError, first_line
 
 # What a base needs besides its weights; all else in a folder or repository (other frameworks' weights, code) stays there.
 SMALL = (
@@ -251,11 +251,10 @@ def convert_weights(folder: Path) -> bool:
             output_loading_info=True,
         )
     except Exception as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(
             "{pickle} cannot be read as weights alone ({first}); it was not loaded.",
             pickle=pickles[0],
-            first=first.rstrip(".")[:200],
+            first=first_line(error)[:200],
         ) from None
     if report.get("missing_keys"):
         lost = sorted(report["missing_keys"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.base.files import check_type, read_config
 from engine.base.precision import loading_arguments
 from engine.base.quick_imports import quick_imports
-from engine.errors import ModelError, TailorError
+from engine.errors import ModelError, TailorError, first_line
 from engine.messages import Message
 
 if TYPE_CHECKING:
@@ -79,10 +79,9 @@ def load_folder(folder: Path, name: str, device: torch.device, precision: str) -
             device=device, name=name, precision=precision,
         ) from None  # fmt: skip
     except Exception as error:  # transformers raises dozens of types here; all mean the same to the user
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(
             "{folder} cannot be loaded as a {model_type} translation model ({first}). Copy it again.",
-            folder=folder, model_type=config["model_type"], first=first.rstrip("."),
+            folder=folder, model_type=config["model_type"], first=first_line(error),
         ) from error  # fmt: skip
     if report.get("missing_keys"):
         lost = sorted(report["missing_keys"])

@@ -13,6 +13,7 @@ from engine.core.text_table import table
 from engine.errors import InputError
 
 if TYPE_CHECKING:
+    from engine.store import Store
     from engine.store.accounts import AccountRow
 
 
@@ -26,6 +27,12 @@ def _password(args: argparse.Namespace) -> str:
     if getpass.getpass("Again: ") != first:
         raise InputError("The two passwords differ. Nothing was changed.")
     return first
+
+
+def _named(args: argparse.Namespace) -> tuple[Store, AccountRow]:
+    """The store, and the account that the command is about."""
+    store = store_of(args)
+    return store, store.accounts.named(args.name)
 
 
 def _shown(row: AccountRow, words: str) -> Shown:
@@ -54,54 +61,51 @@ def user_list(args: argparse.Namespace) -> Shown:
 
 
 def user_role(args: argparse.Namespace) -> Shown:
-    store = store_of(args)
-    row = store.accounts.change(store.accounts.named(args.name).id, role=args.role)
+    store, row = _named(args)
+    row = store.accounts.change(row.id, role=args.role)
     return _shown(row, f"{row.name} is {row.role} now.")
 
 
 def user_password(args: argparse.Namespace) -> Shown:
-    store = store_of(args)
-    row = store.accounts.named(args.name)
+    store, row = _named(args)
     store.accounts.set_password(row.id, _password(args))
     return _shown(row, f"{row.name} has a new password; sessions that were open have ended.")
 
 
 def user_factor_off(args: argparse.Namespace) -> Shown:
-    store = store_of(args)
-    row = store.accounts.named(args.name)
+    store, row = _named(args)
     store.second_factors.remove(row.id)
     return {"account": row.name, "second_factor": False}, f"{row.name} signs in with the password alone."
 
 
 def user_close(args: argparse.Namespace) -> Shown:
-    store = store_of(args)
-    row = store.accounts.change(store.accounts.named(args.name).id, active=False)
+    store, row = _named(args)
+    row = store.accounts.change(row.id, active=False)
     return _shown(row, f"Nobody can sign in as {row.name} now.")
 
 
 def user_open(args: argparse.Namespace) -> Shown:
-    store = store_of(args)
-    row = store.accounts.change(store.accounts.named(args.name).id, active=True)
+    store, row = _named(args)
+    row = store.accounts.change(row.id, active=True)
     return _shown(row, f"{row.name} can sign in again.")
 
 
 def user_remove(args: argparse.Namespace) -> Shown:
-    store = store_of(args)
-    row = store.accounts.named(args.name)
+    store, row = _named(args)
     store.accounts.delete(row.id)
     return _shown(row, f"The account {row.name} is removed; projects stay.")
 
 
 def user_join(args: argparse.Namespace) -> Shown:
-    store = store_of(args)
-    row, project = store.accounts.named(args.name), store.projects.get(args.project)
+    store, row = _named(args)
+    project = store.projects.get(args.project)
     store.members.set(project.id, row.id, args.role)
     return _shown(row, f"{row.name} is {args.role} of {project.name} now.")
 
 
 def user_leave(args: argparse.Namespace) -> Shown:
-    store = store_of(args)
-    row, project = store.accounts.named(args.name), store.projects.get(args.project)
+    store, row = _named(args)
+    project = store.projects.get(args.project)
     store.members.remove(project.id, row.id)
     return _shown(row, f"{row.name} no longer belongs to {project.name}.")
 

@@ -52,12 +52,16 @@ def write_down(session: Session, job: tables.Job, act: str) -> None:
     """What somebody did with a job that adds and removes no row, in the transaction that does it."""
     access: Actor | None = session.info.get("access")
     if access is not None:
-        session.connection().execute(
-            insert(AuditEntry).values(
-                moment=tables.now(), who=access.who[:200], address=access.address[:64], action=f"job {act}",
-                project_id=job.project_id, target=str(job.id), detail=job.kind,
-            )
-        )  # fmt: skip
+        _enter(session, access, f"job {act}", job.project_id, str(job.id), job.kind)
+
+
+def _enter(session: Session, access: Actor, action: str, project_id: int | None, target: str, detail: str) -> None:
+    session.connection().execute(
+        insert(AuditEntry).values(
+            moment=tables.now(), who=access.who[:200], address=access.address[:64], action=action[:64],
+            project_id=project_id, target=target[:200], detail=detail[:200],
+        )
+    )  # fmt: skip
 
 
 class Audit(tables.StorePart):
@@ -68,12 +72,7 @@ class Audit(tables.StorePart):
     ) -> None:
         """Write down an act that leaves no row: a sign-in, a download, an upload."""
         with self._store.system() as session:
-            session.connection().execute(
-                insert(AuditEntry).values(
-                    moment=tables.now(), who=access.who[:200], address=access.address[:64], action=action[:64],
-                    project_id=project_id, target=str(target)[:200], detail=detail[:200],
-                )
-            )  # fmt: skip
+            _enter(session, access, action, project_id, str(target), detail)
 
     def list(
         self,

@@ -22,7 +22,7 @@ from sqlalchemy.exc import (
     TimeoutError,
 )
 
-from engine.errors import InputError, MissingError, StorageError
+from engine.errors import InputError, MissingError, StorageError, first_line
 
 BUSY_SECONDS = 15
 AWAY = (
@@ -135,7 +135,7 @@ def sentences(address: str) -> Iterator[None]:
         ) from error
     except DataError as error:
         raise InputError(
-            "The store at {place} cannot hold a value: {first_line}.", place=address, first_line=_first_line(error.orig)
+            "The store at {place} cannot hold a value: {first_line}.", place=address, first_line=first_line(error.orig)
         ) from error
     except DatabaseError as error:
         words = str(error.orig).lower()
@@ -161,11 +161,11 @@ def sentences(address: str) -> Iterator[None]:
             raise StorageError(
                 "The database at {place} cannot be reached: {first_line}.",
                 place=address,
-                first_line=_first_line(error.orig),
+                first_line=first_line(error.orig),
             ) from error
         if isinstance(error, OperationalError):
             raise StorageError(
-                "The store at {place} cannot be used: {first_line}.", place=address, first_line=_first_line(error.orig)
+                "The store at {place} cannot be used: {first_line}.", place=address, first_line=first_line(error.orig)
             ) from error
         raise
 
@@ -176,11 +176,6 @@ def _no_room(address: str) -> bool:
         return shutil.disk_usage(Path(address).parent).free < 1 << 20
     except OSError:
         return False
-
-
-def _first_line(error: object) -> str:
-    """PostgreSQL's errors have lines of detail, hints and positions."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, record: Any) -> None:

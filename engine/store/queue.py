@@ -25,7 +25,7 @@ from engine.errors import InputError
 from engine.store import tables
 from engine.store.audit import write_down
 from engine.store.records import JobFigures, JobRow, JobState
-from engine.store.recovery import FURTHEST_SECONDS, JobRecovery, count, data_of
+from engine.store.recovery import FURTHEST_SECONDS, JobRecovery, data_of
 
 TRIES = 5  # to claim a job beside others
 # Priorities: what somebody has just asked for and waits for; long work that somebody started; what starts by itself.
@@ -283,9 +283,3 @@ class Jobs(JobRecovery):
             if record.state == JobState.RUNNING:
                 raise InputError("Job {id} is running. Cancel it first, then delete it.", id=id)
             session.delete(record)
-
-    def _change(self, id: int, attempt: int, *where: ColumnElement[bool], **values: Any) -> bool:
-        job = tables.Job
-        with self._store.write(together=True) as session:
-            query = update(job).where(job.id == id, job.attempt == attempt, job.state == JobState.RUNNING, *where)
-            return count(session.execute(query.values(**values).execution_options(synchronize_session=False))) == 1

@@ -7,8 +7,9 @@ can resume it all the same.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, CursorResult, select, update
@@ -72,12 +73,9 @@ class JobRecovery(Repository[tables.Job, JobRow]):
 
         `seconds`: the first pause; each further one is twice as long. False when the job is no longer this attempt's.
         """
-        with self._store.write() as session:
-            record = session.get(tables.Job, id, with_for_update=True)
-            if record is None or record.attempt != attempt or record.state != JobState.RUNNING:
-                return False
-            if record.cancel_requested:
-                return self._settle(record, JobState.CANCELLED)
+        with self._ending(id, attempt) as record:
+            if record is None or record.cancel_requested:
+                return record is not None and self._settle(record, JobState.CANCELLED)
             for name, value in _counted(record).items():
                 setattr(record, name, value)
             if record.retries > most:
@@ -90,12 +88,9 @@ class JobRecovery(Repository[tables.Job, JobRow]):
         """It stopped for a job that was asked for meanwhile: queue it again, to go on where it was. False when the job is no
         longer this attempt's.
         """
-        with self._store.write() as session:
-            record = session.get(tables.Job, id, with_for_update=True)
-            if record is None or record.attempt != attempt or record.state != JobState.RUNNING:
-                return False
-            if record.cancel_requested:
-                return self._settle(record, JobState.CANCELLED)
+        with self._ending(id, attempt) as record:
+            if record is None or record.cancel_requested:
+                return record is not None and self._settle(record, JobState.CANCELLED)
             self._again(record, 0.0)
             record.note, record.error = GAVE_WAY, ""
             record.messages = data_of(GAVE_WAY)
@@ -163,19 +158,26 @@ class JobRecovery(Repository[tables.Job, JobRow]):
             pause = min(FURTHEST_SECONDS, seconds * 2 ** min(record.retries - 1, 30))
             record.not_before = tables.now() + datetime.timedelta(seconds=pause)
 
+    @contextlib.contextmanager
+    def _ending(self, id: int, attempt: int) -> Iterator[tables.Job | None]:
+        """The job at this attempt, locked until the block ends; None where it is no longer this attempt's."""
+        with self._store.write() as session:
+            record = session.get(tables.Job, id, with_for_update=True)
+            there = record is not None and record.attempt == attempt and record.state == JobState.RUNNING
+            yield record if there else None
+
     def _settle(self, record: tables.Job, state: JobState, error: str = "") -> bool:
         record.state, record.error, record.finished, record.pid = state.value, error, tables.now(), None
         record.messages = data_of(error)
         return True
 
     def _end(self, id: int, attempt: int, state: JobState, *where: ColumnElement[bool], **values: Any) -> bool:
+        ended = {"state": state.value, "finished": tables.now(), "pid": None, "messages": data_of(values.get("error"))}
+        return self._change(id, attempt, *where, **(values | ended))
+
+    def _change(self, id: int, attempt: int, *where: ColumnElement[bool], **values: Any) -> bool:
+        """Set these fields of the job; False when it is no longer this attempt's."""
         job = tables.Job
-        values |= {
-            "state": state.value,
-            "finished": tables.now(),
-            "pid": None,
-            "messages": data_of(values.get("error")),
-        }
         with self._store.write(together=True) as session:
             query = update(job).where(job.id == id, job.attempt == attempt, job.state == JobState.RUNNING, *where)
             return count(session.execute(query.values(**values).execution_options(synchronize_session=False))) == 1
