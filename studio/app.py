@@ -34,7 +34,6 @@ from studio.api.rater_page import add_rater_routes
 from studio.auth.gateway import Gateway
 from studio.auth.proxies import TrustedProxies, networks
 from studio.components.account_pages import missing_page
-from studio.components.documents_table import add_document_routes
 from studio.components.gradio_sessions import EndedStreams, keep_no_statistics, keep_sessions_small
 from studio.components.home_welcome import add_welcome_routes
 from studio.components.layout import PAGES
@@ -173,7 +172,6 @@ def create_app(settings: Settings) -> FastAPI:
 
     add_download_routes(app, service)
     add_rater_routes(app, service)
-    add_document_routes(app, service)
     add_figure_routes(app)
     add_welcome_routes(app)
     keep_no_statistics()

@@ -81,11 +81,8 @@ def create_api(service: Service) -> FastAPI:
     for router in ROUTERS:
         api.include_router(router, prefix=PREFIX, responses=ERRORS)
     api.include_router(docs.router, prefix=PREFIX, include_in_schema=False)
-    api.include_router(deepl.router)
-    api.include_router(deepl_documents.router)
-    api.include_router(deepl_glossaries.router)
-    api.include_router(deepl_styles.router)
-    api.include_router(libretranslate.router)
+    for module in (deepl, deepl_documents, deepl_glossaries, deepl_styles, libretranslate):
+        api.include_router(module.router)
     api.openapi = lambda: _spec(api)  # type: ignore[method-assign]
     return api
 

@@ -77,8 +77,7 @@ def list_comparisons(
     """A project's comparisons, newest first."""
     sheets = deps.store.sheets
     titles = sheets.titles(project.id, limit=10_000)
-    items = [shown(deps, sheets.get(one)) for one, *_ in titles[offset : offset + limit]]
-    return models.Page[Comparison](items=items, total=len(titles), offset=offset)
+    return rows.page(models.Page[Comparison], titles, offset, limit, lambda one: shown(deps, sheets.get(one[0])))
 
 
 @router.post("/projects/{number}/comparisons", status_code=201)

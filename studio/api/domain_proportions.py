@@ -16,7 +16,7 @@ from engine.methods.domain_mixing.model import ProportionModel
 from engine.methods.domain_mixing.proportions import proportions_of, reversed_base
 from engine.serving.turns import Ticket
 from engine.store import PluginRow, ProjectRow
-from engine.workflows.explore.domain_proportions import folder_of, read_shown
+from engine.workflows.explore.domain_proportions import folder_of, model_of, read_shown
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, ProjectDep
 from studio.api.errors import Problem
@@ -106,7 +106,7 @@ def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsRequest, 
         raise Problem(409, NOT_YET)
     base = deps.service.base_model(project)
     plugin = deps.service.plugin(row, base) if row else None
-    model: Any = plugin.module.proportion_model() if plugin else ProportionModel.load(folder, base)  # type: ignore[operator]
+    model = model_of(plugin, row.name) if plugin and row else ProportionModel.load(folder, base)
     # Where it was fitted with sources, it reads the sentences over some.
     other = reversed_base(base) if model.sources and body.side == "decoder" else None
 

@@ -1,4 +1,4 @@
-"""What the pages offer as files: comparisons, plugins, tables of phrases, rating rounds; and the data of the map of phrases."""
+"""What the pages offer as files: comparisons, documents, plugins, tables of phrases, rating rounds; and the map of phrases."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from engine.workflows.compare.export import FORMATS, content_of, write
 from engine.workflows.explore.phrase_map import MAP_FILE
 from studio.api.uploads import sent_once
 from studio.i18n.translate import translate_message
+from studio.services.document_segments import documents_of
 from studio.services.files import slug
 from studio.services.phrases import Phrases, PhraseView
 from studio.services.project_phrases import ProjectPhrases
@@ -33,8 +34,8 @@ Asked = ParamSpec("Asked")
 
 
 def add_download_routes(app: FastAPI, service: Service) -> None:
-    """`/download/comparisons/3?format=xlsx`, `/download/plugins/3` and, with `?phrases=no`, a new bundle without the user's words;
-    `/download/phrases/3` with the parameters of the page; `/download/ratings/3.csv`.
+    """`/download/comparisons/3?format=xlsx`, `/download/documents/7`, `/download/plugins/3` and, with `?phrases=no`, a new bundle
+    without the user's words; `/download/phrases/3` with the parameters of the page; `/download/ratings/3.csv`.
     """
 
     @app.get("/download/comparisons/{number}", include_in_schema=False)
@@ -50,6 +51,15 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
             service.settings, ending, lambda path: write(content, path, format), media_type=FORMATS[format].media,
             headers={"Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{own}"},
         )  # fmt: skip
+
+    @app.get("/download/documents/{number}", include_in_schema=False)
+    @said_in_words
+    def document(number: int) -> Response:
+        row = documents_of(service).get(number)
+        if row.output is None:
+            return missing(f"There is no translation of {row.name}.")
+        # Nothing is opened in the browser: a page of somebody else's would run as one of ours.
+        return FileResponse(row.output, filename=row.output.name, media_type="application/octet-stream")
 
     @app.get("/download/plugins/{number}", include_in_schema=False)
     @said_in_words

@@ -8,8 +8,7 @@ from typing import Any, get_args, get_origin
 from fastapi import Depends, FastAPI, Request, params
 from fastapi.routing import APIRoute
 
-from studio.api.errors import Problem
-from studio.auth.wellformed import repeated
+from studio.api.form_or_json import check_repeated
 
 
 def refuse_repeated_fields(app: FastAPI) -> None:
@@ -23,9 +22,7 @@ async def check_fields(request: Request) -> None:
     if not isinstance(route, APIRoute) or not takes_form(route):
         return
     form = await request.form()  # which FastAPI has read by now
-    why = repeated(form.multi_items(), tuple(lists_of(route.dependant)))
-    if why is not None:
-        raise Problem(why[0], why[2], code=why[1])
+    check_repeated(form, tuple(lists_of(route.dependant)))
 
 
 def takes_form(route: APIRoute) -> bool:

@@ -24,9 +24,7 @@ async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Value
 
     Those named in `many` may be repeated and come as lists then. Raises Problem 400 on a body that cannot be read.
     """
-    why = repeated(request.query_params.multi_items(), many)
-    if why is not None:
-        raise Problem(why[0], why[2], code=why[1])
+    check_repeated(request.query_params, many)
     values = _plain(request.query_params, many)
     kind = kind_of(request.headers)
     if kind in FORMS:
@@ -34,9 +32,7 @@ async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Value
             form = await _form(request, kind)
         except Exception:
             raise Problem(400, "The form cannot be read.", code="bad_input") from None
-        why = repeated(form.multi_items(), many)
-        if why is not None:
-            raise Problem(why[0], why[2], code=why[1])
+        check_repeated(form, many)
         return values | _plain(form, many), False
     body = await request.body()
     if not body.strip():
@@ -48,6 +44,13 @@ async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Value
     if not isinstance(body_values, dict):
         raise Problem(400, "The body must be a JSON object.", code="bad_input")
     return values | body_values, True
+
+
+def check_repeated(given: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> None:
+    """Raises Problem 400 where a value that is not named in `many` is given more than once."""
+    why = repeated(given.multi_items(), many)
+    if why is not None:
+        raise Problem(why[0], why[2], code=why[1])
 
 
 async def _form(request: Request, kind: str) -> ImmutableMultiDict[str, Any]:

@@ -23,7 +23,7 @@ from engine.core.numerals import whole_number
 from engine.errors import InputError
 from engine.store.tokens import PREFIX
 from studio.api.errors import Problem, shaped, style_of
-from studio.auth.identity import KEY, RequestIdentity, from_here, headers_of, tokens_needed, welcome
+from studio.auth.identity import KEY, RequestIdentity, address_of, from_here, headers_of, tokens_needed, welcome
 from studio.auth.wellformed import refusal
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ class AuthMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and KEY not in scope:
-            client = scope.get("client")
-            welcome(scope, RequestIdentity(client[0] if client else ""))
+            welcome(scope, RequestIdentity(address_of(scope)))
             why = refusal(scope)
             if why is not None:
                 await shaped(scope["path"], *why)(scope, receive, send)

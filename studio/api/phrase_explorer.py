@@ -129,12 +129,13 @@ def list_holding(
     """The sentences of the samples that hold a phrase."""
     sentences = deps.service.sentences(project.id)
     indices = holding(sentences, phrase, project.target) if phrase.strip() else []
-    items = []
-    for index in indices[offset : offset + limit]:
+
+    def shown(index: int) -> Holding:
         row = sentences[index]
         fields = {key: row[key] for key in ("text", "file", "line") if key in row}
-        items.append(Holding(**{"file": "", "line": 0, **fields}, place=index, source=row.get("source")))
-    return models.Page[Holding](items=items, total=len(indices), offset=offset)
+        return Holding(**{"file": "", "line": 0, **fields}, place=index, source=row.get("source"))
+
+    return rows.page(models.Page[Holding], indices, offset, limit, shown)
 
 
 @router.get("/projects/{number}/phrases/tree", dependencies=[may("read")])

@@ -11,14 +11,15 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field, StringConstraints
 
-from engine.core.workspace import latest_file
 from engine.memory import assign_layers
 from engine.phrases.exclusions import Exclusions
+from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Limit, Offset, ProjectDep
 from studio.api.errors import conflicts
 from studio.api.permissions import may
 from studio.api.schemas import models
 from studio.services.files import read_rows
+from studio.services.phrases import pairs_of, stamps_of
 
 router = APIRouter(tags=["phrases"])
 Order = Literal["count", "longest", "shortest"]
@@ -55,8 +56,7 @@ def list_phrases(
     ]
     if query.order != "count":
         phrases.sort(key=lambda row: row.length, reverse=query.order == "longest")  # stable: by count within
-    part = phrases[query.offset : query.offset + query.limit]
-    return models.Page[models.Phrase](items=part, total=len(phrases), offset=query.offset)
+    return rows.page(models.Page[models.Phrase], phrases, query.offset, query.limit, lambda row: row)
 
 
 class ExclusionRequest(models.Given):
@@ -112,16 +112,17 @@ def undo_exclusion(deps: DepsDep, project: ProjectDep) -> Excluded:
 def collected(deps: Deps, number: int) -> Sequence[models.Phrase]:
     """All phrases with layer and back-translation, by count; kept until a file changes."""
     folder = deps.service.workspace(number)
-    files = (folder / "phrases.jsonl", latest_file(folder, "method/phrase_pairs.jsonl"))
-    stamps = (path.stat().st_mtime_ns if path.exists() else 0 for path in files)
-    return _collected(*files, *stamps, deps.service.decoder_layers(deps.store.projects.get(number)))
+    layers = deps.service.decoder_layers(deps.store.projects.get(number))
+    return _collected(folder / "phrases.jsonl", stamps_of(folder, "phrases.jsonl"), pairs_of(folder), layers)
 
 
 @lru_cache(maxsize=4)
-def _collected(phrase_file: Path, pair_file: Path, *stamps_and_layers: int) -> Sequence[models.Phrase]:
+def _collected(
+    phrase_file: Path, stamps: tuple[int, ...], pairs: tuple[Path, int], layer_count: int
+) -> Sequence[models.Phrase]:
     extracted = [row for row in read_rows(phrase_file) if "text" in row and "length" in row]
-    layers = assign_layers([int(row["length"]) for row in extracted], stamps_and_layers[-1]) if extracted else []
-    sources = {row.get("target"): str(row.get("source", "")) for row in read_rows(pair_file)}
+    layers = assign_layers([int(row["length"]) for row in extracted], layer_count) if extracted else []
+    sources = {row.get("target"): str(row.get("source", "")) for row in read_rows(pairs[0])}
     phrases = [
         models.Phrase(
             text=str(row["text"]),

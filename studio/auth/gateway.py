@@ -24,7 +24,16 @@ from engine.core.actor import THIS_MACHINE, Actor, act_as
 from engine.core.numerals import whole_number
 from engine.errors import TailorError
 from studio.auth.gradio_endpoints import ROOT, Events, closed
-from studio.auth.identity import RequestIdentity, from_here, headers_of, host_name, is_loopback, sign_in_needed, welcome
+from studio.auth.identity import (
+    RequestIdentity,
+    address_of,
+    from_here,
+    headers_of,
+    host_name,
+    is_loopback,
+    sign_in_needed,
+    welcome,
+)
 from studio.auth.rate_limit import RateLimit
 from studio.auth.wellformed import FORMS, Refusal, is_json, json_refusal, kind_of, refusal
 
@@ -91,8 +100,7 @@ class Gateway:
             await send({"type": "websocket.close", "code": 1008})
             return
         headers = headers_of(scope)
-        client = scope.get("client")
-        result = RequestIdentity(client[0] if client else "")
+        result = RequestIdentity(address_of(scope))
         answer = self._unclear(scope, refusal(scope)) or await self._refused(scope, headers, result)
         if answer is not None:
             await answer(scope, receive, send)

@@ -65,12 +65,12 @@ class Events:
         with self._lock:
             return real.startswith(self.uploads + os.sep) and user in self._files.get(real, ())
 
-    def owns_session(self, user: int, session: str, *, begin: bool = False) -> bool:
-        """Is it their session? With `begin` a new one becomes theirs."""
+    def owns_session(self, user: int, session: str) -> bool:
+        """Is it their session? A new one becomes theirs."""
         if not session:
             return False
         with self._lock:
-            if begin and session not in self._sessions:
+            if session not in self._sessions:
                 self._sessions[session] = user
                 while len(self._sessions) > MOST:
                     self._sessions.popitem(last=False)
@@ -82,9 +82,9 @@ class Events:
         if what.startswith("file="):
             return self.owns_file(user, what.removeprefix("file="))
         if what.startswith("heartbeat/"):
-            return self.owns_session(user, what.partition("/")[2], begin=True)
+            return self.owns_session(user, what.partition("/")[2])
         if what == "queue/data":
-            return self.owns_session(user, QueryParams(query).get("session_hash", ""), begin=True)
+            return self.owns_session(user, QueryParams(query).get("session_hash", ""))
         if method == "POST" and what != "upload":
             try:
                 given = json.loads(body or b"{}")
@@ -93,7 +93,7 @@ class Events:
             if not isinstance(given, dict):
                 return False
             session = given.get("session_hash")
-            if session is not None and not self.owns_session(user, str(session), begin=True):
+            if session is not None and not self.owns_session(user, str(session)):
                 return False
             return all(self.owns_file(user, one) for one in files_in(given))
         return True

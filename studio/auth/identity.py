@@ -112,12 +112,17 @@ def headers_of(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 
+def address_of(scope: Scope) -> str:
+    """The address that a request comes from; empty where it is not told."""
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
 def from_here(scope: Scope, headers: Mapping[str, str]) -> bool:
     """Does it come from this machine to a name of this machine, through no proxy?"""
-    client = scope.get("client")
     named = host_name(headers.get("host", ""))
     through = scope.get(PROXIED) or any(FORWARDED.fullmatch(name) for name in headers)
-    return not through and is_loopback(named) and is_loopback(client[0] if client else "")
+    return not through and is_loopback(named) and is_loopback(address_of(scope))
 
 
 def host_name(host: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.workflows.compare.attribution import MemoryRead, WordAttribution
+from studio.components.html import parted
 from studio.components.templating import render
 from studio.i18n.translate import mark, percent, tr, translate_message
 
@@ -137,20 +138,14 @@ def _item(item: Mapping[str, Any], heaviest: float, language: str) -> Item:
     if item.get("relevance") is not None:
         facts.append(tr("similarity {value}", value=f"{float(item['relevance']):.2f}"))
     return Item(
-        text=_parted(text, item.get("text_span")) if text else (left_out, "", ""),
+        text=parted(text, item.get("text_span")) if text else (left_out, "", ""),
         language=language,
         weight=f"{weight:.2f}" if weight >= 0.005 else tr("under 0.01"),
         width=max(0.0, min(100.0, 100 * weight / max(heaviest, 1e-9))),
         token=str(item.get("token") or "").replace("▁", " ").strip(),
         facts=facts,
-        source=_parted(str(item["source"]), item.get("source_span")) if item.get("source") else None,
+        source=parted(str(item["source"]), item.get("source_span")) if item.get("source") else None,
     )
-
-
-def _parted(text: str, span: Sequence[int] | None) -> tuple[str, str, str]:
-    """The text before a span, the characters of the span, and the text after it."""
-    start, end = span or (len(text), len(text))
-    return text[:start], text[start:end], text[end:]
 
 
 def _share_line(share: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from engine.errors import TailorError
 from engine.store import ProjectRow
 from engine.store.comparisons import ComparisonRecord
@@ -28,7 +30,7 @@ def table_of(
     store = comparisons.store
     if sheet is None:
         return invitation(project, store.plugins.count(project.id) > 0, asked)
-    base = project.base.rstrip("/").rsplit("/", 1)[-1]
+    base = Path(project.base).name
     offset = url.offset if url.offset < sheet.lines else 0
     job = comparisons.job(sheet)
     busy = job is not None and job.active and job.step_index < 2

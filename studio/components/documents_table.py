@@ -6,22 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fastapi.responses import FileResponse, PlainTextResponse
-
 from engine.core.languages import unspaced
-from engine.errors import TailorError
 from studio.components.html import empty, number, way
 from studio.components.templating import render
 from studio.i18n.translate import ago, mark, span, tr, translate_message
 from studio.services.catalog import language_name
-from studio.services.document_segments import documents_of, segments_of
+from studio.services.document_segments import segments_of
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI, Response
-
     from engine.jobs.handlers.documents import TranslatedDocument
     from engine.store import JobRow, ProjectRow
-    from studio.services.service import Service
     from studio.services.translation import Sentence
 
 STATES = {
@@ -30,23 +24,10 @@ STATES = {
     "cancelled": (mark("cancelled"), ""),
     "interrupted": (mark("stopped"), ""),
 }
+OTHER_DOCUMENT = mark("This document seems to be in {language}; this project translates from {source} to {target}.")
+OTHER_TEXT = mark("This text seems to be in {language}; this project translates from {source} to {target}.")
 DOUBTS = 30  # shown below a document
 SEGMENTS = 50  # on a page of the preview
-
-
-def add_document_routes(app: FastAPI, service: Service) -> None:
-    """`/download/documents/7`: the translation of the document with that number, always as a download."""
-
-    @app.get("/download/documents/{number}", include_in_schema=False)
-    def document_download(number: int) -> Response:
-        try:
-            document = documents_of(service).get(number)
-        except TailorError as error:
-            return PlainTextResponse(translate_message(error.message), status_code=404)
-        if document.output is None:
-            return PlainTextResponse(f"There is no translation of {document.name}.", status_code=404)
-        # Nothing is opened in the browser: a page of somebody else's would run as one of ours.
-        return FileResponse(document.output, filename=document.output.name, media_type="application/octet-stream")
 
 
 def _how(document: TranslatedDocument) -> str:
@@ -58,20 +39,16 @@ def _how(document: TranslatedDocument) -> str:
     return tr("{plugin} at {strength}", plugin=document.plugin, strength=f"{document.strength:g}")
 
 
-def _warning(document: TranslatedDocument, project: ProjectRow) -> str:
-    """That a document is plainly in another language than the project translates from; empty where it is not."""
-    names = {"language": document.language, "source": project.source, "target": project.target}
-    warning = tr(
-        "This document seems to be in {language}; this project translates from {source} to {target}.",
-        **{key: language_name(code) for key, code in names.items()},
-    )
-    return warning if document.language else ""
+def _warning(words: str, other: str, project: ProjectRow) -> str:
+    """That something is plainly in the `other` language than the project translates from; empty where that is none."""
+    codes = {"language": other, "source": project.source, "target": project.target}
+    return tr(words, **{key: language_name(code) for key, code in codes.items()}) if other else ""
 
 
 def at_work(documents: Sequence[TranslatedDocument], running: JobRow | None, project: ProjectRow) -> str:
     """The documents that wait or are being translated; `running` is the job at work, whatever it is."""
     active = [
-        (document, _progress_line(document.job, running), _warning(document, project))
+        (document, _progress_line(document.job, running), _warning(OTHER_DOCUMENT, document.language, project))
         for document in documents
         if document.job.active
     ]
@@ -93,7 +70,7 @@ def _progress_line(job: JobRow, running: JobRow | None) -> str:
 
 def done_table(documents: Sequence[TranslatedDocument], project: ProjectRow) -> str:
     """The documents that are no longer at work, newest first, each with what can be done and what to look at."""
-    rows = [_done_row(document, _warning(document, project)) for document in documents if not document.job.active]
+    rows = [_done_row(document, project) for document in documents if not document.job.active]
     return render("documents_done.html", rows=rows, project=project, how=_how, ago=ago) if rows else ""
 
 
@@ -111,7 +88,7 @@ class DoneRow:
     doubts: Sequence[Mapping[str, object]]
 
 
-def _done_row(document: TranslatedDocument, warning: str) -> DoneRow:
+def _done_row(document: TranslatedDocument, project: ProjectRow) -> DoneRow:
     job, report = document.job, document.report
     state, kind = STATES.get(job.state.value, (job.state.value, ""))
     if document.output is None and job.state == "succeeded":
@@ -123,7 +100,7 @@ def _done_row(document: TranslatedDocument, warning: str) -> DoneRow:
     return DoneRow(
         document, state, kind,
         error=translate_message(job.error) if job.state == "failed" else stopped,
-        warning=warning,
+        warning=_warning(OTHER_DOCUMENT, document.language, project),
         left_alone=", ".join(f"{number(count)} {tr(reason)}" for reason, count in reasons),
         doubtful=int(report.get("doubtful", 0)),
         doubts=list(report.get("doubts", []))[:DOUBTS],
@@ -138,14 +115,9 @@ def result_box(
     the language that the text is in where that is not the project's.
     """
     doubts = [sentence.doubt for line in lines for sentence in line if sentence.doubt]
-    names = {"language": other, "source": project.source, "target": project.target}
-    warning = tr(
-        "This text seems to be in {language}; this project translates from {source} to {target}.",
-        **{key: language_name(code) for key, code in names.items()},
-    )
     return render(
         "short_text.html", lines=lines, doubts=list(dict.fromkeys(doubts)), wait=wait,
-        warning=warning if other else "", language=project.target,
+        warning=_warning(OTHER_TEXT, other, project), language=project.target,
         name=language_name(project.target), plugin=plugin, strength=f"{strength:g}",
         space="" if unspaced(project.target) else " ",
     )  # fmt: skip

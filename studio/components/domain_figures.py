@@ -67,9 +67,7 @@ def sentence_view(
             "title": titles[side],
             "text": texts[side],
             "language": side_language(project, side),
-            "control": Markup(
-                layer_control(side, layer_names(shares[side]["layers"]), layers.get(side, 0), tr("Layer"))
-            ),
+            "control": Markup(layer_control(side, layer_names(shares[side]["layers"]), layers.get(side, 0))),
             "figure": words_figure(shares[side], texts[side], side_language(project, side), order),
         }
         for side in SIDES
@@ -132,7 +130,7 @@ def corpus_card(shown: Shown, side: str, layer: int, order: Sequence[str] = ()) 
     return render(
         "corpus_shares.html",
         legend=legend(domains, order),
-        control=Markup(layer_control("corpus", layer_names(names), layer, tr("Layer"))),
+        control=Markup(layer_control("corpus", layer_names(names), layer)),
         bars=Markup(figure("corpus", bars, label=tr("Mean shares of the domains in the words of each domain"))),
         histogram=Markup(figure("histogram", histogram, label=tr("Histogram of the shares of each domain"))),
         words=corpus["word_count"],

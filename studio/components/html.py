@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import html
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from studio.components.templating import piece
@@ -14,16 +13,6 @@ from studio.components.templating import piece
 def esc(text: object) -> str:
     """Text made safe for HTML, inside quoted attributes too."""
     return html.escape(str(text), quote=True)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A table cell: `text` is escaped; `html` (already safe) is used instead when given."""
-
-    text: object = ""
-    html: str = ""
-    kind: str = ""  # CSS classes: "num", "quiet"
-    lang: str = ""
 
 
 RIGHT_TO_LEFT = ("ar", "arc", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi")
@@ -40,18 +29,10 @@ def lang_attribute(code: str, *, auto: bool = False) -> str:
     return (f' lang="{esc(code)}"' if code else "") + (f' dir="{way}"' if way else "")
 
 
-def table(
-    heads: Sequence[str],
-    rows: Iterable[Sequence[Cell]],
-    *,
-    numeric: Sequence[int] = (),
-    kind: str = "",
-    keys: Sequence[object] = (),
-    under: Sequence[str] = (),
-) -> str:
-    """A table in the studio's look. `numeric` names the columns whose head stands at the right; with `keys`, one a row,
-    rows can be clicked and carry theirs as `data-key`; `under`, one a row, is safe HTML below it over the whole width."""
-    return piece("table", heads, rows, numeric, kind, keys, under)
+def parted(text: str, span: Sequence[int] | None) -> tuple[str, str, str]:
+    """The text before a span, the characters of the span, and the text after it; without a span, all of it is before."""
+    start, end = span or (len(text), len(text))
+    return text[:start], text[start:end], text[end:]
 
 
 def tag(text: object, kind: str = "") -> str:
@@ -59,9 +40,9 @@ def tag(text: object, kind: str = "") -> str:
     return piece("tag", text, kind)
 
 
-def card(body: str, title: str = "") -> str:
-    """A white card around safe HTML, with an optional quiet title."""
-    return piece("card", body, title)
+def card(body: str) -> str:
+    """A white card around safe HTML."""
+    return piece("card", body)
 
 
 def empty(title: str, text: str = "", more: str = "") -> str:
@@ -72,6 +53,11 @@ def empty(title: str, text: str = "", more: str = "") -> str:
 def way(url: str, words: str) -> str:
     """The next step of an empty page: a link below its sentence."""
     return piece("way", url, words)
+
+
+def link_button(url: str, words: str) -> str:
+    """A link that looks like the page's one filled button."""
+    return piece("link_button", url, words)
 
 
 def note(text: str, *, bad: bool = False) -> str:

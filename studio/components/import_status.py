@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.store import JobRow, ProjectRow
-from studio.components.html import note, number
+from studio.components.html import link_button, note, number
 from studio.components.layout import address, step_text
-from studio.components.link_button import link_button
 from studio.components.templating import render
 from studio.i18n.translate import mark, together, tr, translate_message, trn
 from studio.services.catalog import language_pair_text

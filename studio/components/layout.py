@@ -10,6 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -238,7 +239,7 @@ def foot_boxes(seen: Overview) -> str:
         position = tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps) if job.step else ""
         step = tr(job.step or "starting") + position
         lines = [step, left + queued]
-    base = seen.project.base.rstrip("/").rsplit("/", 1)[-1] if seen.project else ""
+    base = Path(seen.project.base).name if seen.project else ""
     return render(
         "foot_boxes.html", job=job, title=tr(WORDS.get(job.kind, job.kind)) if job else "",
         state=(tr("waiting") if job.state == "queued" else percent(job.fraction)) if job else "",

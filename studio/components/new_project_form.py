@@ -43,8 +43,8 @@ class NewProjectForm:
                 with gr.Column(scale=2, min_width=280, elem_classes="tm-card tm-pad tm-fields"):
                     self.name = gr.Textbox(label="Project", placeholder="named after the first file", max_length=80)
                     with gr.Row():
-                        self.source = gr.Dropdown(label="From", choices=_languages(base), value=_default(base, 0))
-                        self.target = gr.Dropdown(label="Into", choices=_languages(base), value=_default(base, 1))
+                        self.source = gr.Dropdown(label="From", choices=_languages(base), value=_pair(base)[0])
+                        self.target = gr.Dropdown(label="Into", choices=_languages(base), value=_pair(base)[1])
                     self.base = gr.Dropdown(
                         label="Base model (stays frozen)",
                         choices=self._base_choices(),
@@ -109,7 +109,7 @@ class NewProjectForm:
     def choose_base(self, base: str | None, files: list[str] | None) -> dict[Any, Any]:
         """The languages and the licence of the chosen base; it translates into the language of the files."""
         card = self._card(base)
-        source, target = _into_language_of(files, card, _default(card, 0), _default(card, 1))
+        source, target = _into_language_of(files, card, *_pair(card))
         return {
             self.source: gr.update(choices=_languages(card), value=source),
             self.target: gr.update(choices=_languages(card), value=target),
@@ -186,9 +186,5 @@ def _languages(base: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def _pair(base: Mapping[str, Any] | None) -> tuple[str | None, str | None]:
-    return _default(base, 0), _default(base, 1)
-
-
-def _default(base: Mapping[str, Any] | None, side: int) -> str | None:
-    """The language that a base first translates from (`side` 0) or into (1)."""
-    return default_pair(base["path"])[side] if base else None
+    """The languages that a base first translates from and into."""
+    return default_pair(base["path"]) if base else (None, None)

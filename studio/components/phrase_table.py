@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.store import JobRow, ProjectRow
-from studio.components.html import empty, note, number, way
+from studio.components.html import empty, note, number, parted, way
 from studio.components.layout import address, step_text
 from studio.components.plotly import domain_colours
 from studio.components.templating import piece, render, script
@@ -182,7 +182,7 @@ def detail_card(
         row=row,
         translating=translating,
         target=language,
-        examples=[parted(str(sentences[index]["text"]), row.text, language) for index in indices[:EXAMPLES]],
+        examples=[example(str(sentences[index]["text"]), row.text, language) for index in indices[:EXAMPLES]],
         sentences=len(indices),
         domains=domains,
         times_as_often=times_as_often,
@@ -195,13 +195,10 @@ def detail_card(
     )
 
 
-def parted(text: str, phrase: str, language: str) -> tuple[str, str, str]:
+def example(text: str, phrase: str, language: str) -> tuple[str, str, str]:
     """A sentence as the text before the phrase, the phrase, and the text after it."""
     match = spots(phrase, language).search(text)
-    if match is None:
-        return text, "", ""
-    start, end = match.span()
-    return text[:start], text[start:end], text[end:]
+    return parted(text, match.span() if match else None)
 
 
 # -- the rest

@@ -33,12 +33,10 @@ def figure(kind: str, data: Mapping[str, Any] | None = None, *, source: str = ""
     return render("figure.html", kind=kind, data=json.dumps(data or {}, ensure_ascii=False), source=source, label=label)
 
 
-def layer_control(name: str, names: Sequence[str], value: int, label: str) -> str:
+def layer_control(name: str, names: Sequence[str], value: int) -> str:
     """A slider through the layers, for the figures beside it; `name` is its parameter in the address."""
     value = min(max(value, 0), len(names) - 1)
-    return render(
-        "layer_control.html", name=name, names=names, names_json=json.dumps(list(names)), value=value, label=label
-    )
+    return render("layer_control.html", name=name, names=names, names_json=json.dumps(list(names)), value=value)
 
 
 def domain_colours(names: Sequence[str], order: Sequence[str] = ()) -> list[str]:

@@ -120,7 +120,7 @@ def _card(
     """Name, method, tags; what it is made of; figures; licence; older versions."""
     row = plugin.newest
     data = shown.get(row.id, PluginCardData(row))
-    base = str(data.about.get("base_model_name_or_path") or project.base.rstrip("/").rsplit("/", 1)[-1])
+    base = str(data.about.get("base_model_name_or_path") or Path(project.base).name)
     facts = [tr("base {name}", name=base), size(data.about.get("bytes")), *_when(data)]
     facts += [tr("version {number}", number=len(plugin.rows))] if plugin.older else []
     licence = license_line(data.card) if data.card.license else ""

@@ -24,7 +24,7 @@ SOURCED = 0.5  # share of the samples with translations below which the card say
 LOOK = script("preview-card.js")
 
 
-def look_rows(preview: Mapping[str, Any], most: int = SHOWN) -> list[Mapping[str, Any]]:
+def look_rows(preview: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The sentences to show, of those that the base can translate: those that changed first, plain ones before held-out ones."""
     rows = [row for row in preview.get("rows", []) if isinstance(row, Mapping) and understood(row)]
     order = sorted(
@@ -32,7 +32,7 @@ def look_rows(preview: Mapping[str, Any], most: int = SHOWN) -> list[Mapping[str
         key=lambda i: (rows[i].get("vanilla") == rows[i].get("customized"), rows[i].get("kind") != "plain", i),
     )
     # One held-out sentence at least, since beside it stands what the user wrote.
-    chosen = order[:most]
+    chosen = order[:SHOWN]
     held_out = [i for i in order if rows[i].get("reference") and rows[i].get("vanilla") != rows[i].get("customized")]
     if held_out and not any(rows[i].get("reference") for i in chosen):
         chosen[-1] = held_out[0]

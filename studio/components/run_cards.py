@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -20,7 +21,7 @@ from studio.components.plugin_cards import setting_label
 from studio.components.templating import render, script
 from studio.i18n.translate import mark, span, tr, translate_message, trn
 from studio.services.runs import own_settings, request_that_made, stopped_by_time
-from studio.services.scores import scores
+from studio.services.scores import Score, scores
 
 STATES = {
     mark("queued"): "",
@@ -239,10 +240,11 @@ def _took(job: JobRow) -> str:
     return span(job.seconds) if job.seconds is not None else "–"
 
 
-def _bleu(plugin: PluginRow | None, kind: str) -> float | None:
+def _measured(plugin: PluginRow | None, kind: str, metric: str) -> Score | None:
+    """A metric of a plugin on a kind of text; held-out samples are text of its style."""
     kinds = (kind, "held-out samples") if kind == "style" else (kind,)
-    measured = scores(plugin.metrics) if plugin else []
-    return next((score.after for score in measured if score.metric == "bleu" and score.kind in kinds), None)
+    known = scores(plugin.metrics) if plugin else []
+    return next((one for one in known if one.metric == metric and one.kind in kinds), None)
 
 
 def no_runs(project: ProjectRow | None) -> str:
@@ -272,7 +274,7 @@ def compare_card(jobs: Sequence[tuple[int, JobRow]], plugins: Mapping[int, Plugi
 
 
 def _given(job: JobRow) -> dict[str, str]:
-    base = str(job.arguments.get("base", "")).rstrip("/").rsplit("/", 1)[-1]
+    base = Path(str(job.arguments.get("base", ""))).name
     given = {"budget": tr(str(job.arguments.get("budget", "balanced"))), "base": base}
     given["kNN on top"] = tr("yes") if job.arguments.get("knn") else tr("no")
     for settings in own_settings(CustomizeRequest.of_job(job.arguments)).values():
@@ -280,21 +282,26 @@ def _given(job: JobRow) -> dict[str, str]:
     return given
 
 
+def _bleu(plugin: PluginRow | None, kind: str) -> float | None:
+    measured = _measured(plugin, kind, "bleu")
+    return measured.after if measured else None
+
+
 def _score(kind: str, metric: str) -> Any:
     def read(job: JobRow, plugin: PluginRow | None) -> str:
-        for one in scores(plugin.metrics) if plugin else []:
-            if one.metric == metric and (one.kind == kind or (kind == "style" and one.kind == "held-out samples")):
-                sure = f" (p {one.p:.3f})" if one.p is not None else ""
-                return f"{one.before:.1f} → {one.after:.1f}{sure}"
-        return "–"
+        one = _measured(plugin, kind, metric)
+        if one is None:
+            return "–"
+        sure = f" (p {one.p:.3f})" if one.p is not None else ""
+        return f"{one.before:.1f} → {one.after:.1f}{sure}"
 
     return read
 
 
-def _metric(key: str, digits: int) -> Any:
+def _loss(key: str) -> Any:
     def read(job: JobRow, plugin: PluginRow | None) -> str:
         value = (plugin.metrics if plugin else {}).get(key)
-        return number(value, digits) if isinstance(value, int | float) else "–"
+        return number(value, 3) if isinstance(value, int | float) else "–"
 
     return read
 
@@ -313,8 +320,8 @@ OUTCOMES: tuple[tuple[str, Any], ...] = (
     (mark("style BLEU"), _score("style", "bleu")),
     (mark("style chrF"), _score("style", "chrf")),
     (mark("general BLEU"), _score("general", "bleu")),
-    (mark("validation loss before"), _metric("validation_loss_before", 3)),
-    (mark("validation loss"), _metric("validation_loss", 3)),
+    (mark("validation loss before"), _loss("validation_loss_before")),
+    (mark("validation loss"), _loss("validation_loss")),
     (mark("updates"), _result("updates")),
     (mark("weights"), _result("parameters")),
     (mark("plugin"), _result("bytes")),

@@ -15,9 +15,8 @@ from engine.errors import InputError
 from engine.jobs import log_tail
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
-from studio.components.html import gated, shown_if, view, visible_if
+from studio.components.html import gated, link_button, shown_if, view, visible_if
 from studio.components.layout import QUIET, address, guard, wanted
-from studio.components.link_button import link_button
 from studio.components.plots import MEASURES, bleu_curve, loss_curve, overlaid
 from studio.components.preview_card import LOOK, look_card
 from studio.components.run_cards import (

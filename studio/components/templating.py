@@ -12,7 +12,20 @@ from studio.i18n.translate import tr, translate_message, trc, trn
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 STATIC = Path(__file__).resolve().parents[1] / "static"
-PIECES = ("table", "tag", "card", "empty", "card_title", "quiet_line", "way", "note", "bar", "figure", "bars", "copied")
+PIECES = (
+    "tag",
+    "link_button",
+    "card",
+    "empty",
+    "card_title",
+    "quiet_line",
+    "way",
+    "note",
+    "bar",
+    "figure",
+    "bars",
+    "copied",
+)
 
 
 @cache

@@ -23,7 +23,7 @@ from studio.components.comparison_parts import figures_of, menus_of, table_of
 from studio.components.comparison_table import file_card, plugin_choices, progress_card, reading_card
 from studio.components.editor import EDIT, Editor
 from studio.components.html import empty, gated, shown_if, view, visible_if, way
-from studio.components.layout import HEAVY, QUIET, guard, page, wanted
+from studio.components.layout import HEAVY, QUIET, StudioPage, guard, page, wanted
 from studio.components.templating import script
 from studio.components.terms_box import TermsBox
 from studio.i18n.translate import listed, tr
@@ -40,11 +40,12 @@ STATE = script("compare-state.js")
 MARK = script("compare-mark.js")  # the address says what the page shows, without a reload
 
 
-class ComparePage:
+class ComparePage(StudioPage):
     """/compare: a comparison opened, shown page by page, shared and deleted."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo, self.service, self.comparisons = demo, service, Comparisons(service)
+        super().__init__(demo, service)
+        self.comparisons = Comparisons(service)
         self.editor = Editor(service)
 
     def layout(self) -> None:
@@ -193,8 +194,4 @@ class ComparePage:
         return {**self.content(project, None, CompareUrl()), self.panel: ""}
 
 
-def build(demo: gr.Blocks, service: Service) -> None:
-    """The page `/compare`."""
-    shown = ComparePage(demo, service)
-    shown.layout()
-    shown.events()
+build = ComparePage.build

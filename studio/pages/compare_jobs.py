@@ -49,15 +49,10 @@ class CompareJobs:
         """Measure, or go on with what the job was to do; or cancel it."""
         sheet = self.page.need(self.service.need(wanted(request)), CompareUrl.read(here))
         if event.act == "cancel":
-            job = self.comparisons.job(sheet)
-            if job is not None and job.active:
-                self.service.store.jobs.cancel(job.id)
+            self.comparisons.cancel(sheet)
         else:
-            before = self.comparisons.job(sheet)
-            again = event.act == "again" and before is not None
-            self.comparisons.enqueue(
-                sheet, measure=bool(before.arguments.get("measure", True)) if again and before else True
-            )
+            before = self.comparisons.job(sheet) if event.act == "again" else None
+            self.comparisons.enqueue(sheet, measure=before is None or bool(before.arguments.get("measure", True)))
             sheet = self.service.store.sheets.get(sheet.comparison_id)
         return {
             self.page.state: progress_card(self.comparisons.job(sheet)),

@@ -13,9 +13,8 @@ from engine.store.project_files import delete_project
 from studio.auth.identity import guest
 from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.home_welcome import start_with_sample, welcome, welcome_heading
-from studio.components.html import esc, view
+from studio.components.html import esc, link_button, view
 from studio.components.layout import FOLLOW, HEAVY, QUIET, StudioPage, address, guard, heading, page
-from studio.components.link_button import link_button
 from studio.components.templating import render, script
 from studio.i18n.translate import ago, tr, trn
 from studio.services.catalog import language_pair_text

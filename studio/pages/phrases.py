@@ -13,7 +13,7 @@ import gradio as gr
 from studio.components import phrase_table as draw
 from studio.components.html import card, gated, shown_if, view
 from studio.components.import_status import next_link
-from studio.components.layout import QUIET, guard, heading, page, wanted
+from studio.components.layout import QUIET, StudioPage, guard, heading, page, wanted
 from studio.components.phrase_list import PhraseList, filtered_view, undo_button
 from studio.components.phrase_map import PhraseMap
 from studio.components.phrase_tree import PhraseTree
@@ -21,16 +21,12 @@ from studio.pages import Values
 from studio.pages.phrase_decisions import PhraseDecisions
 from studio.services.phrases import PAGE, Phrases, PhraseView
 from studio.services.project_phrases import ProjectPhrases
-from studio.services.service import Service
 
 TEXT = "Phrases in your samples, from single words to whole clauses."
 
 
-class PhrasesPage:
+class PhrasesPage(StudioPage):
     """/phrases: every phrase that was found, in its sentence, its length, its layer and the map."""
-
-    def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo, self.service = demo, service
 
     def layout(self) -> None:
         with page(self.demo, self.service, "phrases", "Phrases", TEXT) as self.frame:
@@ -193,8 +189,4 @@ class PhrasesPage:
             yield from self.fill(request, query)
 
 
-def build(demo: gr.Blocks, service: Service) -> None:
-    """The page `/phrases`."""
-    shown = PhrasesPage(demo, service)
-    shown.layout()
-    shown.events()
+build = PhrasesPage.build

@@ -12,9 +12,8 @@ from engine.errors import InputError
 from engine.jobs import enqueue
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import lines_of
-from studio.components.html import note, view
+from studio.components.html import link_button, note, view
 from studio.components.layout import QUIET, StudioPage, address, guard, page, wanted
-from studio.components.link_button import link_button
 from studio.components.plugin_boxes import blend_box, bring_in, default_menu, waiting_box
 from studio.components.plugin_cards import no_plugins, plugin_cards, seen
 from studio.components.templating import script

@@ -91,7 +91,7 @@ class ProportionsPage(StudioPage):
             ),
             self.sentence.text: gr.update(value=text, placeholder=hint),
             self.sentence.shares: "" if text else draw.example_view(
-                shown, project, layers, number, self.proportions.order(project)
+                shown, project, layers, number, self.service.domains(project.id)
             ),
             self.samples.side: side,
             self.samples.word: word,

@@ -52,7 +52,7 @@ class SamplesCards:
 
     def values(self, request: gr.Request, project: ProjectRow, shown: Shown, side: str, word: str) -> Values:
         """The samples as a whole and the words, of one side of the model."""
-        order = self.page.proportions.order(project)
+        order = self.page.service.domains(project.id)
         return {
             self.corpus: draw.corpus_card(shown, side, layer_in(request, "corpus"), order),
             self.words: draw.word_card(shown, side, word, draw.side_language(project, side), order),
@@ -67,7 +67,7 @@ class SamplesCards:
     def seek(self, request: gr.Request, side: str, word: str, number: Any) -> Values:
         """A word is looked up."""
         project, shown, _ = self.page.opened(request, number)
-        order = self.page.proportions.order(project)
+        order = self.page.service.domains(project.id)
         words = draw.word_card(shown, side, word, draw.side_language(project, side), order)
         return {self.words: words, self.page.mark: draw.page_address(word=word[:60])}
 

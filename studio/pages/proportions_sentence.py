@@ -88,7 +88,7 @@ class SentenceCard:
 
     def order(self, project: ProjectRow) -> list[str]:
         """The project's domains, whose order their colours follow."""
-        return self.page.proportions.order(project)
+        return self.page.service.domains(project.id)
 
 
 def layer_in(request: gr.Request, name: str) -> int:

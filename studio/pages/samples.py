@@ -26,7 +26,7 @@ from studio.services.uploads import all_refused
 
 TEXT = "Sentences in the style you want, in the target language, with translations where you have them."
 CHANGE = script("samples-change.js")
-ACT = script("samples-act.js")
+ACT = script("job-act.js")
 # The view of the sentences has an address without a reload; a link among the files brings it into sight as well.
 SHOW = "(address) => { if (address) window.history.replaceState(null, '', address) }"
 JUMP = script("samples-jump.js")

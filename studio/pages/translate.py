@@ -17,7 +17,7 @@ from studio.components.editor import EDIT, Editor
 from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.html import esc, gated, shown_if, view, visible_if
 from studio.components.import_report import unread_card
-from studio.components.layout import HEAVY, MODEL, QUIET, guard, heading, page, wanted
+from studio.components.layout import HEAVY, MODEL, QUIET, StudioPage, guard, heading, page, wanted
 from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.pages.translate_preview import DocumentPreview
@@ -41,25 +41,17 @@ if TYPE_CHECKING:
 
 TEXT = "Drop a document and get it back with its layout, or type a short text."
 FORMATS = '<p class="tm-quiet tm-formats">Word, PowerPoint, Excel, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text</p>'
-ACT = script("translate-act.js")
+ACT = script("job-act.js")
 REFUSED = "documents"  # the kind of the files that were not taken
 # What was chosen and typed stands in the address, so that a reload or a link shows it again.
 MARK = script("translate-mark.js")
 
 
-def build(demo: gr.Blocks, service: Service) -> None:
-    """Lay out the page `/translate`."""
-    translate = TranslatePage(demo, service)
-    translate.layout()
-    translate.events()
-
-
-class TranslatePage:
+class TranslatePage(StudioPage):
     """/translate: documents that are queued as jobs, and a short text that is translated at once."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo = demo
-        self.service = service
+        super().__init__(demo, service)
         self.editor = Editor(service)
         self.preview = DocumentPreview(service, self.editor)
 
@@ -147,7 +139,7 @@ class TranslatePage:
             )
         chosen = wanted_plugin(service, project, str(asked.get("plugin", "")))
         choices = [(tr("base alone"), 0), *plugin_choices(service, project)]
-        base = project.base.rstrip("/").rsplit("/", 1)[-1]
+        base = Path(project.base).name
         return values | {
             self.nothing: "",
             self.plugin: gr.update(choices=choices, value=chosen.id if chosen else 0),
@@ -251,3 +243,6 @@ def _strength(request: gr.Request) -> float:
         return min(1.0, max(0.0, float(request.query_params.get("strength", 1))))
     except ValueError:
         return 1.0
+
+
+build = TranslatePage.build

@@ -79,11 +79,15 @@ class Comparisons:
         there = {row.id for row in known.values() if row.exists}
         return frozenset(index for index, number in enumerate(numbers) if index and number not in there)
 
-    def delete(self, sheet: ComparisonRecord) -> None:
-        """The comparison and its translations; a job at work on it is cancelled."""
+    def cancel(self, sheet: ComparisonRecord) -> None:
+        """Cancel the job that waits or works for it, where there is one."""
         job = self.job(sheet)
         if job is not None and job.active:
             self.store.jobs.cancel(job.id)
+
+    def delete(self, sheet: ComparisonRecord) -> None:
+        """The comparison and its translations; a job at work on it is cancelled."""
+        self.cancel(sheet)
         self.store.comparisons.delete(sheet.comparison_id)
 
     def chosen_plugins(self, project: ProjectRow, sheet: ComparisonRecord | None, asked: int | None) -> list[int]:

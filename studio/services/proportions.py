@@ -76,10 +76,6 @@ class Proportions:
             raise InputError("These proportions are not ready yet. Wait a moment, or fit them again.")
         return shown
 
-    def order(self, project: ProjectRow) -> list[str]:
-        """The domains of the samples, in the order that their colours follow."""
-        return self.service.domains(project.id)
-
     def stamp(self, project: ProjectRow) -> str:
         """Changes when anything that the page shows has changed."""
         files = sorted(self.folder(project, None).glob(f"**/{SHOWN}"))

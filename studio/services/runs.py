@@ -122,7 +122,7 @@ class Runs:
             for one in fitting
         ]
         if project.base not in [path for _, path in results]:
-            results.insert(0, (project.base.rstrip("/").rsplit("/", 1)[-1], project.base))
+            results.insert(0, (Path(project.base).name, project.base))
         return results
 
     # -- runs

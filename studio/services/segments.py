@@ -151,8 +151,7 @@ def _positions(
     """Places of the sentences of a view (lines of a file, or keys), and the reasons to choose from."""
     if view.view == "decided":
         return _decided(decisions, view.words), {}
-    name = {"skipped": SKIPPED_FILE, "leaks": LEAK_ROWS}.get(view.view, CORPUS_FILE)
-    lines = open_lines(workspace / name)
+    lines = _lines_of(workspace, view)
     if lines is None:
         return [], {}
     if view.view == "random":
@@ -184,6 +183,10 @@ def _positions(
     # Those that are like the same sentence stand together.
     like = {row: min(int(note.get("like", row)) for note in noticed[row]) for row in wanted}
     return sorted(wanted, key=lambda row: (like[row], row)), counts
+
+
+def _lines_of(workspace: Path, view: View) -> JsonlPager | None:
+    return open_lines(workspace / {"skipped": SKIPPED_FILE, "leaks": LEAK_ROWS}.get(view.view, CORPUS_FILE))
 
 
 def _fitting(file: str = "", domain: str = "", reason: str = "", but: str = "") -> Any:
@@ -227,8 +230,7 @@ def _by_row(lines: JsonlPager) -> Mapping[int, list[JsonRow]]:
 def _items(workspace: Path, decisions: Decisions, view: View, positions: Sequence[Any]) -> list[Item]:
     if view.view == "decided":
         return [_of_decision(decisions, key) for key in positions]
-    name = {"skipped": SKIPPED_FILE, "leaks": LEAK_ROWS}.get(view.view, CORPUS_FILE)
-    lines = open_lines(workspace / name)
+    lines = _lines_of(workspace, view)
     if lines is None:
         return []
     rows = lines.get(positions)
@@ -256,33 +258,31 @@ def _state(decisions: Decisions, key: str) -> str:
     return "exclude" if key in decisions.excluded else "approve" if key in decisions.approved else ""
 
 
-def _of_row(row: Mapping[str, Any], decisions: Decisions, notes: tuple[str, ...], like: Mapping[str, Any]) -> Item:
+def _item(row: Mapping[str, Any], decisions: Decisions, notes: tuple[str, ...], **more: Any) -> Item:
     text, source = str(row.get("text", "")), row.get("source")
     key = segment_key(text, source)
+    return Item(text, key, source, notes=notes, decided=_state(decisions, key), **more)
+
+
+def _place(row: Mapping[str, Any]) -> dict[str, object]:
+    return {"file": str(row.get("file", "")), "line": int(row.get("line", 0))}
+
+
+def _of_row(row: Mapping[str, Any], decisions: Decisions, notes: tuple[str, ...], like: Mapping[str, Any]) -> Item:
     position = f"{like.get('file', '')} {like.get('line', '')}" if like else ""
-    return Item(
-        text, key, source, str(row.get("file", "")), int(row.get("line", 0)), str(row.get("domain", "")), notes,
-        str(like.get("text", "")), position, decided=_state(decisions, key),
-    )  # fmt: skip
+    beside = {"beside": str(like.get("text", "")), "beside_location": position}
+    return _item(row, decisions, notes, domain=str(row.get("domain", "")), **_place(row), **beside)
 
 
 def _of_skip(row: Mapping[str, Any], decisions: Decisions) -> Item:
-    text, source = str(row.get("text", "")), row.get("source")
-    key = segment_key(text, source)
-    return Item(
-        text, key, source, str(row.get("file", "")), int(row.get("line", 0)), notes=(str(row.get("reason", "")),),
-        imported=False, usable=bool(row.get("usable")), decided=_state(decisions, key),
-    )  # fmt: skip
+    notes = (str(row.get("reason", "")),)
+    return _item(row, decisions, notes, imported=False, usable=bool(row.get("usable")), **_place(row))
 
 
 def _of_leak(row: Mapping[str, Any], decisions: Decisions) -> Item:
-    text, source = str(row.get("text", "")), row.get("source")
-    key = segment_key(text, source)
     same = mark("the same") if row.get("same") else mark("nearly the same")
-    return Item(
-        text, key, source, notes=(same,), beside=str(row.get("test", "")),
-        beside_location=f"{row.get('file', '')} {row.get('line', '')}", decided=_state(decisions, key),
-    )  # fmt: skip
+    position = f"{row.get('file', '')} {row.get('line', '')}"
+    return _item(row, decisions, (same,), beside=str(row.get("test", "")), beside_location=position)
 
 
 def _of_decision(decisions: Decisions, key: str) -> Item:

@@ -1,7 +1,1 @@
-(source, target) => {
-  if (!source) return;
-  const address = new URL(window.location.href);
-  address.searchParams.set('source', source);
-  address.searchParams.set('target', target);
-  window.history.replaceState(null, '', address);
-}
+(source, target) => { if (source) tmAddress({source, target}); }

@@ -1,3 +1,11 @@
+// What a page shows stands in its address, without a reload; an empty value is left out of it.
+window.tmAddress = (values) => {
+  const address = new URL(window.location.href);
+  for (const [name, value] of Object.entries(values)) {
+    if (value) address.searchParams.set(name, value); else address.searchParams.delete(name);
+  }
+  window.history.replaceState(null, '', address);
+};
 // The choice is kept in a cookie; what the address shows stays, but for a language that it named.
 element.addEventListener('click', (event) => {
   const link = event.target.closest('a[data-language]');

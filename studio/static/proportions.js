@@ -1,10 +1,4 @@
-const mark = () => {
+watch('value', () => {
   const here = element.querySelector('[data-query]');
-  if (!here) return;
-  const address = new URL(window.location.href);
-  new URLSearchParams(here.dataset.query).forEach((value, name) => {
-    if (value) address.searchParams.set(name, value); else address.searchParams.delete(name);
-  });
-  window.history.replaceState(null, '', address);
-};
-watch('value', mark);
+  if (here) tmAddress(Object.fromEntries(new URLSearchParams(here.dataset.query)));
+});

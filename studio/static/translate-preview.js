@@ -10,8 +10,5 @@ new MutationObserver(() => {
   if (card === shown) return;
   if (card && (shown || !new URL(window.location.href).searchParams.has('document'))) card.scrollIntoView({behavior: 'smooth'});
   shown = card;
-  const address = new URL(window.location.href);
-  if (number) address.searchParams.set('document', number);
-  else address.searchParams.delete('document');
-  window.history.replaceState(null, '', address);
+  tmAddress({document: number});
 }).observe(element, {childList: true, subtree: true});

@@ -25,7 +25,6 @@ from studio.api.errors import shaped
 from studio.api.rater_page import add_rater_routes
 from studio.auth.gateway import Gateway
 from studio.auth.wellformed import MOST_VALUES
-from studio.components.documents_table import add_document_routes
 from studio.services.service import Service
 from tests.fuzzing.targets import TARGETS
 from tests.unit.studio.test_gateway import HOST, PASSWORD, signed
@@ -187,7 +186,6 @@ def test_no_number_in_an_address_of_a_page_makes_a_fault(tmp_path: Path, sign_in
         add_door_routes,
         add_download_routes,
         add_rater_routes,
-        add_document_routes,
     ):
         add(app, service)
     client = TestClient(

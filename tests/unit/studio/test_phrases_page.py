@@ -23,7 +23,7 @@ from engine.phrases.exclusions import Exclusions
 from engine.store import ProjectRow, Store
 from studio.api.downloads import lines
 from studio.components.domain_figures import corpus_card, sentence_view, word_card
-from studio.components.phrase_table import detail_card, histograms, parted, phrase_table, times_as_often
+from studio.components.phrase_table import detail_card, example, histograms, phrase_table, times_as_often
 from studio.components.plotly import domain_colours
 from studio.components.tree_svg import flat, tree_svg, trimmed
 from studio.pages.phrase_decisions import PhraseDecisions
@@ -228,9 +228,9 @@ def test_a_phrase_is_translated_back_on_demand(found: Phrases, monkeypatch: pyte
 
 
 def test_marks_stand_where_the_phrase_does() -> None:
-    assert parted("He <did> not stopped. Stop.", "stop", "en") == ("He <did> not stopped. ", "Stop", ".")
-    assert parted("nothing", "stop", "en") == ("nothing", "", "")
-    assert parted("雨停了。", "停", "zh") == ("雨", "停", "了。")
+    assert example("He <did> not stopped. Stop.", "stop", "en") == ("He <did> not stopped. ", "Stop", ".")
+    assert example("nothing", "stop", "en") == ("nothing", "", "")
+    assert example("雨停了。", "停", "zh") == ("雨", "停", "了。")
 
 
 def test_a_handy_sentence_holds_the_phrase() -> None:

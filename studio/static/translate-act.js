@@ -1,4 +1,0 @@
-element.addEventListener('click', (event) => {
-  const button = event.target.closest('[data-act]');
-  if (button) trigger('act', {act: button.dataset.act, job: button.dataset.job});
-});
