@@ -208,7 +208,28 @@ class BaseModel:
             first = torch.full_like(labels[:, :1], start)  # (B, 1)
         return torch.cat([first, labels[:, :-1]], dim=1)  # (B, T)
 
+    def mask(self, ids: torch.Tensor) -> torch.Tensor:
+        """1 at the tokens of padded ids (B, S), 0 at the padding."""
+        return (ids != self.pad).long()  # (B, S)
+
     # -- work
+
+    def encoder_states(self, sources: torch.Tensor) -> torch.Tensor:
+        """The encoder's output (B, S, d) for source tokens (B, S)."""
+        result: torch.Tensor = self.model.get_encoder()(
+            input_ids=sources, attention_mask=self.mask(sources)
+        ).last_hidden_state
+        return result
+
+    def logits(self, sources: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The logits (B, T, V) of given translations: source tokens (B, S) and labels (B, T)."""
+        result: torch.Tensor = self.model(
+            input_ids=sources,
+            attention_mask=self.mask(sources),
+            decoder_input_ids=self.shift_right(labels),
+            use_cache=False,
+        ).logits
+        return result
 
     @cached_property
     def _own_decoding(self) -> dict[str, object]:

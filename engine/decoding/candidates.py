@@ -80,12 +80,7 @@ class _Following:
         labels = base.pad_batch([[*prefix, base.pad] for prefix in prefixes])  # (k, T)
         if self.plugin is not None:
             self.plugin.see(base, inputs)
-        logits = base.model(
-            input_ids=inputs,
-            attention_mask=(inputs != base.pad).long(),
-            decoder_input_ids=base.shift_right(labels),
-            use_cache=False,
-        ).logits  # (k, T, V)
+        logits = base.logits(inputs, labels)  # (k, T, V)
         last = [len(prefix) for prefix in prefixes]
         return logits[range(len(prefixes)), last].float().log_softmax(-1)  # (k, V)
 

@@ -26,20 +26,23 @@ if TYPE_CHECKING:
 CLAUSE = 16  # tokens
 
 
+def longest(row: Sequence[int]) -> int:
+    """Tokens that the translation of a source of these tokens may have."""
+    return int(len(row) * 1.6) + 8
+
+
 def back_translate(
     base: BaseModel,
     texts: Sequence[str],
     *,
-    max_length_ratio: float = 1.6,
     clause_tokens: int = CLAUSE,
-    batch_tokens: int | None = None,
     progress: Progress | None = None,
 ) -> list[str]:
     """The base's greedy translation of each text, in order; texts too long for the base are cut to its positions.
 
-    A translation ends at `max_length_ratio` times its source's tokens (plus 8): what a weak model adds after that is
-    repetition. A text longer than `clause_tokens` is cut at sentence ends and commas, translated part by part, and put
-    together again. `batch_tokens` is the base's where none is given. Raises Cancelled when `progress` says so, between two steps.
+    A translation ends at `longest` of its source: what a weak model adds after that is repetition. A text longer than
+    `clause_tokens` is cut at sentence ends and commas, translated part by part, and put together again. Raises Cancelled when
+    `progress` says so, between two steps.
     """
     import torch
 
@@ -61,12 +64,12 @@ def back_translate(
         with fast or contextlib.nullcontext():
 
             def decode(batch: list[int]) -> None:
-                limits = [int(len(rows[i]) * max_length_ratio) + 8 for i in batch]
-                for k, ids in greedy_batch(base, [rows[i] for i in batch], limits, progress):
-                    outputs[batch[k]] = ids
+                limits = [longest(rows[i]) for i in batch]
+                for i, ids in zip(batch, greedy_batch(base, [rows[i] for i in batch], limits, progress), strict=True):
+                    outputs[i] = ids
 
             fit = HalveOnOom("batch_tokens")
-            for batch in length_batches([len(row) for row in rows], batch_tokens or base.batch_tokens):
+            for batch in length_batches([len(row) for row in rows], base.batch_tokens):
                 fit.each(batch, decode)
                 done += len(batch)
                 progress.advance(done * len(texts) // len(rows), len(texts))
@@ -76,17 +79,13 @@ def back_translate(
     return [text if given.strip() else "" for given, text in zip(texts, whole, strict=True)]
 
 
-def bare_translations(base: BaseModel, rows: Sequence[Sequence[int]], max_length_ratio: float = 1.6) -> list[str]:
+def bare_translations(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[str]:
     """Greedy translations of token ids (S,) by the base alone, whatever plugins are attached to it at the moment."""
     import torch
 
-    limits = [int(max_length_ratio * len(row)) + 8 for row in rows]
+    limits = list(map(longest, rows))
     with torch.inference_mode(), unhooked(base.model):
-        result = greedy_batch(base, rows, limits, Progress())
-    outputs: list[list[int]] = [[] for _ in rows]
-    for position, ids in result:
-        outputs[position] = ids
-    return list(base.decode(outputs))
+        return base.decode(greedy_batch(base, rows, limits, Progress()))
 
 
 @contextlib.contextmanager
@@ -122,17 +121,15 @@ def join_clauses(sources: Sequence[str], translations: Sequence[str], target: st
 
 def greedy_batch(
     base: BaseModel, rows: Sequence[Sequence[int]], limits: Sequence[int], progress: Progress
-) -> list[tuple[int, list[int]]]:
-    """Decode one batch; returns (place in the batch, output ids) for every row."""
+) -> list[list[int]]:
+    """Decode one batch; returns the output ids of every row."""
     import torch
 
     from engine.decoding.decoder import Decoder
 
     config = base.model.config
     inputs = base.pad_batch(rows)  # (B, S)
-    mask = (inputs != base.pad).long()  # (B, S)
-    encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
-    decoder = Decoder(base.model, encoded, mask, share_source=True)
+    decoder = Decoder(base.model, base.encoder_states(inputs), base.mask(inputs), share_source=True)
     forced = base.family.forced_bos(base.target)
     start = config.decoder_start_token_id
     alive = torch.arange(len(rows), device=base.device)  # (b,) places of unfinished rows
@@ -159,7 +156,7 @@ def greedy_batch(
             keep = going.nonzero().squeeze(1)  # (b',)
             decoder.reorder(keep, keep)
             alive, token, caps = alive[keep], token[keep], caps[keep]  # (b',), (b', 1), (b',)
-    return [(position, trim(ids, config.eos_token_id)) for position, ids in enumerate(outputs)]
+    return [trim(ids, config.eos_token_id) for ids in outputs]
 
 
 def trim(ids: list[int], end: int) -> list[int]:

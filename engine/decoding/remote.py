@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.base.remote import load_base
-
-if TYPE_CHECKING:
-    pass
-
 
 BACK_TRANSLATE = "engine.decoding.remote:BackTranslate"
 

@@ -13,6 +13,7 @@ from engine.core.progress import Part, Progress
 from engine.core.remote_map import map_remotely
 from engine.decoding.greedy_search import back_translate
 from engine.decoding.remote import BACK_TRANSLATE
+from engine.decoding.translate import in_order
 from engine.errors import storage_errors
 
 if TYPE_CHECKING:
@@ -54,10 +55,7 @@ def back_translate_all(
                 file.write(json.dumps(done, ensure_ascii=False) + "\n")
     if partial is not None:
         partial.unlink(missing_ok=True)
-    placed = [""] * len(texts)
-    for i, text in zip(order, results, strict=True):
-        placed[i] = text
-    return placed
+    return in_order([(order, results)])
 
 
 def _translated(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.base.onednn import fast_products
 from engine.core.oom import HalveOnOom
+from engine.decoding.translate import in_order
 
 if TYPE_CHECKING:
     from engine.base.adapter import Adapter
@@ -30,12 +31,11 @@ def score(
     if plugin is not None and strength:
         plugin.check_likelihood()
         if routes := plugin.routes(base, [source for source, _ in pairs]):
-            parts = [
+            parts = (
                 (places, score(base, [pairs[i] for i in places], one, strength=strength, size=size))
                 for one, places in routes
-            ]
-            by_place = {i: result for places, part in parts for i, result in zip(places, part, strict=True)}
-            return [by_place[i] for i in range(len(pairs))]
+            )
+            return in_order(parts)
     sources = [ids[: base.max_tokens] for ids in base.encode([source for source, _ in pairs])]
     targets = [ids[: base.max_tokens] for ids in base.label([target for _, target in pairs])]
     codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)
@@ -50,12 +50,7 @@ def score(
             )  # (B, S), (B, T)
             if plugin is not None and strength:
                 plugin.see(base, inputs)
-            logits = base.model(
-                input_ids=inputs,
-                attention_mask=(inputs != base.pad).long(),
-                decoder_input_ids=base.shift_right(labels),
-                use_cache=False,
-            ).logits  # (B, T, V)
+            logits = base.logits(inputs, labels)  # (B, T, V)
             picked = logits.float().log_softmax(-1).gather(-1, labels[..., None]).squeeze(-1)  # (B, T)
             real = (labels != base.pad) & ~torch.isin(labels, codes)  # (B, T)
             sums, counts = (picked * real).sum(1).tolist(), real.sum(1).tolist()

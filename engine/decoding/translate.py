@@ -6,7 +6,8 @@ import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.base.decoding_options import Decoding
 from engine.base.onednn import fast_products
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from engine.base.adapter import Adapter
     from engine.base.model import BaseModel
     from engine.corpora.terminology import Term
+
+T = TypeVar("T")
 
 BY_PREFIX = "by_prefix"  # of a logits processor: see `Method.logits_processors`
 
@@ -49,6 +52,11 @@ def length_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         rows.append(i)
     if rows:
         yield rows
+
+
+def in_order(parts: Iterable[tuple[Sequence[int], Sequence[T]]]) -> list[T]:
+    """The results of parts of a work in the order of the whole; each part says the places of its results."""
+    return [one for _, one in sorted((pair for part in parts for pair in zip(*part, strict=True)), key=itemgetter(0))]
 
 
 def split_long(base: BaseModel, text: str, limit: int) -> list[str]:
@@ -116,14 +124,13 @@ def search(
 ) -> list[str]:
     """The same, counted nowhere: for a part of what is being translated."""
     if plugin is not None and strength and (routes := plugin.routes(base, texts)):
-        results = [""] * len(texts)
+        routed: list[tuple[list[int], list[str]]] = []
         done = 0
         for acting, places in routes:
             some, part = [texts[i] for i in places], Part(progress, done, len(texts))
-            for i, text in zip(places, search(base, some, acting, strength, decoding, part, terms), strict=True):
-                results[i] = text
+            routed.append((places, search(base, some, acting, strength, decoding, part, terms)))
             done += len(places)
-        return results
+        return in_order(routed)
     if plugin is not None:
         own = plugin.translate(
             base, texts, lambda some: search(base, some, None, 1.0, decoding, Progress()), strength, decoding, progress
@@ -228,7 +235,7 @@ class Search:
             quick |= {"decoder_input_ids": start, "begin_suppress_tokens": begin.barred}
         return base.model.generate(
             input_ids=inputs,
-            attention_mask=(inputs != base.pad).long(),
+            attention_mask=base.mask(inputs),
             num_beams=decoding.beam,
             num_return_sequences=count,
             length_penalty=decoding.length_penalty,

@@ -58,8 +58,7 @@ def set_vectors(
         for batch in length_batches([len(row) for row in rows], 4096):
             progress.advance(done, len(rows))
             inputs = base.pad_batch([rows[i] for i in batch])  # (B, S)
-            mask = (inputs != base.pad).long()  # (B, S)
-            states = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
+            states = base.encoder_states(inputs)  # (B, S, d)
             for k, i in enumerate(batch):
                 own = content(base, rows[i], states[k])  # (T, d)
                 lengths[i] = len(own)

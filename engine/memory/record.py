@@ -76,8 +76,7 @@ def record(
                 states.clear()
                 inputs = base.pad_batch([sources[i][: base.max_tokens] for i in rows])  # (B, S)
                 labels = base.pad_batch([targets[i][: base.max_tokens] for i in rows])  # (B, T)
-                mask = (inputs != base.pad).long()  # (B, S)
-                encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
+                mask, encoded = base.mask(inputs), base.encoder_states(inputs)  # (B, S), (B, S, d)
                 shifted = base.shift_right(labels)  # (B, T)
                 base.model.get_decoder()(
                     input_ids=shifted, encoder_hidden_states=encoded, encoder_attention_mask=mask, use_cache=False

@@ -250,11 +250,9 @@ def forced_states(
             sources, wanted = (
                 base.pad_batch([rows[i] for i in numbers]) for rows in (inputs, labels)
             )  # (B, S), (B, T)
-            mask = (sources != base.pad).long()  # (B, S)
-            encoded = base.model.get_encoder()(input_ids=sources, attention_mask=mask).last_hidden_state  # (B, S, d)
             base.model.get_decoder()(
-                input_ids=base.shift_right(wanted), encoder_hidden_states=encoded, encoder_attention_mask=mask,
-                use_cache=False,
+                input_ids=base.shift_right(wanted), encoder_hidden_states=base.encoder_states(sources),
+                encoder_attention_mask=base.mask(sources), use_cache=False,
             )  # fmt: skip
             real = torch.zeros_like(wanted, dtype=torch.bool)  # (B, T)
             for row, i in zip(real, numbers, strict=True):

@@ -92,15 +92,9 @@ class Sources:
         the best first, of equals the first; each one's coverage, that sum as a share of the row's own, 0 to 1; and the share
         that any sentence has. Sentences that share nothing are not among them.
         """
-        asked = features_of(row)
-        nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32), 0.0
-        if not len(self.features):
-            return nothing
-        positions = np.minimum(np.searchsorted(self.features, asked), len(self.features) - 1)
-        known = self.features[positions] == asked
-        positions = positions[known]
+        positions, known = found_in(self.features, features_of(row))
         if not len(positions):
-            return nothing
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32), 0.0
         count = len(self.starts) - 1
         lists = [self.lists[self.begins[i] : self.begins[i + 1]] for i in positions]
         weights = np.repeat(self.weights[positions], [len(one) for one in lists])
@@ -170,6 +164,15 @@ class Sources:
                 "{file} does not match the rows that it indexes. Get a new copy of the bundle.", file=name
             )
         return sources
+
+
+def found_in(features: Ints, asked: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """The places (K,) among features (U,) in rising order of those asked for that are there, and which those are (Q,)."""
+    if not len(features):
+        return np.zeros(0, dtype=np.int64), np.zeros(len(asked), dtype=bool)
+    positions = np.minimum(np.searchsorted(features, asked), len(features) - 1)
+    known = features[positions] == asked
+    return positions[known], known
 
 
 def rising(numbers: NDArray[Any]) -> bool:

@@ -19,21 +19,21 @@ LARGE = 100_000  # vectors from which the search is approximate
 TRAINED_ON = 64  # vectors a cell that the cells are made from
 
 
-def factory(size: int, large: int = LARGE) -> str:
+def factory(size: int) -> str:
     """The FAISS description of the index for that many vectors."""
-    return "Flat" if size < large else "IVF1024_HNSW32,SQ8"
+    return "Flat" if size < LARGE else "IVF1024_HNSW32,SQ8"
 
 
 class VectorIndex:
     """Vectors (N, d) and a way to find the nearest to others. The same vectors give the same index."""
 
-    def __init__(self, vectors: Vectors, metric: str = "dot", *, depth: int = 64, large: int = LARGE) -> None:
+    def __init__(self, vectors: Vectors, metric: str = "dot", *, depth: int = 64) -> None:
         """`metric` is "dot" (largest first) or "l2" (smallest squared distance first); `depth` cells are searched of a large
         set. Raises MissingError when a large set needs FAISS and it is not installed.
         """
         self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         self.metric, self.depth = metric, depth
-        self.kind = factory(len(vectors), large)
+        self.kind = factory(len(vectors))
         self._index: Any = None
         if not len(vectors):
             return

@@ -123,6 +123,17 @@ class Batch:
     pairs: Pairs  # the pairs that the batch is from
     rows: Sequence[int]  # (B,) which of them
 
+    @classmethod
+    def of(cls, base: BaseModel, pairs: Pairs, rows: Sequence[int], *, step: int = 0, encode: bool = False) -> Batch:
+        """These rows of the pairs on the base's device; `encode`: with the encoder's output, as the base is attached now."""
+        import torch
+
+        sources = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
+        labels = base.pad_batch([pairs.labels[i] for i in rows])  # (B, T)
+        with torch.no_grad():
+            encoded = base.encoder_states(sources) if encode else None  # (B, S, d)
+        return cls(sources, base.mask(sources), encoded, base.shift_right(labels), labels, step, pairs, rows)
+
 
 @dataclass(frozen=True)
 class Loss:

@@ -15,7 +15,7 @@ def encode_sources(base: BaseModel, batch: Batch) -> torch.Tensor:
     """The encoder's output (B, S, d): the one computed before, or that of the encoder as it is attached."""
     if batch.encoded is not None:
         return batch.encoded
-    return base.model.get_encoder()(input_ids=batch.sources, attention_mask=batch.mask).last_hidden_state  # (B, S, d)
+    return base.encoder_states(batch.sources)  # (B, S, d)
 
 
 def target_states(base: BaseModel, batch: Batch) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -16,6 +17,24 @@ def own_precision(states: Tensor, weight: Tensor) -> bool:
     return states.dtype != weight.dtype and not torch.is_autocast_enabled(states.device.type)
 
 
+def in_precision_of(weight: Tensor, part: Callable[..., Tensor], *states: Tensor) -> Tensor:
+    """What a part makes of states, computed in the type of its weights where that is its own (`own_precision`), and given in
+    that of the states.
+    """
+    if not own_precision(states[0], weight):
+        return part(*states)
+    return part(*(one.to(weight.dtype) for one in states)).to(states[0].dtype)
+
+
+def submodule(module: nn.Module, path: Iterable[str]) -> nn.Module:
+    """The module at that path below another one, with empty ones on the way to it where there are none."""
+    for name in path:
+        if name not in module._modules:
+            module.add_module(name, nn.Module())
+        module = module._modules[name]  # type: ignore[assignment]
+    return module
+
+
 class LayerModules(nn.Module):
     """The parts of a method; the keys of its state_dict read `encoder.0.self_attn.…`: side, layer, place."""
 
@@ -24,12 +43,7 @@ class LayerModules(nn.Module):
         self.config: Any = config
 
     def put(self, side: str, number: int, position: str, part: nn.Module) -> None:
-        at: Any = self
-        for name in (side, str(number)):
-            if name not in at._modules:
-                at.add_module(name, nn.Module())
-            at = at._modules[name]
-        at.add_module(position, part)
+        submodule(self, (side, str(number))).add_module(position, part)
 
     def placed(self) -> list[tuple[str, int, str, Any]]:
         """(side, layer, place, part), in the order in which they were put."""
@@ -64,9 +78,8 @@ class Bottleneck(nn.Module):
 
     def forward(self, states: Tensor, strength: float = 1.0) -> Tensor:
         """For states (B, T, d); `strength` scales the change."""
-        if own_precision(states, self.up.weight):
-            return (states + strength * self.change(states.to(self.up.weight.dtype))).to(states.dtype)  # (B, T, d)
-        return (states + strength * self.change(states)).to(states.dtype)  # (B, T, d)
+        own = states.to(self.up.weight.dtype) if own_precision(states, self.up.weight) else states  # (B, T, d)
+        return (states + strength * self.change(own)).to(states.dtype)  # (B, T, d)
 
     def change(self, states: Tensor) -> Tensor:
         normal = states if self.norm is None else self.norm(states)  # (B, T, d)

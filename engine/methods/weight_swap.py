@@ -19,6 +19,7 @@ from engine.base import BaseModel
 from engine.base.precision import held_in_integers
 from engine.errors import OptionError
 from engine.methods.interface import Batch
+from engine.methods.modules import submodule
 from engine.methods.weight_groups import WHICH
 
 # A weight belongs to a part when one of its names matches. Tied weights have several names: for "decoder" they are left
@@ -85,13 +86,8 @@ class TunedWeights(nn.Module):
             raise OptionError("which: the base {base} has no weights of the part {which}.", base=base.name, which=which)
 
     def put(self, full: str, parameter: nn.Parameter) -> None:
-        at: nn.Module = self
         *path, name = full.split(".")
-        for part in path:
-            if part not in at._modules:
-                at.add_module(part, nn.Module())
-            at = at._modules[part]  # type: ignore[assignment]
-        at.register_parameter(name, parameter)
+        submodule(self, path).register_parameter(name, parameter)
 
     @property
     def changes_encoder(self) -> bool:

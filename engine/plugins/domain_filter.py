@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from engine.core.tensor_files import check_keys, load_tensors, save_tensors
 from engine.errors import BundleError
-from engine.memory.source_index import Ints, features_of, rising
+from engine.memory.source_index import Ints, features_of, found_in, rising
 from engine.plugins.bundle import DOMAIN_FILTER
 
 if TYPE_CHECKING:
@@ -136,11 +136,7 @@ def log_ratios(samples: Sequence[Sequence[int]], general: Sequence[Sequence[int]
 
 def mean_ratio(features: Ints, ratios: Floats, row: Sequence[int]) -> float:
     """The mean of the ratios (U,) of those n-grams of a row that are known; 0 where none is."""
-    if not row or not len(features):
-        return 0.0
-    asked = features_of(row)
-    positions = np.minimum(np.searchsorted(features, asked), len(features) - 1)
-    known = positions[features[positions] == asked]
+    known, _ = found_in(features, features_of(row))
     return float(ratios[known].mean()) if len(known) else 0.0
 
 
@@ -154,18 +150,14 @@ def mean_states(base: BaseModel, rows: Sequence[list[int]]) -> Floats:
     import torch
 
     from engine.decoding.translate import length_batches
+    from engine.memory.record import pool
 
     rows = [row[: base.max_tokens] for row in rows]
     result = np.zeros((len(rows), base.d_model), np.float32)
     with base.using(None), torch.inference_mode():
         for batch in length_batches([len(row) for row in rows], BATCH):
             inputs = base.pad_batch([rows[i] for i in batch])  # (B, S)
-            mask = inputs != base.pad  # (B, S)
-            states = base.model.get_encoder()(
-                input_ids=inputs, attention_mask=mask.long()
-            ).last_hidden_state  # (B, S, d)
-            sums = (states.float() * mask[..., None]).sum(1)  # (B, d)
-            result[batch] = (sums / mask.sum(1, keepdim=True).clamp(min=1)).cpu().numpy()
+            result[batch] = pool(base.encoder_states(inputs).float(), base.mask(inputs), "mean").cpu().numpy()
     return result
 
 

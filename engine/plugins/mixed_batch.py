@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from engine.base import BaseModel
     from engine.base.decoding_options import Decoding
-    from engine.core.progress import Progress
     from engine.plugins.stack import PluginStack
 
 
@@ -146,13 +145,11 @@ def translate_mixed(
     *,
     strength: float = 1.0,
     decoding: Decoding | None = None,
-    progress: Progress | None = None,
 ) -> list[str]:
     """Translate texts of which each names its plugin: in common batches where plugins work in the base's layers alone, each on
     its rows; else those of one plugin together. Raises InputError unless there is one plugin, or None, for each text.
     """
-    from engine.core.progress import Progress
-    from engine.decoding.translate import translate
+    from engine.decoding.translate import in_order, translate
 
     if len(plugins) != len(texts):
         raise InputError(
@@ -160,24 +157,18 @@ def translate_mixed(
             plugins=len(plugins),
             texts=len(texts),
         )
-    progress = progress or Progress()
     plugins = acting_on(base, texts, plugins) if strength else plugins
     mixed = MixedBatch.of(base, plugins, strength)
     if mixed is not None:
-        return translate(base, texts, mixed, strength=strength, decoding=decoding, progress=progress)
+        return translate(base, texts, mixed, strength=strength, decoding=decoding)
     groups: dict[int, list[int]] = {}
     for i, plugin in enumerate(plugins):
         groups.setdefault(id(plugin), []).append(i)
-    results = [""] * len(texts)
-    done = 0
+    parts: list[tuple[list[int], list[str]]] = []
     for rows in groups.values():
-        progress.advance(done, len(texts))
-        some = translate(base, [texts[i] for i in rows], plugins[rows[0]], strength=strength, decoding=decoding)
-        for i, text in zip(rows, some, strict=True):
-            results[i] = text
-        done += len(rows)
-    progress.advance(done, len(texts))
-    return results
+        some = [texts[i] for i in rows]
+        parts.append((rows, translate(base, some, plugins[rows[0]], strength=strength, decoding=decoding)))
+    return in_order(parts)
 
 
 def acting_on(

@@ -316,6 +316,7 @@ class Batcher:
 
     def _translate(self, works: Sequence[TranslationSpec], texts: Sequence[Any]) -> list[Any]:
         """Translate texts of works over one base, those of one strength and decoding together; or align pairs."""
+        from engine.decoding.translate import in_order
         from engine.decoding.word_alignment import align
         from engine.plugins.mixed_batch import translate_mixed
 
@@ -331,14 +332,12 @@ class Batcher:
         groups: dict[tuple[float, Decoding], list[int]] = {}
         for index, work in enumerate(works):
             groups.setdefault((work.strength, own_decoding(work, base, plugins[work])), []).append(index)
-        results = [""] * len(texts)
+        parts: list[tuple[list[int], list[str]]] = []
         for (strength, decoding), indices in groups.items():
             some = [texts[index] for index in indices]
             own = [plugins[works[index]] for index in indices]
-            result = translate_mixed(base, some, own, strength=strength, decoding=decoding)
-            for index, text in zip(indices, result, strict=True):
-                results[index] = text
-        return results
+            parts.append((indices, translate_mixed(base, some, own, strength=strength, decoding=decoding)))
+        return in_order(parts)
 
     def _with_terms(self, work: TranslationSpec, base: BaseModel, texts: Sequence[str]) -> list[str]:
         from engine.decoding.translate import translate

@@ -92,15 +92,8 @@ def make_batch(base: BaseModel, method: Method, module: nn.Module, pairs: Pairs,
     """The rows as tensors on the base's device. The encoder's output is computed once without gradient where the method
     leaves the encoder alone. The method has seen the batch.
     """
-    sources = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
-    labels = base.pad_batch([pairs.labels[i] for i in rows])  # (B, T)
-    mask = (sources != base.pad).long()  # (B, S)
-    encoded = None
-    if not method.changes_encoder(module):
-        with torch.no_grad():
-            encoded = base.model.get_encoder()(input_ids=sources, attention_mask=mask).last_hidden_state  # (B, S, d)
-    batch = Batch(sources, mask, encoded, base.shift_right(labels), labels, step, pairs, rows)
-    method.see(base, module, sources, batch)
+    batch = Batch.of(base, pairs, rows, step=step, encode=not method.changes_encoder(module))
+    method.see(base, module, batch.sources, batch)
     return batch
 
 

@@ -52,13 +52,10 @@ def mean_losses(
     words = len(base.model.get_output_embeddings().weight)
     with base.using(None), fast_products(base), torch.no_grad():
         for rows in length_batches(encoded.lengths, max(64, NUMBERS // words // 2)):
-            sources = base.pad_batch([encoded.sources[i] for i in rows])  # (B, S)
-            labels = base.pad_batch([encoded.labels[i] for i in rows])  # (B, T)
-            mask = (sources != base.pad).long()  # (B, S)
-            batch = Batch(sources, mask, None, base.shift_right(labels), labels, 0, encoded, rows)
+            batch = Batch.of(base, encoded, rows)
             log_p = log_probabilities(base, batch)  # (M, V)
-            real = labels != base.pad  # (B, T)
-            gold, difference = labels[real][:, None], module.difference(batch.inputs, real)  # (M, 1), (M, V)
+            real = batch.labels != base.pad  # (B, T)
+            gold, difference = batch.labels[real][:, None], module.difference(batch.inputs, real)  # (M, 1), (M, V)
             for position, weight in enumerate(weights):
                 mixed = (log_p + weight * difference).log_softmax(-1)  # (M, V)
                 losses[position] -= float(mixed.gather(1, gold).double().sum())

@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from engine.methods.modules import own_precision
+
 
 def mix(logits: Tensor, epsilon: float) -> Tensor:
     """D(x) = (1 - ε) softmax(R x) + ε / k for logits R x (..., k)."""
@@ -64,9 +66,9 @@ class MixedDelta(nn.Module):
 
         Over a base held in half precision a module that is not (one in training) computes in its own.
         """
-        kind = (self.up if self.rank else self.delta).dtype
-        if x.dtype != kind and not torch.is_autocast_enabled(x.device.type):
-            x = x.to(kind)  # (..., in)
+        weight = self.up if self.rank else self.delta
+        if own_precision(x, weight):
+            x = x.to(weight.dtype)  # (..., in)
         shares = proportions.to(x.dtype).unsqueeze(-1)  # (..., k, 1)
         if not self.rank:
             return (shares * x.unsqueeze(-2)).flatten(-2) @ self.delta.T  # (..., k, in) -> (..., k·in) -> (..., out)

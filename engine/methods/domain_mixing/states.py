@@ -92,9 +92,8 @@ def run(base: BaseModel, inputs: Tensor, labels: Tensor | None) -> list[tuple[st
     def see(side: str, layer: int, states: Tensor) -> None:
         seen[side, layer] = states
 
-    mask = (inputs != base.pad).long()  # (B, S)
     with watching(base, see):
-        encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
+        encoded = base.encoder_states(inputs)  # (B, S, d)
         sides = [("encoder", inputs)]
         if labels is not None:
             before = base.shift_right(labels)  # (B, T)
@@ -102,7 +101,7 @@ def run(base: BaseModel, inputs: Tensor, labels: Tensor | None) -> list[tuple[st
             base.model.get_decoder()(
                 input_ids=before,
                 encoder_hidden_states=encoded.repeat_interleave(rows, 0),
-                encoder_attention_mask=mask.repeat_interleave(rows, 0),
+                encoder_attention_mask=base.mask(inputs).repeat_interleave(rows, 0),
                 use_cache=False,
             )
             sides.append(("decoder", before))

@@ -16,6 +16,7 @@ from torch import nn
 from engine.base import BaseModel
 from engine.errors import MissingError, OptionError
 from engine.methods.fine_tuning.config import FineTuningConfig
+from engine.methods.modules import submodule
 
 NAME = "default"  # PEFT's name of the adapter within a wrapper
 
@@ -36,11 +37,7 @@ class LowRank(nn.Module):
             self.put(full, wrapper)
 
     def put(self, full: str, wrapper: Any) -> None:
-        at: nn.Module = self
-        for part in full.split("."):
-            if part not in at._modules:
-                at.add_module(part, nn.Module())
-            at = at._modules[part]  # type: ignore[assignment]
+        at = submodule(self, full.split("."))
         at.add_module("lora_A", wrapper.lora_A[NAME].float())  # trained in float32, also over a base in half precision
         at.add_module("lora_B", wrapper.lora_B[NAME].float())
         at.add_module("dropout", wrapper.lora_dropout[NAME])  # has no weights; follows train() and eval()

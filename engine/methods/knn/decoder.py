@@ -16,11 +16,12 @@ from engine.errors import BundleError
 from engine.memory.self_match import OwnText
 from engine.memory.source_index import FILE as SOURCES
 from engine.methods.knn.datastore import TENSORS, TEXTS, Datastore
-from engine.methods.knn.forced_decoding import StateCapture
+from engine.methods.knn.forced_decoding import StateCapture, output_bias
 from engine.methods.knn.gate import FILE as GATE
 from engine.methods.knn.gate import Gate
 from engine.methods.knn.options import KnnOptions
 from engine.methods.knn.sentence import SentenceReader
+from engine.methods.reading import force, given, row
 
 if TYPE_CHECKING:
     import torch
@@ -175,8 +176,7 @@ class Knn:
                 yield
             return
         head = base.model.get_output_embeddings()
-        bias = getattr(base.model, "final_logits_bias", None)
-        bias = bias if bias is not None and bool(bias.any()) else None  # most have one of zeros
+        bias = output_bias(base)
         with (
             StateCapture(base, self.options.keys) as tap,
             head.register_forward_hook(lambda _, args, logits: self.interpolate(tap.states, logits, bias, strength)),
@@ -217,23 +217,17 @@ class Knn:
 
     def reads(self, base: BaseModel, source: str, translation: str, top: int) -> list[dict[str, object]]:
         """For each target token its neighbours with their share of p_kNN; the rest of the plugin is attached already."""
-        import torch
-
-        sources, labels = (
-            base.pad_batch(base.encode([source])),
-            base.pad_batch(base.label([translation])),
-        )  # (1, S), (1, T)
+        sources, labels, tokens = given(base, source, translation)  # (1, S), (1, T)
         try:
             self.seen = {}
             self.see(base, sources)
-            with self.attach(base), torch.no_grad():
-                base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
+            with self.attach(base):
+                force(base, sources, labels)
             seen = self.seen
         finally:
             self.seen = None
         if not seen:
             return []
-        tokens = base.tokenizer.convert_ids_to_tokens(labels[0].tolist())
         asked = seen["ask"].tolist() if "ask" in seen else range(len(tokens))
         rows = []
         for index, position in enumerate(asked):
@@ -241,10 +235,7 @@ class Knn:
             share = float(mass.sum())
             best = mass.topk(min(top, len(mass))).indices.tolist()
             items = [self.item(base, seen, index, i, share) for i in best if float(mass[i]) > 0]
-            rows.append(
-                {"position": position, "token": tokens[position], "layer": -1, "place": "datastore", "gate": 1 - share,
-                 "items": items}
-            )  # fmt: skip
+            rows.append(row(position, tokens[position], -1, "datastore", 1 - share, items))
         return rows
 
     def item(

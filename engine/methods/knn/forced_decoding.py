@@ -57,6 +57,12 @@ class StateCapture:
         self.states = None
 
 
+def output_bias(base: BaseModel) -> torch.Tensor | None:
+    """What the base adds to its output layer's logits (1, V); None where that is nothing, as of most."""
+    bias = getattr(base.model, "final_logits_bias", None)
+    return bias if bias is not None and bool(bias.any()) else None
+
+
 def forced(
     base: BaseModel,
     pairs: Pairs,
@@ -64,7 +70,6 @@ def forced(
     location: str,
     *,
     probabilities: bool = False,
-    batch_tokens: int = 4096,
     progress: Progress | None = None,
 ) -> Iterator[Forced]:
     """Batches of all pairs under the base, customized by the plugin's method (not by a datastore that it carries).
@@ -83,13 +88,11 @@ def forced(
     method, module = (plugin.method, plugin.module) if plugin else (None, None)
     attached: Any = method.attach(base, module, 1.0) if method and module is not None else contextlib.nullcontext()
     with base.lock, fast_products(base), attached, StateCapture(base, location) as tap, torch.no_grad():
-        for rows in length_batches(pairs.lengths, batch_tokens):
-            sources = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
-            labels = base.pad_batch([pairs.labels[i] for i in rows])  # (B, T)
-            mask = (sources != base.pad).long()  # (B, S)
-            batch = Batch(sources, mask, None, base.shift_right(labels), labels, 0, pairs, rows)
+        for rows in length_batches(pairs.lengths, 4096):
+            batch = Batch.of(base, pairs, rows)
+            labels = batch.labels  # (B, T)
             if method and module is not None:
-                method.see(base, module, sources, batch)
+                method.see(base, module, batch.sources, batch)
             real = labels != base.pad  # (B, T)
             log_p = top = None
             if probabilities:

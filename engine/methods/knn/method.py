@@ -100,9 +100,7 @@ class KnnMethod(Method):
         """As all methods give them; keys of the feed-forward layer are there for whole sentences only."""
         if module.knn.options.keys == "output":
             return super().log_probabilities(base, module, batch)  # (M, V)
-        logits = base.model(
-            input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs, use_cache=False
-        ).logits  # (B, T, V)
+        logits = base.logits(batch.sources, batch.labels)  # (B, T, V)
         return logits[batch.labels != base.pad].float().log_softmax(-1)  # (M, V)
 
     def reads(

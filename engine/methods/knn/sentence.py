@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.corpora.tokenize import WIDE, joined
-from engine.methods.knn.forced_decoding import StateCapture
+from engine.methods.knn.forced_decoding import StateCapture, output_bias
 from engine.methods.knn.gate import NO_ROW, Gate, Rows
 from engine.methods.knn.history import Steps, again, repeats
 from engine.methods.knn.options import MOST_WEIGHT, KnnOptions
@@ -219,16 +219,14 @@ class SentenceReader:
     def attach(self, base: BaseModel, strength: float, seen: dict[str, torch.Tensor] | None = None) -> Iterator[None]:
         """Hook the base's output layer for the length of the block."""
         head = base.model.get_output_embeddings()
-        bias = getattr(base.model, "final_logits_bias", None)
-        bias = bias if bias is not None and bool(bias.any()) else None  # most have one of zeros
+        bias = output_bias(base)
         with StateCapture(base, self.options.keys) as tap, Steps(base) as steps:
-            handle = head.register_forward_hook(
-                lambda module, args, logits: self.interpolate(tap.states, logits, bias, strength, steps, seen)
-            )
-            try:
+
+            def mixed(module: Any, args: Any, logits: torch.Tensor) -> torch.Tensor:
+                return self.interpolate(tap.states, logits, bias, strength, steps, seen)
+
+            with head.register_forward_hook(mixed):
                 yield
-            finally:
-                handle.remove()
 
     def interpolate(
         self, states: torch.Tensor, logits: torch.Tensor, bias: torch.Tensor | None, strength: float, steps: Steps,

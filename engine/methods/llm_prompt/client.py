@@ -57,10 +57,10 @@ def check_allowed(config: LlmPromptConfig, endpoints: Sequence[str]) -> None:
 class Service:
     """One service and its key, which is read from the environment and kept in no file, log or message."""
 
-    def __init__(self, config: LlmPromptConfig, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, config: LlmPromptConfig) -> None:
         self.config = config
         self.usage = Usage()
-        self._key = (os.environ if environment is None else environment).get(config.key_variable, "").strip()
+        self._key = os.environ.get(config.key_variable, "").strip()
         self._stop = threading.Event()
         self._lock = threading.Lock()
         if config.key_variable and not self._key:

@@ -16,6 +16,7 @@ memory it makes an index instead (engine/memory/approximate_attention.py).
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -30,6 +31,7 @@ from engine.memory.chunked_attention import PackedMemory, attend
 from engine.memory.faiss_search import has_faiss
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.methods.memory_adapter.layered import LayeredReaders
+from engine.methods.modules import in_precision_of
 
 # Adam moves every weight by about the learning rate; one scalar that has the whole adapter behind it must move faster.
 SPEED = 20.0
@@ -149,10 +151,8 @@ class MemoryReader(nn.Module):
         Over a base held in half precision a reader that is not (one in training) computes in its own.
         """
         MEMORY_READS.inc(query.shape[0] * query.shape[1])
-        kind, own = anchor.dtype, self.query.weight.dtype
-        if kind != own and not torch.is_autocast_enabled(anchor.device.type):
-            return self.mix(anchor.to(own), query.to(own), strength).to(kind)  # (B, T, d)
-        return self.mix(anchor, query, strength)  # (B, T, d)
+        mix = partial(self.mix, strength=strength)
+        return in_precision_of(self.query.weight, mix, anchor, query)  # (B, T, d)
 
     def mix(self, anchor: Tensor, query: Tensor, strength: float) -> Tensor:
         read = self.read(query)  # (B, T, d)

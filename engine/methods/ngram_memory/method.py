@@ -172,13 +172,11 @@ class NgramMemory(Method):
         module.retrieved = None
         if module.retriever is None:
             return
-        mask = (sources != base.pad).long()  # (B, S)
+        mask = base.mask(sources)  # (B, S)
         encoded = batch.encoded if batch is not None else None
         if encoded is None:
             with torch.no_grad():
-                encoded = base.model.get_encoder()(
-                    input_ids=sources, attention_mask=mask
-                ).last_hidden_state  # (B, S, d)
+                encoded = base.encoder_states(sources)  # (B, S, d)
         own = [batch.pairs.sentences[i] for i in batch.rows] if batch is not None else [None] * len(sources)
         given = [ids[:length] for ids, length in zip(sources.tolist(), mask.sum(1).tolist(), strict=True)]
         drafts = self.drafts(base, module, given, own)

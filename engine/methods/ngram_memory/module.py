@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 from engine.base import BaseModel
 from engine.core.metrics import MEMORY_READS
 from engine.corpora.types import SentencePair
+from engine.methods.modules import in_precision_of
 from engine.methods.ngram_memory.config import NgramMemoryConfig
 from engine.methods.ngram_memory.retriever import Retriever
 from engine.methods.transformer import Attention, Inputs, Layout, make_layers, padded
@@ -58,10 +60,8 @@ class GatedAttention(nn.Module):
         Over a base held in half precision a module that is not (one in training) computes in its own.
         """
         MEMORY_READS.inc(query.shape[0] * query.shape[1])
-        kind, own = anchor.dtype, self.scale.dtype
-        if kind != own and not torch.is_autocast_enabled(anchor.device.type):
-            return self.mix(anchor.to(own), query.to(own), retrieved, layer, strength).to(kind)  # (R, T, d)
-        return self.mix(anchor, query, retrieved, layer, strength)  # (R, T, d)
+        mix = partial(self.mix, retrieved=retrieved, layer=layer, strength=strength)
+        return in_precision_of(self.scale, mix, anchor, query)  # (R, T, d)
 
     def mix(self, anchor: Tensor, query: Tensor, retrieved: Retrieved, layer: int, strength: float) -> Tensor:
         shape, rows = anchor.shape, len(retrieved.memory)

@@ -92,7 +92,7 @@ class DualEncoder(nn.Module):
 
 @torch.no_grad()
 def encode_all(
-    encoder: SentenceEncoder, rows: Sequence[list[int]], pad: int, device: torch.device, tokens: int = 8192
+    encoder: SentenceEncoder, rows: Sequence[list[int]], pad: int, device: torch.device
 ) -> NDArray[np.float32]:
     """Vectors (N, v) of sentences given as ids, rounded to half precision, in which they are kept. Dropout is off."""
     from engine.decoding.translate import length_batches
@@ -102,7 +102,7 @@ def encode_all(
     training = encoder.training
     encoder.eval()
     try:
-        for batch in length_batches([len(row) for row in rows], tokens):
+        for batch in length_batches([len(row) for row in rows], 8192):
             result = encoder(*padded([rows[i] for i in batch], pad, device))  # (E, v)
             vectors[batch] = result.half().float().cpu().numpy()
     finally:

@@ -25,6 +25,7 @@ from engine.corpora.types import SentencePair
 from engine.memory.self_match import OwnText
 from engine.memory.vector_index import VectorIndex
 from engine.methods.interface import Artefacts
+from engine.methods.modules import own_precision
 from engine.methods.transformer import Inputs, Layout, make_layers, padded
 from engine.methods.translation_memory.config import TranslationMemoryConfig
 from engine.methods.translation_memory.encoders import DualEncoder
@@ -152,9 +153,9 @@ class TranslationMemoryModule(nn.Module):
         """h_t + c_t for the decoder's states (R, T, d), R a multiple of the found rows; keeps α and λ for the output."""
         result = self.retrieved
         assert result is not None
-        kind, own = h.dtype, self.match.weight.dtype
-        if kind != own and not torch.is_autocast_enabled(h.device.type):
-            h = h.to(own)  # (R, T, d)
+        kind = h.dtype
+        if own_precision(h, self.match.weight):
+            h = h.to(self.match.weight.dtype)  # (R, T, d)
         b, shape = len(result.states), h.shape
         query = h.reshape(b, -1, shape[-1])  # (B, n T, d)
         keys = self.match(result.states)  # (B, K, d)
