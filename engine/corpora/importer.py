@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.languages import language_message
-from engine.core.progress import Progress, Quiet
+from engine.core.progress import Part, Progress, Quiet
 from engine.core.settings import load_settings
 from engine.corpora.clean import EMPTY
 from engine.corpora.corpus import Corpus
@@ -114,13 +114,13 @@ def import_to(
             file = FileReport(name=name)
             report.files.append(file)
             label = (domains[i] if domains else "") or (Path(name).stem if options.domain_from_file else "")
-            part = _PartOf(progress, sum(sizes[:i]), sizes[i], sum(sizes))
+            part = Part(progress, sum(sizes[:i]), sum(sizes))
             try:
                 _read_file(path, file, label, request, sentences, report, part)
             except (InputError, MissingError) as error:
                 file.error = error.message.naming(str(path), name)
                 errors.append(error)
-            part.show(sizes[i], None, None, name)
+            part.advance(sizes[i], None, name)
         if len(errors) == len(files):
             raise type(errors[0])(report.files[0].error) if len(errors) == 1 else CorpusError(_joined(report.files))
         _thin(writer, options.max_sentences, report)
@@ -144,11 +144,11 @@ def _read_file(
     what was read before stays.
     """
     check_file(path)
-    reading = open_samples(path, request)
+    reading, size = open_samples(path, request), path.stat().st_size
     try:
         for count, _ in enumerate(sentences.pour(reading, file, label)):
             if count % EVERY == 0:
-                progress.show(reading.position(), None, None, file.name)
+                progress.advance(min(reading.position(), size), None, file.name)
     finally:
         file.encoding, file.lines, file.unit = reading.encoding, reading.lines(), reading.unit
         file.notes, file.found = reading.notes, dict(reading.stated_languages)
@@ -340,17 +340,6 @@ def _near_duplicates(segments: Sequence[Segment], progress: Progress) -> Iterato
 
 
 SELDOM = 5.0  # seconds between two words on what is not the step's own measure
-
-
-class _PartOf(Progress):
-    """The progress of one file, in bytes, among all."""
-
-    def __init__(self, whole: Progress, before: int, size: int, total: int) -> None:
-        super().__init__()
-        self.whole, self.before, self.size, self.total = whole, before, size, total
-
-    def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
-        self.whole.advance(self.before + min(done, self.size), self.total, note)
 
 
 class _Within(Quiet):

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from engine.core.atomic_files import read_jsonl
 from engine.core.json_object import Json
 from engine.corpora.corpus import CORPUS_FILE, NOTICED_FILE, REPORT_FILE, SKIPPED_FILE, segment_row
 from engine.corpora.report import ImportReport
@@ -150,6 +151,4 @@ class CorpusWriter:
 
     def _rows(self, name: str) -> Iterator[Json]:
         self._files[name].flush()
-        with self.part(name).open(encoding="utf-8") as lines:
-            for line in lines:
-                yield json.loads(line)
+        return read_jsonl(self.part(name))

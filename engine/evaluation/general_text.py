@@ -5,14 +5,12 @@ figures on held-out samples, whose sources are made the same way.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
 
 from engine.base import BaseModel, LanguagePair
-from engine.core.atomic_files import write_json
-from engine.core.json_object import Json
+from engine.core.atomic_files import read_json, write_json
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
@@ -87,21 +85,13 @@ def baseline_stamp(base: BaseModel, sources: Sequence[str]) -> str:
 
 def translations(folder: Path, stamp: str) -> list[str] | None:
     """Translations kept under this stamp (of system and sources), None where there are none."""
-    result = read(folder / f"general.{stamp}.json").get("lines")
+    result = read_json(folder / f"general.{stamp}.json").get("lines")
     return [str(line) for line in result] if isinstance(result, list) else None
 
 
 def keep_translations(folder: Path, stamp: str, lines: Sequence[str]) -> None:
     """Keep a system's translations of the general text. Raises StorageError."""
     write_json(folder / f"general.{stamp}.json", {"lines": list(lines)}, "the general text's translations")
-
-
-def read(path: Path) -> Json:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def learnable_pairs(

@@ -87,11 +87,11 @@ def spawn(module: str, arguments: list[str], payload: Json, log: Path) -> subpro
     return process
 
 
-def receive(descriptor: int = 0) -> Json:
+def receive() -> Json:
     """Read the payload from stdin, unbuffered, so that the rest of the pipe can be watched."""
     line = b""
     while not line.endswith(b"\n"):
-        part = os.read(descriptor, 1)
+        part = os.read(0, 1)
         if not part:
             raise EOFError("this process is started by a worker, which hands it its settings on stdin")
         line += part

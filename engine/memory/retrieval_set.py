@@ -4,12 +4,11 @@ monolingual one. The plausibility, below 1, says how likely a source is that the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.core.atomic_files import write_jsonl
+from engine.core.atomic_files import read_jsonl, write_jsonl
 from engine.corpora.types import SentencePair
 from engine.errors import BundleError
 
@@ -34,21 +33,20 @@ def load_sentences(path: Path, *, sources: bool = True) -> list[SentencePair]:
             "it has no {path}, from which the method retrieves sentences. Get a new copy of the bundle.", path=path.name
         )
     results: list[SentencePair] = []
-    with path.open(encoding="utf-8", newline="\n") as lines:
-        try:
-            for row in map(json.loads, lines):
-                source = row["source"] if sources else ""
-                plausibility = float(row.get("plausibility", 1.0))
-                pair = SentencePair(source, row["target"], row.get("domain", ""), plausibility=plausibility)
-                if not all(isinstance(text, str) for text in (pair.source, pair.target, pair.domain)):
-                    raise TypeError
-                if not 0 <= plausibility <= 1:
-                    raise ValueError
-                results.append(pair)
-        except (ValueError, LookupError, TypeError, AttributeError):
-            raise BundleError(
-                "line {count} of {path} is not a sentence pair. Get a new copy of the bundle.",
-                count=len(results) + 1,
-                path=path.name,
-            ) from None
+    try:
+        for row in read_jsonl(path):
+            source = row["source"] if sources else ""
+            plausibility = float(row.get("plausibility", 1.0))
+            pair = SentencePair(source, row["target"], row.get("domain", ""), plausibility=plausibility)
+            if not all(isinstance(text, str) for text in (pair.source, pair.target, pair.domain)):
+                raise TypeError
+            if not 0 <= plausibility <= 1:
+                raise ValueError
+            results.append(pair)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise BundleError(
+            "line {count} of {path} is not a sentence pair. Get a new copy of the bundle.",
+            count=len(results) + 1,
+            path=path.name,
+        ) from None
     return results

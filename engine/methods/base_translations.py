@@ -5,12 +5,11 @@ Also the settings that such a method prepares with, kept in its workspace for th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from engine.base.decoding_options import Decoding
-from engine.core.atomic_files import write_json, write_jsonl
+from engine.core.atomic_files import read_json, read_jsonl, write_json, write_jsonl
 from engine.core.progress import Progress
 from engine.corpora.types import SentencePair
 from engine.methods.data import Samples
@@ -26,8 +25,7 @@ def keep_settings(samples: Samples, config: Any) -> None:
 
 def prepared_settings(samples: Samples, cls: Any) -> Any:
     """The settings that the method prepared with; the defaults where it did not."""
-    file = samples.workspace / SETTINGS
-    return cls.from_mapping(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else cls()
+    return cls.from_mapping(read_json(samples.workspace / SETTINGS))
 
 
 def machine_translations(
@@ -39,10 +37,7 @@ def machine_translations(
     stopped run goes on where it was.
     """
     file = samples.workspace / FILE
-    known: dict[str, str] = {}
-    if file.exists():
-        with file.open(encoding="utf-8", newline="\n") as lines:
-            known = {row["source"]: row["machine"] for row in map(json.loads, lines)}
+    known: dict[str, str] = {row["source"]: row["machine"] for row in read_jsonl(file)} if file.exists() else {}
     missing = list(dict.fromkeys(pair.source for pair in pairs if pair.source not in known))
     if missing:
         from engine.decoding.resumable import back_translate_all

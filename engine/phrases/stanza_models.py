@@ -6,13 +6,13 @@ from `stanza.download(language, model_dir=folder)` on any machine with a network
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engine.core.atomic_files import read_json
 from engine.core.json_object import Json
 from engine.errors import MissingError, TailorError, storage_errors
 from engine.messages import Message
@@ -159,11 +159,7 @@ def _target(folders: Sequence[Path]) -> Path:
 
 def _resources(folder: Path) -> Json:
     """stanza's list of models, or nothing where there is none that can be read."""
-    try:
-        data = json.loads((folder / "resources.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
+    return read_json(folder / "resources.json")
 
 
 def _entry(resources: Json, code: str) -> tuple[str, Json]:

@@ -19,6 +19,7 @@ from engine.core.settings import Settings
 from engine.messages import Message, mark
 from engine.methods.cost import Shape, Workload
 from engine.workflows.customize.request import candidates, corpus_config, method_config, training_config
+from engine.workflows.customize.steps import held_out_count, validated
 from engine.workflows.throughput import ThroughputLog, decoded_tokens, machine, shape_key, threads
 
 if TYPE_CHECKING:
@@ -133,7 +134,6 @@ def estimate_samples(request: CustomizeRequest, settings: Settings) -> Estimate:
     """The same for a request of the main job, whose samples are read for it. Raises as reading and checking them does."""
     from engine.base.registry import BaseRegistry
     from engine.corpora import import_corpus
-    from engine.workflows.customize.steps import validated
 
     request = validated(request)
     segments = import_corpus(
@@ -286,8 +286,8 @@ class _Estimator:
 
     @property
     def held_out(self) -> int:
-        """Sentences that are kept for validation; see `engine.workflows.customize.steps.split_samples`."""
-        return min(500, max(min(16, self.counts.sentences // 4), self.counts.sentences // 12))
+        """Sentences that are kept for validation."""
+        return held_out_count(self.counts.sentences)
 
     def training(self, tokens: float) -> tuple[float, str, str]:
         """Seconds, how sure, and a note for the user."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from engine.core.atomic_files import read_jsonl
 from engine.core.json_object import Json
 from engine.errors import InputError, TailorError
 from engine.messages import Message
@@ -125,16 +126,9 @@ def translator_of(store: Store, project: ProjectRow, models: Any) -> Translator:
 
 def ground_of(settings: Settings, workspace: Path, project: ProjectRow, base: BaseModel) -> EvalContext:
     """The project's samples, and the base turned round where it translates both ways, else the shelf's reverse one."""
-    import json
-
-    texts: list[str] = []
-    sources: list[str | None] = []
     file = workspace / "corpus.jsonl"
-    if file.exists():
-        with file.open(encoding="utf-8") as lines:
-            for row in map(json.loads, lines):
-                texts.append(str(row["text"]))
-                sources.append(row.get("source"))
+    rows = list(read_jsonl(file)) if file.exists() else []
+    texts, sources = [str(row["text"]) for row in rows], [row.get("source") for row in rows]
     folder = workspace / "evaluation"
     folder.mkdir(parents=True, exist_ok=True)
     return EvalContext(folder, settings, texts, sources, reverse_of(settings, project.source, project.target, base))

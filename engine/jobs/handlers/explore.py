@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.atomic_files import read_jsonl
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.errors import Cancelled, CorpusError, InputError
@@ -64,7 +64,7 @@ def ablation(context: JobContext) -> Json:
 def _held_out(context: JobContext) -> tuple[list[str], list[str]]:
     """Sources and targets of the project's samples that no plugin has learnt from. Raises InputError where there are none."""
     file = context.workspace / "pairs.jsonl"
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    rows = read_jsonl(file) if file.exists() else ()
     pairs = [(row["source"], row["target"]) for row in rows if row["part"] == "valid"][:HELD_OUT]
     if not pairs:
         raise InputError("No samples of this project were held out. Enter sentences and their translations.")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.core.atomic_files import read_jsonl, write_jsonl
 from engine.core.progress import Progress
 from engine.errors import BundleError
 from engine.methods.cost import Cost, Workload
@@ -139,7 +139,6 @@ def make_general(samples: Samples, config: DomainMixingConfig, progress: Progres
     """Pairs of the general sample, as many as the user's training pairs at most, their sources by the reverse model; none
     where the samples have domains enough. Kept in the workspace.
     """
-    from engine.core.atomic_files import write_jsonl
     from engine.corpora.general_text import general_domain
     from engine.decoding.resumable import back_translate_all
     from engine.methods.domain_mixing.domains import general_name, label, wanted
@@ -165,7 +164,4 @@ def make_general(samples: Samples, config: DomainMixingConfig, progress: Progres
 def read_general(file: Path) -> list[SentencePair]:
     from engine.corpora.types import SentencePair
 
-    if not file.exists():
-        return []
-    with file.open(encoding="utf-8") as lines:
-        return [SentencePair(**row) for row in map(json.loads, lines)]
+    return [SentencePair(**row) for row in read_jsonl(file)] if file.exists() else []

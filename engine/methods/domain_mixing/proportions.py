@@ -121,10 +121,11 @@ def fit_proportions(
 
 def corpus_proportions(
     base: BaseModel, model: ProportionModel, pairs: Mapping[str, Sequence[Sentence]], *,
-    plugin: Adapter | None = None, index: bool = False, progress: Progress | None = None,
+    plugin: Adapter | None = None, progress: Progress | None = None,
 ) -> dict[str, CorpusSummary]:  # fmt: skip
-    """What `fit_proportions` leaves in `corpus`, for proportions that are there already, as those of a trained plugin, which
-    is attached meanwhile. All sentences have sources; those of domains that the model does not know are passed over.
+    """What `fit_proportions` leaves in `corpus`, with an index of the words, for proportions that are there already, as those of
+    a trained plugin, which is attached meanwhile. All sentences have sources; those of domains that the model does not know
+    are passed over.
     """
     import torch
 
@@ -134,15 +135,13 @@ def corpus_proportions(
     result: dict[str, CorpusSummary] = {}
     if known:
         with base.using(plugin):
-            sources, labels = (
-                short(base, [source or "" for _, source, _ in known]),
-                [row[: base.max_tokens] for row in base.label([target for _, _, target in known])],
-            )
+            sources = short(base, [source or "" for _, source, _ in known])
+            labels = [row[: base.max_tokens] for row in base.label([target for _, _, target in known])]
             tokens_of = collect(base, sources, labels, progress=progress)
         for side, tokens in sorted(tokens_of.items()):
             owner = torch.tensor([j for j, _, _ in known], device=tokens.sentence.device)  # (sentences,)
             shares = model.proportions(side, tokens.states)  # (n, P, k)
-            result[side] = corpus_summary(base, model, side, tokens, shares, owner[tokens.sentence], index)
+            result[side] = corpus_summary(base, model, side, tokens, shares, owner[tokens.sentence], True)
     return result
 
 
@@ -233,7 +232,7 @@ def language_of(base: BaseModel, model: ProportionModel, side: str) -> str:
 
 def corpus_summary(
     base: BaseModel, model: ProportionModel, side: str, tokens: Tokens, shares: torch.Tensor, domain: torch.Tensor,
-    index: bool = False,
+    index: bool,
 ) -> CorpusSummary:  # fmt: skip
     """`summary` of words, each the mean of its pieces."""
     import numpy as np

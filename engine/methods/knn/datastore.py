@@ -13,13 +13,12 @@ datastore.gate.safetensors     of retrieval by sentence: the learned gate (gate.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.atomic_files import write_jsonl
+from engine.core.atomic_files import read_jsonl, write_jsonl
 from engine.core.progress import Progress
 from engine.core.tensor_files import check_keys, load_tensors, save_tensors
 from engine.errors import BundleError, CorpusError
@@ -174,7 +173,6 @@ def read_texts(file: Path) -> list[tuple[str, str]]:
     if not file.exists():
         return []
     try:
-        with file.open(encoding="utf-8", newline="\n") as lines:
-            return [(str(row["source"]), str(row["target"])) for row in map(json.loads, lines)]
+        return [(str(row["source"]), str(row["target"])) for row in read_jsonl(file)]
     except (ValueError, LookupError, TypeError):
         raise BundleError("{texts} cannot be read. Get a new copy of the bundle.", texts=TEXTS) from None

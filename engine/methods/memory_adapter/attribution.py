@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.atomic_files import read_jsonl
 from engine.errors import BundleError
 from engine.methods.reading import given, reads_of
 
@@ -43,9 +43,8 @@ def phrases_by_layer(file: Path | None) -> dict[int, list[dict[str, Any]]]:
     if file is None or not file.exists():
         return result
     try:
-        with file.open(encoding="utf-8", newline="\n") as lines:
-            for row in map(json.loads, lines):
-                result.setdefault(row["layer"], []).append({"target": row["target"], "source": row["source"]})
+        for row in read_jsonl(file):
+            result.setdefault(row["layer"], []).append({"target": row["target"], "source": row["source"]})
     except (ValueError, LookupError, TypeError):
         raise BundleError("The phrases in {file} cannot be read. Get a new copy of the bundle.", file=file) from None
     return result

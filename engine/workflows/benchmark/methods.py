@@ -128,18 +128,15 @@ def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], 
             options = [part for one in bench.training_options for part in ("--training-option", one)]
             hand_down(position, position / f"{system}.workspace")
             made, _, peak = tailormt(
-                progress, "customize", *pair, "--samples", samples_file(bench, task, files), "--method",
+                progress, "customize", *pair, "--samples", str(samples_file(task, files, pairs=bench.pairs)), "--method",
                 system.removesuffix(KNN), *knn, "--budget", budget, *options,
                 "--workspace", str(position / f"{system}.workspace"), "-o", str(bundle),
             )  # fmt: skip
             row |= {
-                "seconds": own_seconds(made["seconds"]),
+                **costs(made, peak),
                 "training_seconds": made["seconds"].get("training", 0.0),
-                "parameters": made.get("parameters", 0),
                 "bytes": bundle.stat().st_size,
-                "peak_gib": round(peak, 2),
                 "preset": preset(system, budget, options) + choice(made.get("tried", ())),
-                "training": made.get("training", ""),
             }
         flags = decoding_flags(bench.decoding.to_mapping())
         plugin = [] if system == VANILLA else ["--plugin", str(bundle)]
@@ -163,12 +160,22 @@ def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], 
     return row
 
 
-def samples_file(bench: MethodBench, task: Task, files: Mapping[str, Path]) -> str:
+def samples_file(task: Task, files: Mapping[str, Path], *, pairs: bool) -> Path:
     """The samples a plugin is made from. Raises InputError where they are to have sources and have none."""
-    kind = "pairs" if bench.pairs else "samples"
+    kind = "pairs" if pairs else "samples"
     if kind not in files:
         raise InputError(f"The samples of {task.title} have no sources.")
-    return str(files[kind])
+    return files[kind]
+
+
+def costs(made: Json, peak: float) -> Json:
+    """What making a plugin took, by the summary of `tailormt customize`; `peak` in GiB."""
+    return {
+        "seconds": own_seconds(made["seconds"]),
+        "parameters": made.get("parameters", 0),
+        "peak_gib": round(peak, 2),
+        "training": made.get("training", ""),
+    }
 
 
 def preset(system: str, budget: str, flags: Sequence[str] = ()) -> str:

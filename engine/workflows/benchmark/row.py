@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from engine.base.decoding_options import Decoding
-from engine.core.atomic_files import atomic_write, read_json, write_json
+from engine.core.atomic_files import atomic_write, read_json, read_jsonl, write_json
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.step_cache import content_hash
-from engine.errors import Cancelled, InputError, TailorError
+from engine.errors import Cancelled, TailorError
 from engine.workflows.benchmark.experiments import Experiment, Variant
-from engine.workflows.benchmark.methods import KNN, VANILLA, decoding_flags, hand_down, own_seconds, tailormt
+from engine.workflows.benchmark.methods import KNN, VANILLA, costs, decoding_flags, hand_down, samples_file, tailormt
 from engine.workflows.benchmark.tasks import TASKS, Task, base_digest, dev_sentences, load_task
 
 COSTS = ("seconds", "parameters", "peak_gib", "training")
@@ -161,10 +160,7 @@ class Row:
             result = load_task(
                 task, self.plan.data, own, sentences=self.variant.sentences, lines=1, seed=self.plan.seed
             )[1]
-        kind = "pairs" if self.experiment.pairs else "samples"
-        if kind not in result:
-            raise InputError(f"The samples of {TASKS[task].title} have no sources.")
-        return result[kind]
+        return samples_file(TASKS[task], result, pairs=self.experiment.pairs)
 
     # -- the steps
 
@@ -195,12 +191,7 @@ class Row:
             variant.system.removesuffix(KNN), *knn, *NO_CLOCK, *variant.flags, "--budget", self.plan.scale.budget,
             "--workspace", str(self.workspace), "-o", str(output),
         )  # fmt: skip
-        return {
-            "seconds": own_seconds(result["seconds"]),
-            "parameters": result.get("parameters", 0),
-            "peak_gib": round(peak, 2),
-            "training": result.get("training", ""),
-        }
+        return costs(result, peak)
 
     def score(self, row: Json, files: Mapping[str, Path]) -> None:
         """Translate the text and measure it, against vanilla where that is there."""
@@ -257,10 +248,5 @@ class Row:
 
 def valid_losses(workspace: Path) -> list[list[float]]:
     """(update, loss on held-out samples) of each validation of the training."""
-    results = []
-    for file in sorted(workspace.glob("**/metrics.jsonl")):
-        for line in file.read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
-            if "valid_loss" in row:
-                results.append([float(row["step"]), float(row["valid_loss"])])
-    return results
+    rows = (row for file in sorted(workspace.glob("**/metrics.jsonl")) for row in read_jsonl(file))
+    return [[float(row["step"]), float(row["valid_loss"])] for row in rows if "valid_loss" in row]

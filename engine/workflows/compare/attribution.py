@@ -51,9 +51,7 @@ class WordAttribution:
     by_plugin: list[Candidate] = field(default_factory=list)
 
 
-def read_word(
-    plugin: Plugin | None, base: BaseModel, source: str, text: str, start: int, end: int, *, top: int = TOP
-) -> WordAttribution:
+def read_word(plugin: Plugin | None, base: BaseModel, source: str, text: str, start: int, end: int) -> WordAttribution:
     """What `plugin` read for the characters `start` to `end` of its translation `text`, by teacher forcing as at strength 1.
 
     `plugin` None is the base alone. Raises InputError on a stretch outside the text, or a sentence too long for the base.
@@ -68,7 +66,7 @@ def read_word(
     touched = [index for index, span in enumerate(result) if span and span[0] < end and span[1] > start]
     known = [span for index in touched if (span := result[index])]
     start, end = (known[0][0], known[-1][1]) if known else (start, end)
-    reads, why = _memory_reads(plugin, base, source, text, touched, top)
+    reads, why = _memory_reads(plugin, base, source, text, touched)
     by_base = words_at(base, source, text, touched[:1])
     by_plugin = words_at(base, source, text, touched[:1], plugin) if plugin is not None else []
     return WordAttribution(text[start:end].strip(), start, end, reads, why, by_base, by_plugin)
@@ -91,7 +89,7 @@ def words_at(
 
 
 def _memory_reads(
-    plugin: Plugin | None, base: BaseModel, source: str, text: str, touched: Sequence[int], top: int
+    plugin: Plugin | None, base: BaseModel, source: str, text: str, touched: Sequence[int]
 ) -> tuple[list[MemoryRead], str]:
     """What was read for the tokens `touched`, or why there is nothing."""
     if plugin is None:
@@ -103,9 +101,9 @@ def _memory_reads(
             "{method} reads nothing: what it has learned is in its weights.",
             method=Message(plugin.method.capabilities.title),
         )
-    rows = plugin.reads(base, source, text, top=4 * top)
+    rows = plugin.reads(base, source, text, top=4 * TOP)
     selected = [row for row in rows if row["position"] in touched or row["place"] == "prompt"]
-    reads = with_words(base, merged(selected, top))
+    reads = with_words(base, merged(selected, TOP))
     return reads, "" if reads else mark("Nothing was retrieved for this word: the base was sufficiently confident.")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.atomic_files import write_jsonl
+from engine.core.atomic_files import read_jsonl, write_jsonl
 from engine.core.languages import canonical, language_message
 from engine.core.progress import Progress
 from engine.core.settings import Settings
@@ -88,11 +88,16 @@ def samples_stamp(request: CustomizeRequest, decisions: Decisions) -> str:
     )
 
 
+def held_out_count(sentences: int) -> int:
+    """How many of so many sentences are kept for validation: a twelfth, 16 to 500, of few a quarter at most."""
+    return min(500, max(min(16, sentences // 4), sentences // 12))
+
+
 def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
-    """Training and validation sentences: a twelfth for validation, 16 to 500, nothing alike on both sides."""
+    """Training and validation sentences, nothing alike on both sides."""
     from engine.corpora import split
 
-    parts = split(corpus, valid=min(500, max(min(16, len(corpus) // 4), len(corpus) // 12)))
+    parts = split(corpus, valid=held_out_count(len(corpus)))
     if not parts.valid or len(parts.train) < FEWEST // 2:
         raise CorpusError("The samples are too similar to hold some out for validation. Add different sentences.")
     return parts.train, parts.valid
@@ -153,8 +158,7 @@ def write_sources(segments: Sequence[Segment], pair: LanguagePair, stamps: StepC
         home.begin("sources")
         write_jsonl(file, ({"source": source} for source in made), "the source sentences")
         home.set("sources", stamp)
-    with file.open(encoding="utf-8") as lines:
-        written = iter([str(json.loads(line)["source"]) for line in lines])
+    written = iter([str(row["source"]) for row in read_jsonl(file)])
     return [next(written) if segment.source is None else segment.source for segment in segments]
 
 
@@ -195,11 +199,10 @@ def make_pairs(
         (stamps.home("sources", stamps.used["sources"]).folder / "sources.jsonl").unlink(missing_ok=True)
     stamps.used["pairs"] = mark_excluded(file, stamp, pair.forward.target, home, exclusions)
     stored: dict[str, list[SentencePair]] = {"train": [], "valid": []}
-    with file.open(encoding="utf-8") as lines:
-        for row in map(json.loads, lines):
-            part = row.pop("part")
-            if part != EXCLUDED:
-                stored[part].append(pair_of(row))
+    for row in read_jsonl(file):
+        part = row.pop("part")
+        if part != EXCLUDED:
+            stored[part].append(pair_of(row))
     stored["memory"] = stored["train"]
     sourced = [one for one in stored["train"] if one.source]
     good = best_supported([one.plausibility if one.synthetic else None for one in sourced], keep, HALLUCINATED)
@@ -249,8 +252,7 @@ def mark_excluded(file: Path, stamp: str, language: str, stamps: StepCache, excl
     if stamps.holds("pairs", wanted, file):
         return wanted
     holds = exclusions.holder(language) if exclusions else lambda _: False
-    with file.open(encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
+    rows = list(read_jsonl(file))
     for row in rows:
         if row["part"] != "valid":
             row["part"] = EXCLUDED if holds(row["target"]) else "train"

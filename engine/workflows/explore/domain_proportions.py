@@ -13,14 +13,13 @@ will read. That takes the greater part of the time, so only as many sentences ar
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from engine.core.atomic_files import read_json, write_json, write_jsonl
+from engine.core.atomic_files import read_json, read_jsonl, write_json, write_jsonl
 from engine.core.progress import Progress
 from engine.core.step_cache import content_hash
 from engine.errors import CorpusError, InputError
@@ -121,7 +120,7 @@ def explore_plugin(
         "domains": model.domains,
         "sentences": {name: len(pairs.get(name, ())) for name in model.domains},
         "held_out": {},
-        "corpus": corpus_proportions(base, model, pairs, plugin=plugin, index=True, progress=progress),
+        "corpus": corpus_proportions(base, model, pairs, plugin=plugin, progress=progress),
         "examples": examples(base, model, pairs, plugin),
     }
     shown["seconds"] = round(time.monotonic() - begin, 1)
@@ -176,10 +175,7 @@ def examples(
 
 
 def read_pairs(path: Path, kind: Any) -> list[Any]:
-    if not path.is_file():
-        return []
-    with path.open(encoding="utf-8") as lines:
-        return [kind(**row) for row in map(json.loads, lines)]
+    return [kind(**row) for row in read_jsonl(path)] if path.is_file() else []
 
 
 def read_shown(folder: Path) -> Shown:

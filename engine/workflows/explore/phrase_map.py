@@ -50,24 +50,22 @@ class Vectors:
 
 
 def make_map(
-    table: PhraseTable, base: BaseModel, workspace: Path, most: int = MOST, progress: Progress | None = None
+    table: PhraseTable, base: BaseModel, workspace: Path, progress: Progress | None = None
 ) -> dict[str, object]:
-    """Draw the map and write it; the most typical phrases first, where there are more than `most`.
+    """Draw the map and write it; the most typical phrases first, where there are more than `MOST`.
 
     Returns how many points there are and what they are. Raises CorpusError with fewer than three phrases, Cancelled.
     """
     progress = progress or Progress()
     if len(table) < 3:
         raise CorpusError("There are too few phrases for a map. Add more sentences.")
-    result = memory_vectors(latest_file(workspace, f"method/{MEMORY}").parent) or base_vectors(
-        table, base, most, progress
-    )
+    result = memory_vectors(latest_file(workspace, f"method/{MEMORY}").parent) or base_vectors(table, base, progress)
     progress.begin("Drawing the map", progress.index, progress.steps)
     points, explained = plane(result.values)
     index_by_text = {text: index for index, text in enumerate(table.texts)}
     rows = np.array([index_by_text.get(text, -1) for text in result.texts], dtype=np.int64)
     rows, points = rows[rows >= 0], points[rows >= 0]
-    selected = rows[np.argsort(-importance(table)[rows], kind="stable")[:most]]
+    selected = rows[np.argsort(-importance(table)[rows], kind="stable")[:MOST]]
     at = {int(row): index for index, row in enumerate(rows)}
     points = points[[at[int(row)] for row in selected]]
     layers = len(base.decoder_layers)
@@ -115,9 +113,9 @@ def memory_vectors(folder: Path) -> Vectors | None:
     return Vectors([text for some in texts for text in some], values, OF_MEMORY)
 
 
-def base_vectors(table: PhraseTable, base: BaseModel, most: int, progress: Progress) -> Vectors:
+def base_vectors(table: PhraseTable, base: BaseModel, progress: Progress) -> Vectors:
     """The frozen base's own vectors of the most important phrases."""
-    rows = np.argsort(-importance(table), kind="stable")[:most]
+    rows = np.argsort(-importance(table), kind="stable")[:MOST]
     texts = [table.texts[row] for row in rows]
     progress.begin("Reading phrases", progress.index, progress.steps)
     values, about = phrase_vectors(base, texts, progress)
@@ -143,7 +141,7 @@ def phrase_vectors(base: BaseModel, texts: Sequence[str], progress: Progress | N
     with base.using(None), torch.no_grad():
         for batch in length_batches([len(row) for row in rows], BATCH):
             ids = base.pad_batch([rows[i] for i in batch])  # (B, T)
-            states = encoder_states(reader, ids) if reader is not base else decoder_states(base, ids)  # (B, T, d)
+            states = reader.encoder_states(ids) if reader is not base else decoder_states(base, ids)  # (B, T, d)
             real = (~torch.isin(ids, special)).to(states.dtype)  # (B, T)
             values[batch] = pool(states, real, "mean").float().cpu().numpy()
             done += len(batch)
@@ -151,17 +149,10 @@ def phrase_vectors(base: BaseModel, texts: Sequence[str], progress: Progress | N
     return values, about
 
 
-def encoder_states(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
-    states: torch.Tensor = base.model.get_encoder()(
-        input_ids=ids, attention_mask=(ids != base.pad).long()
-    ).last_hidden_state
-    return states
-
-
 def decoder_states(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
     """Over an empty source, at the positions where the tokens go in."""
     empty = base.pad_batch([base.encode([""])[0]])
-    encoded = encoder_states(base, empty)
+    encoded = base.encoder_states(empty)
     states: torch.Tensor = base.model.get_decoder()(
         input_ids=ids, encoder_hidden_states=encoded.expand(len(ids), -1, -1), use_cache=False
     ).last_hidden_state
