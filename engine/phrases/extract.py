@@ -104,7 +104,7 @@ def extract_phrases(
                     if free_of(codes(text), start, end):
                         collector.add(text[start:end], last - head, label, first[text], weight=repeats[text])
         parser = Message(
-            "Phrases are the {units} found by {parser}.", units=Message(_node_name(model.kind)), parser=model
+            "Phrases are the {units} found by {parser}.", units=Message(_node_name(model.kind)), parser=model.named
         )
     return PhraseSet(collector.phrases(min_count=options.min_count), parser)
 

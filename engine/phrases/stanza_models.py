@@ -15,7 +15,7 @@ from typing import Any
 from engine.core.atomic_files import read_json
 from engine.core.json_object import Json
 from engine.errors import MissingError, TailorError, storage_errors
-from engine.messages import Message
+from engine.messages import Message, mark
 from engine.phrases.languages import stanza_code
 
 PROCESSORS = {
@@ -23,6 +23,10 @@ PROCESSORS = {
     "dependency": ("tokenize", "mwt", "pos", "lemma", "depparse"),
 }
 PARSER = {"constituency": "constituency", "dependency": "depparse"}
+NAMES = {
+    "constituency": mark("stanza's constituency parser for {language} ({package})"),
+    "dependency": mark("stanza's dependency parser for {language} ({package})"),
+}
 CONNECT = 15  # seconds to wait for stanza's server to answer at all
 
 
@@ -35,9 +39,11 @@ class StanzaModel:
     folder: Path
     packages: tuple[tuple[str, str], ...]  # processor, package
 
-    def __str__(self) -> str:
-        package = dict(self.packages)[PARSER[self.kind]]
-        return f"stanza's {self.kind} parser for {self.language} ({package})"
+    @property
+    def named(self) -> Message:
+        """What a sentence calls it."""
+        text = NAMES[self.kind]
+        return Message(text, language=self.language, package=dict(self.packages)[PARSER[self.kind]])
 
 
 def find_models(language: str, kind: str, folders: Sequence[Path]) -> Iterator[StanzaModel]:
@@ -93,7 +99,9 @@ def load_pipeline(model: StanzaModel) -> Any:
     except Exception as error:  # stanza passes on what its unpickling, torch and the file system raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise MissingError(
-            "{model} cannot be loaded ({reason}): put a fresh copy of its files there.", model=model, reason=reason
+            "{model} cannot be loaded ({reason}): put a fresh copy of its files there.",
+            model=model.named,
+            reason=reason,
         ) from error
 
 

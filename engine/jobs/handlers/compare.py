@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 CLOSELY = 1000  # lines up to which TER, 50 ms each in Chinese, and ten thousand trials of every figure take seconds
 PART = 16  # lines between two looks at whether to stop, and until they can be read
 FEW = 60  # lines of which four at a time are made, since somebody reads along
+PARTS_COUNTED = 64  # parts between two counts of the lines that are done
 
 
 def check(arguments: Mapping[str, Any]) -> Json:
@@ -94,8 +95,10 @@ def _translate(context: JobContext, number: int, translate: Translate, language:
     progress.begin("Translating", 1, steps)
     done = store.sheets.count(number)[0]
     progress.advance(done, lines)
-    for _ in fill(store, number, translate, language, PART if lines > FEW else 4):
-        progress.advance(store.sheets.count(number)[0], lines)
+    for parts, lately in enumerate(fill(store, number, translate, language, PART if lines > FEW else 4), start=1):
+        # Counting reads every line, so it is done rarely; a strength that was changed meanwhile leaves fewer of them done.
+        done = store.sheets.count(number)[0] if parts % PARTS_COUNTED == 0 else min(done + len(lately), lines)
+        progress.advance(done, lines)
 
 
 def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) -> ExtraMetrics:
