@@ -63,6 +63,18 @@ class Walk:
         self.clicks += 1
         what.click()
 
+    def reload(self) -> None:
+        """Also while the page reloads by itself, as it does once a studio that was started again answers."""
+        from playwright.sync_api import Error
+
+        for attempt in range(3):
+            try:
+                self.page.reload()
+                return
+            except Error as error:
+                if "ERR_ABORTED" not in str(error) or attempt == 2:
+                    raise
+
     def job(self, kind: str) -> JobRow:
         """The newest job of that kind, once there is one."""
         return until(lambda: next((job for job in self.store.jobs.list() if job.kind == kind), None))  # type: ignore[no-any-return]
@@ -96,20 +108,20 @@ def test_six_files_become_a_comparison_whatever_is_reloaded_or_started_again(
         expect(page.get_by_role("textbox", name="Project")).not_to_have_value("")
         walk.click(page.get_by_role("button", name="Read samples"))
         page.wait_for_url(re.compile(r"project=\d+"))
-        walk.midway("prepare", page.reload)
+        walk.midway("prepare", walk.reload)
         expect(page.get_by_text(re.compile(r"\d+ sentences kept from 4 files"))).to_be_visible(timeout=WAIT)
         unread = page.locator(".tm-card", has_text="Not read").last
         for name in ("scan.docx", "letters.tmx"):
             expect(unread.locator("li", has_text=name).locator("div")).not_to_be_empty()
         walk.done("prepare")
         walk.click(page.get_by_role("link", name="Train a plugin"))
-        walk.midway("preview", page.reload)
+        walk.midway("preview", walk.reload)
         look = page.get_by_role("button", name="Turn this into a plugin")
         expect(look).to_be_visible(timeout=WAIT)
         walk.click(look)
         job = walk.job("customize")
     with served(settings):
-        walk.midway("customize", page.reload)
+        walk.midway("customize", walk.reload)
         assert walk.job("customize").id == job.id
         expect(page.locator(".tm-runs tbody tr").first.get_by_text("done")).to_be_visible(timeout=WAIT)
         walk.done("customize")
@@ -118,7 +130,7 @@ def test_six_files_become_a_comparison_whatever_is_reloaded_or_started_again(
         expect(box).not_to_have_value("")
         walk.click(page.get_by_role("button", name="Translate", exact=True))
         page.wait_for_url(re.compile(r"comparison=\d+"))
-        walk.midway("compare", page.reload)
+        walk.midway("compare", walk.reload)
         expect(page.get_by_text(re.compile(r"\d+ of \d+ sentences differ"))).to_be_visible(timeout=WAIT)
         expect(page.locator(".tm-pending")).to_have_count(0)
         walk.done("compare")
