@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 SPIN = "3000"  # rounds that a thread spins before it sleeps
+_LOCK, _BEFORE = threading.Lock(), list[int]()  # threads before, once for each `one_thread` at work
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -80,13 +82,15 @@ def share_cores(*, spin: bool = True) -> None:
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """PyTorch on one thread, for thousands of products too small to be shared (a fit of a few weights, a parser): threads that wait
-    for each other cost up to ten times what they save.
+    for each other cost up to ten times what they save. Several may do so at once: each restores what was set before the first.
     """
     import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    with _LOCK:
+        _BEFORE.append(_BEFORE[0] if _BEFORE else torch.get_num_threads())
+        torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        with _LOCK:
+            torch.set_num_threads(_BEFORE.pop())

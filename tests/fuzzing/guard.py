@@ -30,7 +30,8 @@ NEVER = (
     "os.posix_spawn",
     "pickle.find_class",
 )
-READER = ["-m", "engine.workflows.read_apart"]  # the limited process in which files are read; it gets nothing else to run
+# The limited process in which files are read; it gets nothing else to run.
+READER = ["-m", "engine.workflows.read_apart"]
 
 
 class Hang(BaseException):

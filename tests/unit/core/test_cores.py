@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+import torch
 
 from engine.core import cores
 
@@ -76,3 +78,30 @@ def test_commands_share_the_cores() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OMP_")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "PASSIVE"
+
+
+def test_threads_that_each_ask_for_one_core_leave_the_number_as_it_was() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    inside, done = threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def work() -> None:  # begins while the other is inside, and ends after it
+        with cores.one_thread():
+            seen.append(torch.get_num_threads())
+            inside.set()
+            done.wait(60)
+        seen.append(torch.get_num_threads())
+
+    try:
+        other = threading.Thread(target=work)
+        with cores.one_thread():
+            other.start()
+            assert inside.wait(60)
+        assert torch.get_num_threads() == 2
+        done.set()
+        other.join()
+        assert seen == [1, 2]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -55,11 +55,11 @@ class Odt(PackedDocument):
                 )
 
     def build(self, results: Sequence[Result | None]) -> bytes:
-        names = set()
+        written = set()
         for (name, element, content), parts in changed(self.paragraphs, self.units, results):
             content.write(element, parts, copies=False)
-            names.add(name)
-        fresh = {name: xml_bytes(self.trees[name], self.original[name]) for name in names}
+            written.add(name)
+        fresh = {name: xml_bytes(self.trees[name], self.original[name]) for name in written}
         return rebuilt_archive(self.path, fresh) if fresh else self.path.read_bytes()
 
 
