@@ -204,6 +204,12 @@ class Method(ABC):
     def complete(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
         """Called once after training, before the weights are saved."""
 
+    def shrink(self, module: nn.Module, share: float) -> None:
+        """Go only this share of the way from the base to what was learnt (Wortsman et al., Robust Fine-Tuning of Zero-Shot Models,
+        2022); of methods with the setting `shrink`.
+        """
+        raise NotImplementedError
+
     def finish(self, module: nn.Module) -> None:
         """Prepare a trained module for decoding: whatever is constant from now on is computed here, once."""
         module.eval()

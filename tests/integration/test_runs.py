@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from engine.base import BaseModel
 from engine.core.progress import Progress
@@ -288,6 +289,32 @@ def test_a_method_that_costs_general_text_too_much_is_tried_behind_a_domain_filt
     assert tried == [("base", False, False), *((*way, filtered) for way in ways for filtered in (False, True))]
     off = asked("off", method="auto", training={"domain_filter": "off"})
     assert not any(one["domain_filter"] for one in customize(off, tmp_path / "work", settings=settings)["tried"])
+
+
+def test_a_method_that_costs_general_text_too_much_without_a_filter_is_tried_weakened(
+    asked: Callable[..., Any], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CANDIDATES, "quick", ("knn", "fine_tuning"))
+    monkeypatch.setattr("engine.workflows.customize.selection.loss", lambda trial, base: 0.0 if trial.shrink else 1.0)
+    settings = Settings(home=str(home), device="cpu")
+    request = asked("weak", method="auto", training={"domain_filter": "off"})
+    summary = customize(request, tmp_path / "work", settings=settings)
+    ways = [(one["method"], one["knn"], one["shrink"], one["chosen"]) for one in summary["tried"]]
+    weaker = ("fine_tuning", False, 0.4, True)
+    whole = [("fine_tuning", knn, None, False) for knn in (False, True)]
+    assert ways == [("base", False, None, False), ("knn", False, None, False), whole[0], weaker, whole[1]]
+    about = read_bundle_card(Path(request.output))
+    assert about["config"]["shrink"] == 0.4
+    assert "shrink = 0.4" in about["provenance"]["unlike_the_paper"]
+    assert "fine_tuning (shrink 0.4)" in about["provenance"]["chosen_from"]
+    base = BaseModel.load(request.base, "en", "zh", device="cpu")
+    weak = Plugin.load(request.output, base, cache=tmp_path / "cache").module.state_dict()
+    alone = asked("whole", method="fine_tuning", training={"domain_filter": "off"})
+    customize(alone, tmp_path / "work", settings=settings)
+    whole_way = Plugin.load(alone.output, base, cache=tmp_path / "cache").module.state_dict()
+    own = base.model.state_dict()
+    for key, tuned in whole_way.items():
+        assert torch.allclose(weak[key], own[key] + (tuned - own[key]) * 0.4 / 0.75, atol=1e-6), key
 
 
 def test_a_plugin_keeps_its_domain_filter_and_learns_another_with_other_samples(

@@ -57,7 +57,10 @@ class FineTuning(Method):
         return 1.0 if module.config.kind == "lora" else float(module.config.speed)
 
     def complete(self, module: Any) -> None:
-        module.shrink(module.config.shrink)
+        self.shrink(module, module.config.shrink)
+
+    def shrink(self, module: Any, share: float) -> None:
+        module.shrink(share)
 
     def shares_source(self, module: Any) -> bool:
         """The weights are others, not what they are applied to."""

@@ -174,19 +174,22 @@ class MemoryAdapter(Method):
         return {"tuned.": module.config.fine_tune_speed, "adapters.": 1 / self.speed(module)}
 
     def complete(self, module: Any) -> None:
+        self.shrink(module, module.config.shrink)
+
+    def shrink(self, module: Any, share: float) -> None:
         import torch
 
         if module.tuned is not None:
-            module.tuned.shrink(module.config.shrink)
+            module.tuned.shrink(share)
         with torch.no_grad():
             for _, _, reader in module.readers():
                 if module.config.retrieval == "sentence":
-                    reader.value.weight *= module.config.shrink
+                    reader.value.weight *= share
                 elif reader.scale is not None:
-                    reader.scale *= module.config.shrink
+                    reader.scale *= share
             for _, _, _, part in module.adapters.placed():
-                part.up.weight *= module.config.shrink
-                part.up.bias *= module.config.shrink
+                part.up.weight *= share
+                part.up.bias *= share
 
     def finish(self, module: Any) -> None:
         module.eval()

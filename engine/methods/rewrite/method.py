@@ -97,7 +97,10 @@ class Rewrite(Method):
         return float(module.config.speed)
 
     def complete(self, module: Any) -> None:
-        module.shrink(module.config.shrink)
+        self.shrink(module, module.config.shrink)
+
+    def shrink(self, module: Any, share: float) -> None:
+        module.shrink(share)
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:

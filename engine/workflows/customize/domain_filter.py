@@ -20,8 +20,11 @@ REAL = 0.9  # share of the samples' sources that people wrote, and of general te
 
 
 def filtered(run: Run) -> Run | None:
-    """The run with a domain filter before its plugin; None where samples or general text are too few to learn one."""
-    known = learned(run)
+    """The run with a domain filter before its plugin; None where samples or general text are too few to learn one, or where it
+    was refused or is there already.
+    """
+    may = run.training.domain_filter != "off" and run.plugin.domain_filter is None
+    known = learned(run) if may else None
     if known is None:
         return None
     result = copy.copy(run)

@@ -51,10 +51,12 @@ class Trial:
     seconds: float
     chosen: bool = False
     domain_filter: bool = False
+    shrink: float | None = None  # where it is not the budget's
 
     @property
     def name(self) -> str:
-        return " + ".join([self.method, *["knn"] * self.knn, *["domain filter"] * self.domain_filter])
+        method = self.method if self.shrink is None else f"{self.method} (shrink {self.shrink:g})"
+        return " + ".join([method, *["knn"] * self.knn, *["domain filter"] * self.domain_filter])
 
 
 @dataclass

@@ -1,5 +1,5 @@
 """Method `auto`: several methods are tried on the same samples, alone and with kNN decoding on top, and the best is kept; one
-that costs general text too much is tried behind a domain filter too.
+that costs general text too much is tried behind a domain filter, and where that does not hold, weakened.
 
 Best is what translates that half of the held-out samples best on which settings are chosen too, by the mean of BLEU and chrF,
 among those that cost general text at most `COST` BLEU. The other half stays for the comparison with the base.
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 FILE = "trial.json"
 COST = 0.5  # BLEU on general text that a method may cost
+WEAKER = 0.4  # `shrink` of a weakened method, by which news kept within `COST` of the base (bench/RESULTS.md)
 MARGIN = 0.3  # BLEU and chrF, their mean, by which a later trial has to be better: the simpler ones come first
 STEPS_OF_A_TRIAL = STEPS + 6  # those of a datastore on top and of the comparison come after the others
 BASE = "base"  # the trial of the base alone
@@ -69,11 +70,10 @@ def best_of(
             trials.append(measure(trial, trial.plugin, general, start))
             if best is None or trials[-1] is chosen(trials):
                 best = trial
-            harmful = trial.training.domain_filter == "auto" and loss(trials[-1], trials[0]) > COST
-            if harmful and (milder := filtered(trial)) is not None:
-                trials.append(measure(milder, milder.plugin, general, start))
-                if trials[-1] is chosen(trials):
-                    best = milder
+            for milden in (filtered, weakened):
+                if loss(trials[-1], trials[0]) > COST and (milder := milden(trial)) is not None:
+                    trials.append(measure(milder, milder.plugin, general, start))
+                    best = milder if trials[-1] is chosen(trials) else best
         run.times[request.method] = round(time.monotonic() - start, 1)
     assert best is not None
     best.times, best.progress = run.times, TrialProgress(run.progress, len(requests), len(requests))
@@ -120,6 +120,26 @@ def ways(trial: Run, train: Callable[[Run], None], add_datastore: Callable[[Run]
     yield stacked
 
 
+def weakened(run: Run) -> Run | None:
+    """The run with two fifths of what its method learnt; None of a method that has no such setting, or with a datastore, which
+    was recorded with the method as it is.
+    """
+    from engine.plugins import Plugin
+
+    share = getattr(run.config, "shrink", 0.0)
+    if share <= WEAKER or run.plugin.knn is not None:
+        return None
+    result = copy.copy(run)
+    result.request = run.request.replace(method_options={**run.request.method_options, "shrink": WEAKER})
+    result.config = run.config.replace(shrink=WEAKER)
+    result.module = run.method.build(run.pair.forward, run.artefacts, result.config)
+    result.module.load_state_dict(run.module.state_dict())
+    run.method.shrink(result.module, WEAKER / share)
+    run.method.finish(result.module)
+    result.plugin = Plugin(run.method, result.module, {}, domain_filter=run.plugin.domain_filter)
+    return result
+
+
 def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], start: float) -> Trial:
     """What a plugin, or the base alone, makes of the held-out samples and of general text; kept in trial.json."""
     from engine.decoding.translate import translate
@@ -150,6 +170,7 @@ def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], sta
         general_bleu=score("BLEU", general, translations[len(style) :]) if general else None,
         seconds=round(time.monotonic() - start, 1),
         domain_filter=has_filter,
+        shrink=run.config.shrink if plugin is not None and "shrink" in run.request.method_options else None,
     )
     write_json(run.folder / FILE, {**known, stamp: dataclasses.asdict(made)}, "what was measured of a method")
     return made
