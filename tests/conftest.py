@@ -6,7 +6,6 @@ Nothing here touches the user's data folder, and nothing may fetch anything. The
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
@@ -173,30 +172,20 @@ def command(home: Path) -> Callable[..., Ran]:
 
 @pytest.fixture(scope="session")
 def little_general_text() -> Iterator[None]:
-    """Most of a customization of a tiny base was general text: 20 sentences in place of 120 measure it here, and what the base
-    makes of those that are replayed is put into each workspace, as if an earlier run had made it there.
+    """Most of a customization of a tiny base was general text: a sixth of it is replayed here, and 12 sentences in place of 120
+    measure it.
     """
-    from engine.workflows.customize import replay
+    from engine.corpora.general_text import general_sentences
+    from engine.evaluation import general_text
+    from engine.workflows.customize import domain_filter
 
-    translate, known = replay.general_translations, dict[Any, bytes]()
-
-    def translated(run: Any) -> list[tuple[str, str]]:
-        bases, file = (run.pair.forward, run.pair.backward), run.workspace / replay.FILE
-        key = (
-            *((base.fingerprint(), base.device) for base in bases),
-            run.settings.assets_dir,
-            run.cache.get("samples"),
-        )
-        if key in known and not file.exists():
-            with contextlib.suppress(OSError):  # a full disk is met by the work itself
-                file.write_bytes(known[key])
-        result = translate(run)
-        known[key] = file.read_bytes()
-        return result
+    def few(*args: Any, **kwargs: Any) -> list[str]:
+        return general_sentences(*args, **kwargs)[::6]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replay, "general_translations", translated)
-        patch.setattr("engine.evaluation.general_text.MOST", 20)
+        for module in (general_text, domain_filter):
+            patch.setattr(module, "general_sentences", few)
+        patch.setattr(general_text, "MOST", 12)
         yield
 
 

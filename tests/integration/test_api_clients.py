@@ -46,7 +46,7 @@ class Running:
 
 
 @pytest.fixture(scope="module")
-def plugin_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plugin_file(tmp_path_factory: pytest.TempPathFactory, little_general_text: None) -> Path:
     """A plugin of the shipped base that trains nothing: its samples, looked up while it decodes."""
     from engine.workflows.customize.pipeline import customize
     from engine.workflows.customize.request import CustomizeRequest
@@ -54,7 +54,14 @@ def plugin_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     lines = (SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()[:40]
     (folder / "style.txt").write_text("\n".join(lines), encoding="utf-8")
-    options = {"max_updates": 2, "validate_every": 1, "tokens_per_batch": 256, "learning_rate": 0.05, "warmup": 1}
+    options = {
+        "max_updates": 2,
+        "validate_every": 1,
+        "tokens_per_batch": 256,
+        "learning_rate": 0.05,
+        "warmup": 1,
+        "replay": 0.0,
+    }
     request = CustomizeRequest(
         base=str(EN_ZH), source="en", target="zh", samples=(str(folder / "style.txt"),), method="lhuc", budget="quick",
         output=str(folder / "style.zip"), name="Style", training_options=options,

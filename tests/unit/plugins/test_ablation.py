@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from engine.base.decoding_options import Decoding
 from engine.core.progress import Progress
 from engine.core.settings import load_settings
+from engine.corpora import general_text
+from engine.corpora.general_text import general_sentences
 from engine.decoding.scoring import score
 from engine.decoding.translate import translate
 from engine.errors import InputError, ModelError, OptionError
@@ -22,6 +25,7 @@ from tests.retrieval_methods import samples_of
 
 SOURCES = ["The rain stopped at the door.", "My mother waited for a letter.", "We walked the long road home."]
 REFERENCES = ["雨在门外停了。", "母亲等一封信。", "我们走那长路回家去。"]
+SHORT = Decoding(beam=2, max_length_ratio=0.5, guard=False)
 OPTIONS = {
     "memory_adapter": {"phrases_per_layer": 12, "aligner": "none"},
     "knn": {"k": 4, "temperature": 10.0, "weight": 0.5},
@@ -33,6 +37,14 @@ OPTIONS = {
 @pytest.fixture(scope="module")
 def base():
     return tiny_base()
+
+
+@pytest.fixture(autouse=True)
+def little_general_text(monkeypatch):
+    """An eighth of the general text: an untrained base writes each source to its longest."""
+    monkeypatch.setattr(
+        general_text, "general_sentences", lambda *args, **kwargs: general_sentences(*args, **kwargs)[::8]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +107,7 @@ def test_every_memory_changes_what_is_read_and_the_same_seed_gives_the_same(name
             plugin = plugin_of(name, base, prepared)
             exchange_memory(base, plugin, kind, material(base, tmp_path / f"{kind}{run}"))
             again.append(loss(base, plugin))
-            assert len(translate(base, SOURCES, plugin)) == len(SOURCES)
+        assert len(translate(base, SOURCES, plugin, decoding=SHORT)) == len(SOURCES)
         assert again[0] == again[1], kind
         losses[kind] = again[0]
     assert losses["true"] != losses["base"]

@@ -35,6 +35,8 @@ def made(request_for: Callable[..., Any], folder: Path, name: str, method: str, 
     from engine.workflows.customize.pipeline import customize
 
     request = request_for(folder / f"{method}.zip", name=name, method=method, method_options=options)
+    # Learnt faster, it babbles, and each translation is searched for again and again.
+    request = request.replace(training_options={**request.training_options, "learning_rate": 0.007})
     customize(request, folder / f"workspace-{method}")
     return folder / f"{method}.zip"
 
