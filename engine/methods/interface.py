@@ -210,6 +210,14 @@ class Method(ABC):
         """
         raise NotImplementedError
 
+    def packed(self, module: nn.Module) -> Mapping[str, torch.Tensor]:
+        """The trained weights as a bundle holds them."""
+        return module.state_dict()
+
+    def unpacked(self, module: nn.Module, weights: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        """Those of a bundle under the keys of `state_dict`; what does not fit is left for the caller to refuse."""
+        return weights
+
     def finish(self, module: nn.Module) -> None:
         """Prepare a trained module for decoding: whatever is constant from now on is computed here, once."""
         module.eval()

@@ -1,7 +1,7 @@
 """Reading a bundle with suspicion: known names only, sizes and ratios within limits, every byte as its manifest says.
 
 adapter_config.json        method, settings, base and its fingerprint, direction, decoding defaults, metrics
-adapter_model.safetensors  the trained weights, exactly the method's keys
+adapter_model.safetensors  the trained weights, exactly the method's keys, or where they are packed their changes from the base
 memory.safetensors         what the method remembers, where it remembers
 memory.sources.safetensors of a memory that is read by sentence: which sentences share an input's rarest words
 memory.jsonl               its sentences; may be left out for confidentiality
@@ -31,8 +31,9 @@ from typing import Any
 from engine.core.json_object import Json
 from engine.errors import BundleError, storage_errors
 
-FORMAT_VERSION = 2  # the newest that is read
-PLAIN, BLENDED = 1, 2  # what is written: of one plugin, so that earlier versions read it; of several
+FORMAT_VERSION = 3  # the newest that is read
+# What is written: of one plugin, so that earlier versions read it; of several; of one whose weights are packed in 16 bits.
+PLAIN, BLENDED, PACKED = 1, 2, 3
 MANIFEST = "manifest.json"
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"

@@ -15,8 +15,9 @@ from typing import IO, TYPE_CHECKING, Any
 import engine
 from engine.core.atomic_files import atomic_write, copy_hashed
 from engine.core.json_object import Json
+from engine.core.tensor_files import save_tensors
 from engine.errors import OptionError
-from engine.plugins.bundle import CONFIG, DOMAIN_FILTER, MANIFEST, PARTS, PLAIN, WEIGHTS
+from engine.plugins.bundle import CONFIG, DOMAIN_FILTER, MANIFEST, PACKED, PARTS, PLAIN, WEIGHTS
 
 if TYPE_CHECKING:
     from torch import nn
@@ -50,13 +51,12 @@ def export_bundle(path: Path, content: BundleContent) -> Path:
     """Write a plugin bundle (see `engine.plugins.bundle`). Raises OptionError where the method cannot do without the texts,
     StorageError.
     """
-    from safetensors.torch import save_file
-
     base, method = content.base, content.method
     if not content.with_phrases:
         check_without_texts(method)
+    packed = method.packed(content.module)
     about = {
-        "format_version": PLAIN,
+        "format_version": PLAIN if packed.keys() == content.module.state_dict().keys() else PACKED,
         "peft_type": f"TAILORMT_{method.name.upper()}",
         "task_type": "SEQ_2_SEQ_LM",
         "inference_mode": True,
@@ -79,10 +79,7 @@ def export_bundle(path: Path, content: BundleContent) -> Path:
     }
     selected = {key: file for key, file in content.files.items() if content.with_phrases or key not in TEXTS}
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
-        weights = Path(folder) / WEIGHTS
-        save_file(
-            {key: value.detach().cpu().contiguous() for key, value in content.module.state_dict().items()}, weights
-        )
+        weights = save_tensors(Path(folder) / WEIGHTS, packed, "the plugin")
         return write_bundle(path, about, {WEIGHTS: weights, **selected})
 
 

@@ -96,7 +96,7 @@ class Plugin:
                 path=path, base=base.name, error=error,
             ) from error  # fmt: skip
         with in_bundle(path):
-            weights, expected = load_tensors(folder / WEIGHTS), module.state_dict()
+            weights, expected = method.unpacked(module, load_tensors(folder / WEIGHTS)), module.state_dict()
             check_keys(folder / WEIGHTS, weights, expected)
         for key, tensor in weights.items():
             if tensor.shape != expected[key].shape:

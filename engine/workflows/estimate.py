@@ -264,7 +264,7 @@ class _Estimator:
             high=round(seconds * SURE[sure], 1),
             parts={key: round(value, 1) for key, value in self.parts.items()},
             memory=int(peak.value) if peak else self.memory(weights, files),
-            bundle=int(4 * weights + files + 20_000),
+            bundle=int(cost.bytes_each * weights + files + 20_000),
             # Beside the bundle: what the method prepared, and two checkpoints of weights, best weights and optimiser.
             disk=int(4 * weights + 2 * files + (32 * weights if self.needs.trains else 0) + characters * 12),
             weights=weights,

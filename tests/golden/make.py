@@ -1,10 +1,11 @@
 """Makes the golden files: a base of 180 kB, a plugin of bundle format 1 on it, and what the two translated when made.
 
 They are made once and kept: tests/unit/plugins/test_golden.py asserts that every later version loads the bundle and translates
-with it to the letter. A bundle format 2 gets golden files of its own beside these; these are not made again.
+with it to the letter. Later bundle formats have golden files of their own beside these; none are made again.
 
     python tests/golden/make.py FOLDER     (the kept ones are in tests/golden/format-1)
     python tests/golden/make.py FOLDER 2   (a blend of the kept plugin with itself; in tests/golden/format-2)
+    python tests/golden/make.py FOLDER 3   (fine-tuning of the kept base; in tests/golden/format-3)
 """
 
 from __future__ import annotations
@@ -14,11 +15,17 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import torch
+
+from engine.base import BaseModel
 from engine.decoding.scoring import score
 from engine.decoding.translate import translate
+from engine.methods import Artefacts, get_method
 
 ROOT = Path(__file__).resolve().parents[2]
+SELECTED = ROOT / "tests" / "golden" / "format-1"
 sys.path.insert(0, str(ROOT))
 
 OPTIONS = {"phrases_per_layer": 24, "temperature": 0.5, "alpha": 1.0, "beta": 1.0, "memory_dropout": 0.3}
@@ -35,7 +42,6 @@ PHRASES = {"parser": "statistical", "l_max": 4}
 
 
 def main(folder: Path) -> None:
-    from engine.base import BaseModel
     from engine.plugins import Plugin
     from engine.workflows.customize.pipeline import customize
     from engine.workflows.customize.request import CustomizeRequest
@@ -79,18 +85,44 @@ def main(folder: Path) -> None:
 
 
 def blend(folder: Path) -> None:
-    from engine.base import BaseModel
-    from engine.plugins import Plugin
     from engine.plugins.blend import Part, make_blend
-    from tests.bases import SENTENCES
 
-    selected = ROOT / "tests" / "golden" / "format-1"
-    base = BaseModel.load(selected / "base", "en", "zh", device="cpu")
+    plugin = SELECTED / "plugin.zip"
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
-        twin = shutil.copy(selected / "plugin.zip", Path(name) / "twin.zip")
-        make_blend(folder / "plugin.zip", "Golden blend", [Part(selected / "plugin.zip", 0.6), Part(Path(twin), 0.3)])
-        plugin = Plugin.load(folder / "plugin.zip", base, cache=Path(name) / "cache")
+        twin = shutil.copy(plugin, Path(name) / "twin.zip")
+        make_blend(folder / "plugin.zip", "Golden blend", [Part(plugin, 0.6), Part(Path(twin), 0.3)])
+    expect(folder)
+
+
+def tuned(folder: Path) -> None:
+    from engine.plugins import BundleContent, export_bundle
+
+    base = kept_base()
+    method = get_method("fine_tuning")
+    module: Any = method.build(base, Artefacts(), config := method.config_class())
+    torch.manual_seed(1)
+    for parameter in module.parameters():
+        parameter.data += 0.05 * torch.randn_like(parameter)
+    method.complete(module)
+    folder.mkdir(parents=True, exist_ok=True)
+    content = BundleContent(name="Golden weights", base=base, method=method, config=config, module=module, files={})
+    export_bundle(folder / "plugin.zip", content)
+    expect(folder)
+
+
+def kept_base() -> BaseModel:
+    return BaseModel.load(SELECTED / "base", "en", "zh", device="cpu")
+
+
+def expect(folder: Path) -> None:
+    """Write what the folder's plugin makes of the sentences."""
+    from engine.plugins import Plugin
+    from tests.bases import SENTENCES
+
+    base = kept_base()
+    with tempfile.TemporaryDirectory() as name:
+        plugin = Plugin.load(folder / "plugin.zip", base, cache=Path(name))
         sources = [source for source, _ in SENTENCES]
         rows = zip(sources, translate(base, sources, plugin), strict=True)
         expected = {
@@ -102,4 +134,4 @@ def blend(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    blend(Path(sys.argv[1])) if sys.argv[2:] == ["2"] else main(Path(sys.argv[1]))
+    {"2": blend, "3": tuned}.get("".join(sys.argv[2:]), main)(Path(sys.argv[1]))

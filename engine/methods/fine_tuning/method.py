@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,6 +11,7 @@ from engine.methods.fine_tuning.config import FineTuningConfig
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, Loss, Method
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
     from engine.base import BaseModel
@@ -40,7 +42,7 @@ class FineTuning(Method):
             blocks = shape.encoder + 2 * shape.decoder
             return Cost(weights=blocks * len(config.target_modules) * 2 * config.rank * shape.d, training=0.7)
         share = {"all": 1.0, "decoder": 0.4, "encoder": 0.4, "cross_attention": 0.15, "embeddings": 0.4}
-        return Cost(weights=shape.weights * share.get(config.which, 0.01), training=0.7)
+        return Cost(weights=shape.weights * share.get(config.which, 0.01), bytes_each=2, training=0.7)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: FineTuningConfig) -> nn.Module:
         from engine.methods.fine_tuning.lora import LowRank
@@ -61,6 +63,12 @@ class FineTuning(Method):
 
     def shrink(self, module: Any, share: float) -> None:
         module.shrink(share)
+
+    def packed(self, module: Any) -> Mapping[str, torch.Tensor]:
+        return super().packed(module) if module.config.kind == "lora" else module.packed()
+
+    def unpacked(self, module: Any, weights: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        return weights if module.config.kind == "lora" else module.unpacked(weights)
 
     def shares_source(self, module: Any) -> bool:
         """The weights are others, not what they are applied to."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.core.progress import Progress
@@ -57,7 +57,7 @@ class Rewrite(Method):
         return Artefacts()
 
     def cost(self, config: RewriteConfig, work: Workload) -> Cost:
-        return Cost(weights=work.shape.weights, training=0.75, translates=True, decoding=1.4)
+        return Cost(weights=work.shape.weights, bytes_each=2, training=0.75, translates=True, decoding=1.4)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: RewriteConfig) -> nn.Module:
         from engine.methods.weight_swap import TunedWeights
@@ -101,6 +101,12 @@ class Rewrite(Method):
 
     def shrink(self, module: Any, share: float) -> None:
         module.shrink(share)
+
+    def packed(self, module: Any) -> Mapping[str, torch.Tensor]:
+        return module.packed()
+
+    def unpacked(self, module: Any, weights: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        return module.unpacked(weights)
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:

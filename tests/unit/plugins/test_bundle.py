@@ -347,7 +347,7 @@ def test_deep_json_is_refused(bundle: Path, base: BaseModel, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"format_version": 3}, "format 3.*Update"),
+        ({"format_version": 4}, "format 4.*Update"),
         ({"format_version": "1"}, "no format_version"),
         ({"format_version": ...}, "no format_version"),
         ({"method": ...}, "lacks method"),

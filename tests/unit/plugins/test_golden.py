@@ -44,14 +44,17 @@ def test_the_plugin_translates_as_it_did(golden: BaseModel, expected: dict, tmp_
     assert scores == pytest.approx(expected["scores"], abs=0.01)
 
 
-def test_the_blend_of_format_2_translates_as_it_did(golden: BaseModel, expected: dict, tmp_path: Path) -> None:
-    folder = GOLDEN.parent / "format-2"
-    assert verify_bundle(folder / "plugin.zip")["format_version"] == 2
-    blend = Plugin.load(folder / "plugin.zip", golden, cache=tmp_path)
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_plugins_of_later_formats_translate_as_they_did(
+    golden: BaseModel, expected: dict, tmp_path: Path, version: int
+) -> None:
+    folder = GOLDEN.parent / f"format-{version}"
+    assert verify_bundle(folder / "plugin.zip")["format_version"] == version
+    plugin = Plugin.load(folder / "plugin.zip", golden, cache=tmp_path)
     data = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     sources = [row["source"] for row in data["translations"]]
-    assert translate(golden, sources, blend) == [row["plugin"] for row in data["translations"]]
-    assert [score for score, _ in score(golden, SENTENCES, blend)] == pytest.approx(data["scores"], abs=0.01)
+    assert translate(golden, sources, plugin) == [row["plugin"] for row in data["translations"]]
+    assert [score for score, _ in score(golden, SENTENCES, plugin)] == pytest.approx(data["scores"], abs=0.01)
     assert data["scores"] != expected["scores"], "it is another plugin than the one inside"
 
 
