@@ -35,11 +35,12 @@ class Term:
 
     @cached_property
     def in_target(self) -> re.Pattern[str]:
-        return _pattern(self.target, self.language)
+        """The target term, in any case where it is written in lower case, and else as it is written or in capitals."""
+        return _pattern(self.target, self.language, exact=self.target != self.target.lower())
 
     @cached_property
     def inflected(self) -> re.Pattern[str] | None:
-        """The source term with up to two letters more, as endings of inflection are."""
+        """The source term with up to two letters more, as endings of inflection are; in any case, but for acronyms."""
         return _pattern(self.source, self.source_language, ENDING) if self.source else None
 
     @cached_property
@@ -167,9 +168,13 @@ def usage(terms: Sequence[Term], sources: Sequence[str], translations: Sequence[
     return sum(bool(term.in_target.search(line)) for term, line in wanted), len(wanted)
 
 
-def _pattern(term: str, language: str, ending: str = "") -> re.Pattern[str]:
-    """The term in any case; as a whole word, which may have an `ending`, where the script has spaces."""
-    text = r"\s+".join(map(re.escape, term.split()))
+def _pattern(term: str, language: str, ending: str = "", *, exact: bool = False) -> re.Pattern[str]:
+    """The term; as a whole word, which may have an `ending`, where the script has spaces. `exact`: as it is written or in
+    capitals; else in any case.
+    """
+    forms = dict.fromkeys((term, term.upper())) if exact or term.isupper() else (term,)
+    text = "|".join(r"\s+".join(map(re.escape, one.split())) for one in forms)
+    flags = re.RegexFlag(0) if exact or term.isupper() else re.IGNORECASE
     if not language or unspaced(language):
-        return re.compile(text, re.IGNORECASE)
-    return re.compile(rf"(?<!\w){text}{ending if len(term) > 3 else ''}(?!\w)", re.IGNORECASE)
+        return re.compile(text, flags)
+    return re.compile(rf"(?<!\w)(?:{text}){ending if len(term) > 3 else ''}(?!\w)", flags)

@@ -55,6 +55,21 @@ def test_whole_words_where_the_language_has_spaces() -> None:
     assert usage(glossary, lines, translate(german, lines, terms=glossary)) == (2, 2)
 
 
+def test_an_acronym_is_not_the_word_of_its_letters() -> None:
+    glossary = terms(("IT", "信息技术"), ("aids", "辅助工具"))
+    assert [term.target for term in called_for(glossary, "It was IT.")] == ["信息技术"]
+    assert called_for(glossary, "it was there.") == []
+    assert [term.target for term in called_for(glossary, "AIDS and Aids")] == ["辅助工具"]
+
+
+def test_a_term_with_capitals_is_wanted_as_it_is_written() -> None:
+    apple, car = Term("Apple", "en", "Apfel", "de"), Term("car", "en", "Wagen", "de")
+    assert apple.in_target.search("An Apple a day") is not None
+    assert apple.in_target.search("AN APPLE A DAY") is not None, "headings are in capitals"
+    assert apple.in_target.search("An apple a day") is None
+    assert car.in_target.search("Car and driver") is not None, "a sentence begins with a capital"
+
+
 def test_terms_are_called_for_inflected_and_the_longest_first() -> None:
     glossary = terms(("machine", "机器"), ("washing machine", "洗衣机"), ("art", "艺术"))
     assert [term.target for term in called_for(glossary, "Washing machines are machines.")] == ["洗衣机", "机器"]
