@@ -56,7 +56,9 @@ def request_that_made(job: JobRow) -> CustomizeRequest:
     training = {**asked.training_options, **({"domain_filter": "on"} if best.get("domain_filter") else {})}
     if "replay" in job.result:  # what was settled once the samples were known
         training["replay"] = job.result["replay"]
-    return asked.replace(method=best["method"], knn=best["knn"], training_options=training)
+    shrink = {} if best.get("shrink") is None else {"shrink": best["shrink"]}
+    options = {**asked.method_options, **shrink}
+    return asked.replace(method=best["method"], knn=best["knn"], method_options=options, training_options=training)
 
 
 class Runs:

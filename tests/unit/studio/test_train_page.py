@@ -342,6 +342,9 @@ def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
     assert again.arguments["training_options"]["max_minutes"] == 6, "quick has three"
     best = runs.continued(project, several).arguments
     assert (best["method"], best["knn"], best["continues"]) == ("lhuc", True, done.id)
+    weakened = [{"method": "fine_tuning", "knn": False, "chosen": True, "shrink": 0.4}]
+    weak = replace(several, result={**short, "method": "fine_tuning", "tried": weakened})
+    assert runs.continued(project, weak).arguments["method_options"] == {"shrink": 0.4}
 
 
 def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) -> None:
