@@ -204,7 +204,9 @@ def prepare_method(run: Run) -> None:
     made_from += [run.cache.used["pairs"], run.training.keep_pairs] if needs_pairs_first(run) else [""]
     left_out = run.exclusions.stamp() if phrases else run.exclusions.sentence_stamp()
     made_from += [content_hash(left_out)] if left_out else []  # nothing where nothing is: older stamps hold
-    settings = {name: value for name, value in config.to_mapping().items() if name != "shrink"}  # which follows training
+    settings = {
+        name: value for name, value in config.to_mapping().items() if name != "shrink"
+    }  # which follows training
     made_from += [method.name, settings, pair.forward.fingerprint(), pair.backward.fingerprint()]
     folder = run.samples.workspace
     renew(run.own, "method", content_hash(*made_from), folder)
