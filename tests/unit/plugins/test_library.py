@@ -19,7 +19,7 @@ from engine.decoding.scoring import score
 from engine.decoding.translate import translate
 from engine.errors import BundleError, InputError, OptionError, TailorError
 from engine.methods import get_method, method_names
-from engine.plugins import Plugin, PluginStack, read_bundle_card, read_bundle_text, verify_bundle
+from engine.plugins import FORMAT_VERSION, Plugin, PluginStack, read_bundle_card, read_bundle_text, verify_bundle
 from engine.plugins.blend import Part, make_blend
 from engine.plugins.bundle_content import check_texts
 from engine.plugins.import_checks import TITLES, check_bundle
@@ -276,7 +276,7 @@ def damaged(bundle: Path, folder: Path) -> Iterator[tuple[str, Path, list[str], 
     with zipfile.ZipFile(stranger, "w") as new:
         new.writestr("virus.exe", b"x")
     yield "stranger", stranger, [], "a file that does not belong in a plugin: 'virus.exe'"
-    amend(bundle, folder / "new.zip", card={"format_version": 3})
+    amend(bundle, folder / "new.zip", card={"format_version": FORMAT_VERSION + 1})
     yield "format", folder / "new.zip", ["file"], "has format 3; this program reads formats up to 2. Update Tailor MT."
     bits = folder / "bits.zip"
     data = bytearray(bundle.read_bytes())
