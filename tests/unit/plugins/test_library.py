@@ -277,7 +277,8 @@ def damaged(bundle: Path, folder: Path) -> Iterator[tuple[str, Path, list[str], 
         new.writestr("virus.exe", b"x")
     yield "stranger", stranger, [], "a file that does not belong in a plugin: 'virus.exe'"
     amend(bundle, folder / "new.zip", card={"format_version": FORMAT_VERSION + 1})
-    yield "format", folder / "new.zip", ["file"], "has format 3; this program reads formats up to 2. Update Tailor MT."
+    words = f"has format {FORMAT_VERSION + 1}; this program reads formats up to {FORMAT_VERSION}. Update Tailor MT."
+    yield "format", folder / "new.zip", ["file"], words
     bits = folder / "bits.zip"
     data = bytearray(bundle.read_bytes())
     with zipfile.ZipFile(bundle) as opened:
