@@ -165,7 +165,7 @@ class TunedWeights(nn.Module):
         """The weights of what `packed` gave; others stay as they are."""
         own = {full + CHANGE: weight for full, _, weight in self.slots}
         return {
-            key.removesuffix(CHANGE): own[key].float() + tensor
+            key.removesuffix(CHANGE): own[key].to(tensor.device).float() + tensor
             if key in own and own[key].shape == tensor.shape
             else tensor
             for key, tensor in weights.items()

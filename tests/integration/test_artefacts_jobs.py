@@ -28,7 +28,7 @@ from tests.s3 import BUCKET, s3_server
 
 TRAINING = {
     "max_updates": 40, "tokens_per_batch": 256, "learning_rate": 0.003, "warmup": 2, "validate_every": 20, "checkpoint_every": 2,
-    "patience": 0, "watch": 0,
+    "patience": 0, "watch": 0, "replay": 0.0,  # of which a worker's process has more than this one
 }  # fmt: skip
 
 

@@ -211,7 +211,7 @@ class TestUse:
     ) -> None:
         plugin = loaded(name)
         trained = {key for key, value in plugin.module.named_parameters()}
-        assert set(weights(made(name)[0])) == set(plugin.module.state_dict())
+        assert set(weights(made(name)[0])) == set(plugin.method.packed(plugin.module))
         assert trained <= set(plugin.module.state_dict())
 
     def test_two_plugins_over_one_base_do_not_mix(
