@@ -204,11 +204,11 @@ class Method(ABC):
     def complete(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
         """Called once after training, before the weights are saved."""
 
-    def shrink(self, module: nn.Module, share: float) -> None:
+    def shrink(self, module: Any, share: float) -> None:
         """Go only this share of the way from the base to what was learnt (Wortsman et al., Robust Fine-Tuning of Zero-Shot Models,
         2022); of methods with the setting `shrink`.
         """
-        raise NotImplementedError
+        module.shrink(share)
 
     def packed(self, module: nn.Module) -> Mapping[str, torch.Tensor]:
         """The trained weights as a bundle holds them."""

@@ -61,9 +61,6 @@ class FineTuning(Method):
     def complete(self, module: Any) -> None:
         self.shrink(module, module.config.shrink)
 
-    def shrink(self, module: Any, share: float) -> None:
-        module.shrink(share)
-
     def packed(self, module: Any) -> Mapping[str, torch.Tensor]:
         return super().packed(module) if module.config.kind == "lora" else module.packed()
 

@@ -99,9 +99,6 @@ class Rewrite(Method):
     def complete(self, module: Any) -> None:
         self.shrink(module, module.config.shrink)
 
-    def shrink(self, module: Any, share: float) -> None:
-        module.shrink(share)
-
     def packed(self, module: Any) -> Mapping[str, torch.Tensor]:
         return module.packed()
 
