@@ -14,6 +14,7 @@ from engine.core.flagged import FLAGS
 from engine.decoding.guard import noticed
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
+from engine.workflows.customize.run import Trial
 from studio.components.diff import marked
 from studio.components.html import empty, lang_attribute, number, size, way
 from studio.components.layout import address
@@ -120,7 +121,7 @@ def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: Project
         unread=memory_unread(checks),
         checks=[{key: row.get(key) for key in ("step", *names)} for row in shown],
         sample=_sample(rows, project, chosen),
-        tried=job.result.get("tried") or [],
+        tried=[Trial(**row) for row in job.result.get("tried") or []],  # an older run's lack what is new
         clone="" if job.active else _clone(job),
         source_lang=Markup(lang_attribute(project.source)),
         target_lang=Markup(lang_attribute(project.target)),

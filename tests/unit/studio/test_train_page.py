@@ -342,9 +342,13 @@ def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
     assert again.arguments["training_options"]["max_minutes"] == 6, "quick has three"
     best = runs.continued(project, several).arguments
     assert (best["method"], best["knn"], best["continues"]) == ("lhuc", True, done.id)
-    weakened = [{"method": "fine_tuning", "knn": False, "chosen": True, "shrink": 0.4}]
+    figures = {"bleu": 12.0, "chrf": 14.0, "general_bleu": 25.0, "seconds": 9.0}
+    weakened = [{"method": "fine_tuning", "knn": False, "chosen": True, "shrink": 0.4, **figures}]
     weak = replace(several, result={**short, "method": "fine_tuning", "tried": weakened})
     assert runs.continued(project, weak).arguments["method_options"] == {"shrink": 0.4}
+    assert "<b>fine_tuning (shrink 0.4)</b>" in figure_card(weak, ROWS, project)
+    older = [{"method": "knn", "knn": False, "chosen": True, **figures}]
+    assert "<b>knn</b>" in figure_card(replace(several, result={**short, "tried": older}), ROWS, project)
 
 
 def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) -> None:
