@@ -22,6 +22,7 @@ from engine.methods.interface import Batch
 from engine.methods.modules import submodule
 from engine.methods.weight_groups import WHICH
 
+CHANGE = ".change"  # ends the key of a weight of which a bundle holds w1 - w0
 # A weight belongs to a part when one of its names matches. Tied weights have several names: for "decoder" they are left
 # out, since the encoder would change with them.
 NAMES = {
@@ -53,9 +54,6 @@ def chosen(names: Sequence[str], which: str) -> bool:
     if which in ("decoder", "encoder"):
         return all(re.search(NAMES[which], name) for name in names)
     return any(re.search(NAMES[which], name) for name in names)
-
-
-CHANGE = ".change"  # ends the key of a weight of which a bundle holds w1 - w0
 
 
 class TunedWeights(nn.Module):

@@ -204,10 +204,7 @@ def prepare_method(run: Run) -> None:
     made_from += [run.cache.used["pairs"], run.training.keep_pairs] if needs_pairs_first(run) else [""]
     left_out = run.exclusions.stamp() if phrases else run.exclusions.sentence_stamp()
     made_from += [content_hash(left_out)] if left_out else []  # nothing where nothing is: older stamps hold
-    settings = {
-        name: value for name, value in config.to_mapping().items() if name != "shrink"
-    }  # which follows training
-    made_from += [method.name, settings, pair.forward.fingerprint(), pair.backward.fingerprint()]
+    made_from += [method.name, until_trained(run.request), pair.forward.fingerprint(), pair.backward.fingerprint()]
     folder = run.samples.workspace
     renew(run.own, "method", content_hash(*made_from), folder)
     folder.mkdir(exist_ok=True)
@@ -304,6 +301,12 @@ AFTER_CHOICE = (Step("evaluation", evaluate), Step("bundle", write_bundle))
 
 
 # -- what they use
+
+
+def until_trained(request: CustomizeRequest) -> dict[str, object]:
+    """The method's settings but for a `shrink` that was asked for, which changes nothing before training has ended."""
+    options = {name: value for name, value in request.method_options.items() if name != "shrink"}
+    return method_config(request.replace(method_options=options)).to_mapping()
 
 
 def renew(cache: StepCache, step: str, stamp: str, folder: Path) -> None:

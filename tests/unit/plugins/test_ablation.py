@@ -40,8 +40,8 @@ def base():
 
 
 @pytest.fixture(autouse=True)
-def little_general_text(monkeypatch):
-    """An eighth of the general text: an untrained base writes each source to its longest."""
+def an_eighth_of_general_text(monkeypatch):
+    """An untrained base writes each source to its longest."""
     monkeypatch.setattr(
         general_text, "general_sentences", lambda *args, **kwargs: general_sentences(*args, **kwargs)[::8]
     )
@@ -107,7 +107,7 @@ def test_every_memory_changes_what_is_read_and_the_same_seed_gives_the_same(name
             plugin = plugin_of(name, base, prepared)
             exchange_memory(base, plugin, kind, material(base, tmp_path / f"{kind}{run}"))
             again.append(loss(base, plugin))
-        assert len(translate(base, SOURCES, plugin, decoding=SHORT)) == len(SOURCES)
+            assert len(translate(base, SOURCES, plugin, decoding=SHORT)) == len(SOURCES)
         assert again[0] == again[1], kind
         losses[kind] = again[0]
     assert losses["true"] != losses["base"]
