@@ -36,7 +36,8 @@ def write_card(folder: Path, figures: Mapping[str, Any], about: str) -> None:
 ---
 # {folder.resolve().name}: a base for {source} and {target}, both ways
 
-Marian, {config["encoder_layers"]} encoder and {config["decoder_layers"]} decoder layers of {config["d_model"]}, \
+Marian, {config["encoder_layers"]} encoder and {config["decoder_layers"]} decoder layers of {config["d_model"]} with feed-forward \
+layers of {config["encoder_ffn_dim"]} and {config["decoder_ffn_dim"]}, \
 {size / 2e6:.1f}M parameters, {size / 2**20:.0f} MiB in half precision. One joint SentencePiece vocabulary of \
 {config["vocab_size"]:,} with byte fallback and identity normalisation. A source sentence begins with the tag of its target \
 language: `>>{target}<<` or `>>{source}<<`.

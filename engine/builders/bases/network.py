@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from engine.builders.bases.blocks import SampledCrossEntropy, attention_block, feed_forward_block
+from engine.builders.bases.grow import grow_encoder
 from engine.builders.bases.options import BaseTrainingOptions
 from engine.builders.bases.packing import Packed
 from engine.builders.bases.vocabulary import EOS, Vocabulary
@@ -23,7 +24,10 @@ from engine.errors import ModelError
 
 
 def initial_model(vocabulary: Vocabulary, options: BaseTrainingOptions, start: Path | None) -> Any:
-    """A fresh MarianMTModel, or the one in `start`, in float32. Raises ModelError when that one has another shape."""
+    """A fresh MarianMTModel, or the one in `start`, deepened where asked for, in float32.
+
+    Raises ModelError when that one has another vocabulary, OptionError when it cannot be grown to what is asked for.
+    """
     from transformers import MarianConfig, MarianMTModel
 
     if start is not None:
@@ -33,7 +37,7 @@ def initial_model(vocabulary: Vocabulary, options: BaseTrainingOptions, start: P
                 f"The model in {start} has {model.config.vocab_size} words, its vocabulary {vocabulary.size}."
             )
         model.config.dropout = options.dropout
-        return model
+        return grow_encoder(model, options.encoder_layers, options.encoder_ffn)
     size = options.shape()
     heads = max(1, size.d_model // 64)
     config = MarianConfig(
@@ -41,7 +45,7 @@ def initial_model(vocabulary: Vocabulary, options: BaseTrainingOptions, start: P
         d_model=size.d_model,
         encoder_layers=size.encoder_layers,
         decoder_layers=size.decoder_layers,
-        encoder_ffn_dim=4 * size.d_model,
+        encoder_ffn_dim=size.encoder_ffn or 4 * size.d_model,
         decoder_ffn_dim=4 * size.d_model,
         encoder_attention_heads=heads,
         decoder_attention_heads=heads,

@@ -9,19 +9,22 @@ from engine.core.options import Options, option
 
 @dataclass(frozen=True)
 class Size:
-    """The shape of a Marian model; heads are 64 wide, feed-forward layers four times the width."""
+    """The shape of a Marian model; heads are 64 wide, feed-forward layers four times the width but where `encoder_ffn` is set."""
 
     d_model: int
     encoder_layers: int
     decoder_layers: int
     vocabulary: int
+    encoder_ffn: int = 0
 
 
-# `base` is Transformer-base of Vaswani et al. (2017), as in the papers. `small` trains on a CPU in hours; `medium` is what
-# fits into 50 MB in half precision and wants a GPU.
+# `base` is Transformer-base of Vaswani et al. (2017), as in the papers. `small` trains on a CPU in hours; `deep` and `medium`
+# want a GPU. `deep`, the shape of the bundled bases, is `small` with an encoder that holds more: the decoder, which runs once a
+# token and beam, costs what it did (Kasai et al. 2021).
 SIZES = {
     "tiny": Size(128, 3, 3, 4000),
     "small": Size(256, 6, 4, 12000),
+    "deep": Size(256, 12, 4, 12000, encoder_ffn=2048),
     "medium": Size(384, 6, 4, 12000),
     "base": Size(512, 6, 6, 16000),
 }
@@ -31,13 +34,24 @@ SIZES = {
 class BaseTrainingOptions(Options):
     """Training a base."""
 
-    size: str = option("small", "Shape of the model: tiny 3+3 layers of 128, small 6+4 of 256, medium 6+4 of 384, base 6+6 of 512.",
-                       choices=tuple(SIZES))  # fmt: skip
+    size: str = option(
+        "small",
+        "Shape of the model: tiny 3+3 layers of 128, small 6+4 of 256, deep 12+4 of 256, medium 6+4 of 384, base 6+6 of 512.",
+        choices=tuple(SIZES),
+    )
     width: int = option(
         0, "Width of the model, a multiple of 64; 0: as the size says.", low=0, high=1024, advanced=True
     )
-    encoder_layers: int = option(0, "Encoder layers; 0: as the size says.", low=0, high=24, advanced=True)
+    encoder_layers: int = option(
+        0,
+        "Encoder layers; 0: as the size says, or the base to go on from. A multiple of its number deepens that one.",
+        low=0, high=48, advanced=True,
+    )  # fmt: skip
     decoder_layers: int = option(0, "Decoder layers; 0: as the size says.", low=0, high=24, advanced=True)
+    encoder_ffn: int = option(
+        0, "Units of the encoder's feed-forward layers; 0: as the size says, or the base to go on from. More widen that one.",
+        low=0, high=8192, advanced=True,
+    )  # fmt: skip
     vocabulary: int = option(
         0,
         "Pieces of the joint vocabulary; 0: as the size says, or twice as many as the text has characters.",
@@ -89,5 +103,5 @@ class BaseTrainingOptions(Options):
         named = SIZES[self.size]
         return Size(
             self.width or named.d_model, self.encoder_layers or named.encoder_layers,
-            self.decoder_layers or named.decoder_layers, self.vocabulary or named.vocabulary,
+            self.decoder_layers or named.decoder_layers, self.vocabulary or named.vocabulary, self.encoder_ffn or named.encoder_ffn,
         )  # fmt: skip
