@@ -14,10 +14,11 @@ class Shape:
     d: int
     encoder: int
     decoder: int
-    hidden: int  # units of a feed-forward block
+    hidden: int  # units of a feed-forward block of the decoder
     words: int
     weights: int
     positions: int
+    encoder_hidden: int  # units of a feed-forward block of the encoder
 
     @classmethod
     def of(cls, config: Mapping[str, Any], weights: int) -> Shape:
@@ -29,13 +30,15 @@ class Shape:
             int(config.get("decoder_vocab_size") or config.get("vocab_size", 32000)),
             weights,
             int(config.get("max_position_embeddings", 512)),
+            int(config.get("encoder_ffn_dim", 2048)),
         )
 
-    def layer(self, cross: bool) -> int:
-        """Weights of one layer."""
+    def layer(self, cross: bool, encoder: bool = False) -> int:
+        """Weights of one layer of the decoder, with or without its cross-attention, or of the encoder."""
+        hidden = self.encoder_hidden if encoder else self.hidden
         attention = 4 * (self.d * self.d + self.d)
         norms = (3 if cross else 2) * 2 * self.d
-        return attention * (2 if cross else 1) + 2 * self.d * self.hidden + self.hidden + self.d + norms
+        return attention * (2 if cross else 1) + 2 * self.d * hidden + hidden + self.d + norms
 
 
 @dataclass(frozen=True)

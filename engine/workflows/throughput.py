@@ -130,9 +130,11 @@ def threads(settings: Settings) -> int:
 def shape_key(config: dict[str, Any]) -> str:
     """What a base's speed depends on, from its config.json: `marian 256x6+4, feed-forward 1024, 12003 words`."""
     layers = f"{config.get('encoder_layers', 0)}+{config.get('decoder_layers', 0)}"
+    wide, narrow = config.get("encoder_ffn_dim", 0), config.get("decoder_ffn_dim", 0)
+    hidden = f"{narrow}" if wide == narrow else f"{wide} and {narrow}"
     return (
-        f"{config.get('model_type', '')} {config.get('d_model', 0)}x{layers}, feed-forward "
-        f"{config.get('decoder_ffn_dim', 0)}, {config.get('vocab_size', 0)} words"
+        f"{config.get('model_type', '')} {config.get('d_model', 0)}x{layers}, feed-forward {hidden}, "
+        f"{config.get('vocab_size', 0)} words"
     )
 
 

@@ -74,10 +74,12 @@ class DomainMixing(Method):
         shape, k, rank = work.shape, max(2, work.domains), config.rank
         maps = 4 * shape.encoder + 8 * shape.decoder
         one = k * rank * 2 * shape.d if rank else k * shape.d * shape.d
-        forward = (shape.encoder + shape.decoder) * 2 if config.feed_forward else 0
-        wide = k * rank * (shape.d + shape.hidden) if rank else k * shape.d * shape.hidden
-        shares = (shape.encoder + shape.decoder) * k * (shape.d + 1)
-        return Cost(weights=maps * one + forward * wide + shares, training=0.95, preparing=2.0)
+        units = shape.encoder * shape.encoder_hidden + shape.decoder * shape.hidden
+        layers = shape.encoder + shape.decoder
+        wide = k * rank * (layers * shape.d + units) if rank else k * shape.d * units
+        forward = 2 * wide if config.feed_forward else 0
+        shares = layers * k * (shape.d + 1)
+        return Cost(weights=maps * one + forward + shares, training=0.95, preparing=2.0)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: DomainMixingConfig) -> MixingModule:
         from engine.methods.domain_mixing.model import TENSORS, ProportionModel

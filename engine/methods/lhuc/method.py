@@ -31,7 +31,8 @@ class Lhuc(LayerMethod):
     def cost(self, config: LhucConfig, work: Workload) -> Cost:
         encoder, decoder = layer_counts(config, work.shape)
         attention = (encoder + 2 * decoder) * work.shape.d if "attention" in config.places else 0
-        forward = (encoder + decoder) * work.shape.hidden if "feed_forward" in config.places else 0
+        hidden = encoder * work.shape.encoder_hidden + decoder * work.shape.hidden
+        forward = hidden if "feed_forward" in config.places else 0
         whole = (encoder + decoder) * work.shape.d if "layer" in config.places else 0
         return Cost(weights=attention + forward + whole, training=0.9)
 
