@@ -10,7 +10,7 @@ import torch
 from engine.methods import Artefacts, get_method
 from engine.methods.batches import Pairs
 from engine.methods.losses import target_states
-from engine.training.loop import make_batch
+from engine.training.batches import make_batch
 from tests.bases import SENTENCES, tiny_base
 from tests.reference_transformer import double_base, family_base, hidden_states, scattered
 

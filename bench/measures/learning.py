@@ -29,7 +29,8 @@ def update(setup: Setup, name: str, memory: Any, tokens: int, **settings: Any) -
     import torch
 
     from engine.methods.batches import epoch_batches
-    from engine.training.loop import make_batch, make_optimizer
+    from engine.training.batches import make_batch
+    from engine.training.loop import make_optimizer
     from engine.training.options import TrainingOptions
 
     method, module = setup.module(name, memory, ready=False, **settings)

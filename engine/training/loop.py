@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -26,7 +25,8 @@ from engine.core.random_state import random_state, set_random_state
 from engine.errors import Cancelled, CorpusError, TailorError
 from engine.messages import Message
 from engine.methods.batches import Pairs, epoch_batches
-from engine.methods.interface import Batch, Method
+from engine.methods.interface import Method
+from engine.training.batches import EncodedSources, make_batch, mixed, worth_holding
 from engine.training.checkpoint import Position, load_checkpoint, save_checkpoint
 from engine.training.metrics_log import Meter, MetricsLog
 from engine.training.options import TrainingOptions
@@ -88,15 +88,6 @@ def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) 
     return torch.optim.Adam(rows, lr=options.learning_rate, betas=betas, eps=1e-9)
 
 
-def make_batch(base: BaseModel, method: Method, module: nn.Module, pairs: Pairs, rows: list[int], step: int) -> Batch:
-    """The rows as tensors on the base's device. The encoder's output is computed once without gradient where the method
-    leaves the encoder alone. The method has seen the batch.
-    """
-    batch = Batch.of(base, pairs, rows, step=step, encode=not method.changes_encoder(module))
-    method.see(base, module, batch.sources, batch)
-    return batch
-
-
 @torch.no_grad()
 def validate(
     base: BaseModel,
@@ -107,6 +98,7 @@ def validate(
     precision: torch.dtype,
     check: Progress,
     fit: HalveOnOom | None = None,
+    encoded: EncodedSources | None = None,
 ) -> float:
     """Mean negative log-likelihood a token (nats) of the pairs under the base with the module attached."""
     total = count = 0.0
@@ -114,7 +106,7 @@ def validate(
     def add(rows: list[int]) -> None:
         nonlocal total, count
         with mixed(base, precision):
-            batch = make_batch(base, method, module, pairs, rows, 0)
+            batch = make_batch(base, method, module, pairs, rows, 0, encoded)
             log_p = method.log_probabilities(base, module, batch)  # (M, V)
         labels = batch.labels[batch.labels != base.pad]  # (M,)
         total -= float(log_p.gather(1, labels[:, None]).double().sum())
@@ -125,12 +117,6 @@ def validate(
         check.check()
         fit.each(rows, add)
     return total / max(1.0, count)
-
-
-def mixed(base: BaseModel, precision: torch.dtype) -> contextlib.AbstractContextManager[Any]:
-    if precision == torch.float32:
-        return contextlib.nullcontext()
-    return torch.autocast(base.device.type, dtype=precision)
 
 
 @contextlib.contextmanager
@@ -188,6 +174,7 @@ class Trainer:
         self.meter = Meter()
         self.attached = contextlib.ExitStack()
         self.batches: list[list[int]] = []  # of the epoch at hand
+        self.encoded: dict[str, EncodedSources] = {}  # of "training" and "validation", where they are held
         self.begin, self.spent = time.monotonic(), self.position.seconds
         self.cap = math.inf if options.max_minutes is None else 60 * options.max_minutes
         if self.position.stopped_by == "max_minutes" and self.spent < self.cap:
@@ -205,6 +192,7 @@ class Trainer:
         self.watch, self.progress = watch, progress or Progress()
         with self.base.lock, self.attached, memory_for(self.options):
             self.attached.enter_context(self.method.attach(self.base, self.module))
+            self.encode_sources()
             self.module.train()
             if not self.restored:
                 self.validate()
@@ -235,6 +223,22 @@ class Trainer:
             stopped_by=self.position.stopped_by,
             limit=self.limit,
         )
+
+    def encode_sources(self) -> None:
+        """Hold the encoder's output where it stays as it is and each sentence comes several times."""
+        if self.method.changes_encoder(self.module):
+            return
+        validations = 1 + self.limit // self.options.validate_every
+        uses = {
+            "training": self.limit * self.options.accumulate * self.options.tokens_per_batch,
+            "validation": validations * sum(self.validation.lengths),
+        }
+        for name, tokens in uses.items():
+            pairs: Pairs = getattr(self, name)
+            if worth_holding(self.base, pairs, tokens):
+                self.encoded[name] = EncodedSources(
+                    self.base, pairs, self.options.tokens_per_batch, self.dtype, self.progress
+                )
 
     def epoch(self, number: int) -> list[list[int]]:
         """The batches of an epoch, as rows of the training pairs."""
@@ -294,7 +298,8 @@ class Trainer:
     def backward(self, part: list[int], rows: list[int]) -> tuple[int, float, Mapping[str, float]]:
         """Add the gradients of a part of a batch; its tokens, loss and the parts of that."""
         with mixed(self.base, self.dtype):
-            batch = make_batch(self.base, self.method, self.module, self.training, part, self.position.update)
+            encoded, update = self.encoded.get("training"), self.position.update
+            batch = make_batch(self.base, self.method, self.module, self.training, part, update, encoded)
             loss = self.method.loss(self.base, self.module, batch)
         total = loss.total / self.options.accumulate
         if self.position.halved:  # each half counts by its tokens, as in the mean over the whole
@@ -317,7 +322,7 @@ class Trainer:
         def measured() -> float:
             return validate(
                 self.base, self.method, self.module, self.validation, self.options.tokens_per_batch, self.dtype,
-                self.progress, fit,
+                self.progress, fit, self.encoded.get("validation"),
             )  # fmt: skip
 
         with self.method.observed(self.module) as figures:

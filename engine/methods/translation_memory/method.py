@@ -91,7 +91,9 @@ class TranslationMemory(Method):
 
     def cost(self, config: TranslationMemoryConfig, work: Workload) -> Cost:
         layer, d = work.shape.layer(cross=False), work.shape.d
-        encoder = config.retriever_layers * work.shape.layer(cross=False, encoder=True) + d * (config.vector_size or d // 2)
+        encoder = config.retriever_layers * work.shape.layer(cross=False, encoder=True) + d * (
+            config.vector_size or d // 2
+        )
         retriever = {"trained": 2, "fixed_target": 1, "fixed": 0}[config.retriever] * encoder
         return Cost(
             weights=retriever + config.memory_layers * layer + 4 * d * d, training=0.7, units=work.held,

@@ -18,7 +18,7 @@ from engine.methods.dexperts.general import draw_general
 from engine.methods.dexperts.method import language_loss
 from engine.methods.dexperts.module import Memory
 from engine.plugins import Plugin
-from engine.training.loop import make_batch
+from engine.training.batches import make_batch
 from tests.bases import SENTENCES
 
 METHOD = get_method("dexperts")

@@ -389,7 +389,7 @@ def test_keys_of_the_feed_forward_layer_decode_too(base):
     plugin = plugin_with(base, knn_for(base, store, keys="ffn_input"))
     assert total(base, plugin) > total(base) + 10
     translate(base, [SENTENCES[0][0]], plugin, decoding=Decoding(max_length_ratio=0.5))
-    from engine.training.loop import make_batch
+    from engine.training.batches import make_batch
 
     pairs = Pairs.encode(base, PAIRS)
     with plugin.method.attach(base, plugin.module), torch.no_grad():

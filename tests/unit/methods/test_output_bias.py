@@ -24,7 +24,7 @@ from engine.methods.data import Samples
 from engine.methods.losses import log_probabilities
 from engine.methods.output_bias.config import ExtremeConfig
 from engine.plugins import Plugin, PluginStack
-from engine.training.loop import make_batch
+from engine.training.batches import make_batch
 from tests import layer_checks as checks
 from tests.bases import SENTENCES, tiny_base, tiny_pair
 from tests.reference_transformer import FAMILIES, PAIR, double_base, family_base, scattered, tokens

@@ -17,7 +17,7 @@ from engine.methods.data import Samples
 from engine.methods.rewrite.config import RewriteConfig
 from engine.methods.rewrite.texts import check_rewriter, noisy, rewriter_of
 from engine.plugins import Plugin
-from engine.training.loop import make_batch
+from engine.training.batches import make_batch
 from tests.bases import SENTENCES
 
 METHOD = get_method("rewrite")
