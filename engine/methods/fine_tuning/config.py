@@ -19,7 +19,13 @@ class FineTuningConfig(Options):
         "Copies of the base's own weights (full), or low-rank updates to them (lora).",
         choices=("full", "lora"),
     )
-    which: str = option("all", WHICH_HELP, choices=WHICH)
+    which: str = option(
+        "auto",
+        WHICH_HELP
+        + " auto: all where most samples have a source of their own; else the decoder, since what the base wrote as "
+        "sources teaches an encoder little.",
+        choices=("auto", *WHICH),
+    )
     rank: int = option(16, "Rank of a low-rank update (lora).", low=1, high=1024)
     lora_alpha: float = option(
         32.0, "A low-rank update is multiplied by this value divided by its rank (lora).", low=0, high=4096
@@ -54,3 +60,8 @@ class FineTuningConfig(Options):
         low=0,
         advanced=True,
     )
+
+    @property
+    def part(self) -> str:
+        """The part of the base that is tuned, one of WHICH; all where nothing is known of the samples."""
+        return "all" if self.which == "auto" else self.which

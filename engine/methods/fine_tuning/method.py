@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
+    from engine.core.progress import Progress
+    from engine.methods.data import Samples
 
 
 class FineTuning(Method):
@@ -42,13 +44,21 @@ class FineTuning(Method):
             blocks = shape.encoder + 2 * shape.decoder
             return Cost(weights=blocks * len(config.target_modules) * 2 * config.rank * shape.d, training=0.7)
         share = {"all": 1.0, "decoder": 0.4, "encoder": 0.4, "cross_attention": 0.15, "embeddings": 0.4}
-        return Cost(weights=shape.weights * share.get(config.which, 0.01), bytes_each=2, training=0.7)
+        return Cost(weights=shape.weights * share.get(config.part, 0.01), bytes_each=2, training=0.7)
+
+    def prepare(self, samples: Samples, config: FineTuningConfig, progress: Progress) -> Artefacts:
+        """Nothing but the choice of what is tuned, where it is left open."""
+        if config.which != "auto":
+            return Artefacts()
+        pairs = samples.pairs()
+        own = sum(not pair.synthetic for pair in pairs)
+        return Artefacts(config=config.replace(which="all" if 2 * own >= len(pairs) else "decoder"))
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: FineTuningConfig) -> nn.Module:
         from engine.methods.fine_tuning.lora import LowRank
         from engine.methods.weight_swap import TunedWeights
 
-        module: Any = LowRank(base, config) if config.kind == "lora" else TunedWeights(base, config.which)
+        module: Any = LowRank(base, config) if config.kind == "lora" else TunedWeights(base, config.part)
         module.config = config
         return module.to(base.device)
 

@@ -3,10 +3,14 @@
 import pytest
 import torch
 
+from engine.core.progress import Progress
+from engine.core.settings import load_settings
+from engine.corpora.types import SentencePair
 from engine.decoding.scoring import score
 from engine.errors import OptionError
 from engine.methods import Artefacts, get_method
 from engine.methods.batches import Pairs
+from engine.methods.data import Samples
 from engine.methods.fine_tuning.config import FineTuningConfig
 from engine.methods.interface import Batch
 from engine.methods.weight_swap import TunedWeights, parameter_holders
@@ -119,6 +123,16 @@ def test_low_rank_weights_alone_are_saved(base):
     assert all(".encoder." in key for key in keys)
     assert METHOD.changes_encoder(module)
     assert not METHOD.changes_encoder(module_for(base, kind="lora", which="decoder"))
+
+
+@pytest.mark.parametrize(("own", "part"), [(8, "all"), (4, "all"), (3, "decoder"), (0, "decoder")])
+def test_sources_that_the_base_wrote_teach_the_decoder_alone(base, own, part, tmp_path):
+    pairs = [SentencePair(a, b, synthetic=number >= own) for number, (a, b) in enumerate(SENTENCES)]
+    samples = Samples(None, [], [], tmp_path, load_settings(), sentence_pairs={"train": pairs, "valid": pairs})
+    config = METHOD.prepare(samples, FineTuningConfig(), Progress()).config
+    assert config.which == part
+    assert METHOD.changes_encoder(METHOD.build(base, Artefacts(), config)) == (part == "all")
+    assert METHOD.prepare(samples, FineTuningConfig(which="biases"), Progress()).config is None, "asked for"
 
 
 @pytest.mark.parametrize(
@@ -258,7 +272,7 @@ def test_what_does_not_fit_is_refused_with_a_sentence(base, monkeypatch):
             module_for(base)
     with pytest.raises(OptionError, match="low-rank updates apply to linear maps only, and biases are not linear maps"):
         module_for(base, kind="lora", which="biases")
-    with pytest.raises(OptionError, match="which: 'heads' is not one of all, decoder"):
+    with pytest.raises(OptionError, match="which: 'heads' is not one of auto, all, decoder"):
         FineTuningConfig(which="heads")
 
 

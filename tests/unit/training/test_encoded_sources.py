@@ -44,7 +44,8 @@ def test_a_batch_has_the_held_states(base: Any, pairs: Pairs) -> None:
     module = method.build(base, Artefacts(), method.config_class())
     held = EncodedSources(base, pairs, 64, torch.float32, Progress())
     batch = make_batch(base, method, module, pairs, [3, 0], 5, held)
-    assert batch.encoded is not None and torch.equal(batch.encoded, held.batch([3, 0]))
+    assert batch.encoded is not None
+    assert torch.equal(batch.encoded, held.batch([3, 0]))
     assert batch.step == 5
 
 
@@ -68,5 +69,6 @@ def test_training_encodes_once_what_the_method_leaves_as_it_is(
         type(base), "encoder_states", lambda self, sources: encoded.append(len(sources)) or plain(self, sources)
     )
     result = trainer.run()
-    assert result.updates == 6 and result.best_loss < result.first_loss
+    assert result.updates == 6
+    assert result.best_loss < result.first_loss
     assert (sum(encoded) == 2 * len(pairs)) == held
