@@ -50,9 +50,8 @@ class FineTuning(Method):
         """Nothing but the choice of what is tuned, where it is left open."""
         if config.which != "auto":
             return Artefacts()
-        pairs = samples.pairs()
-        own = sum(not pair.synthetic for pair in pairs)
-        return Artefacts(config=config.replace(which="all" if 2 * own >= len(pairs) else "decoder"))
+        own = sum(segment.source is not None for segment in samples.train)
+        return Artefacts(config=config.replace(which="all" if 2 * own >= len(samples.train) else "decoder"))
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: FineTuningConfig) -> nn.Module:
         from engine.methods.fine_tuning.lora import LowRank

@@ -5,7 +5,7 @@ import torch
 
 from engine.core.progress import Progress
 from engine.core.settings import load_settings
-from engine.corpora.types import SentencePair
+from engine.corpora.types import Segment
 from engine.decoding.scoring import score
 from engine.errors import OptionError
 from engine.methods import Artefacts, get_method
@@ -127,8 +127,8 @@ def test_low_rank_weights_alone_are_saved(base):
 
 @pytest.mark.parametrize(("own", "part"), [(8, "all"), (4, "all"), (3, "decoder"), (0, "decoder")])
 def test_sources_that_the_base_wrote_teach_the_decoder_alone(base, own, part, tmp_path):
-    pairs = [SentencePair(a, b, synthetic=number >= own) for number, (a, b) in enumerate(SENTENCES)]
-    samples = Samples(None, [], [], tmp_path, load_settings(), sentence_pairs={"train": pairs, "valid": pairs})
+    train = [Segment(text, source if number < own else None) for number, (source, text) in enumerate(SENTENCES)]
+    samples = Samples(None, train, [], tmp_path, load_settings())  # as they are before there are pairs
     config = METHOD.prepare(samples, FineTuningConfig(), Progress()).config
     assert config.which == part
     assert METHOD.changes_encoder(METHOD.build(base, Artefacts(), config)) == (part == "all")
