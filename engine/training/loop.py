@@ -88,37 +88,6 @@ def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) 
     return torch.optim.Adam(rows, lr=options.learning_rate, betas=betas, eps=1e-9)
 
 
-@torch.no_grad()
-def validate(
-    base: BaseModel,
-    method: Method,
-    module: nn.Module,
-    pairs: Pairs,
-    tokens: int,
-    precision: torch.dtype,
-    check: Progress,
-    fit: HalveOnOom | None = None,
-    encoded: EncodedSources | None = None,
-) -> float:
-    """Mean negative log-likelihood a token (nats) of the pairs under the base with the module attached."""
-    total = count = 0.0
-
-    def add(rows: list[int]) -> None:
-        nonlocal total, count
-        with mixed(base, precision):
-            batch = make_batch(base, method, module, pairs, rows, 0, encoded)
-            log_p = method.log_probabilities(base, module, batch)  # (M, V)
-        labels = batch.labels[batch.labels != base.pad]  # (M,)
-        total -= float(log_p.gather(1, labels[:, None]).double().sum())
-        count += len(labels)
-
-    fit = fit or HalveOnOom("tokens_per_batch")
-    for rows in epoch_batches(pairs.lengths, tokens, seed=0, epoch=0):
-        check.check()
-        fit.each(rows, add)
-    return total / max(1.0, count)
-
-
 @contextlib.contextmanager
 def memory_for(options: TrainingOptions) -> Iterator[None]:
     """Turn the allocator's error into a sentence naming the setting to lower."""
@@ -319,17 +288,11 @@ class Trainer:
         fit = HalveOnOom("tokens_per_batch")
         fit.halved = position.halved
 
-        def measured() -> float:
-            return validate(
-                self.base, self.method, self.module, self.validation, self.options.tokens_per_batch, self.dtype,
-                self.progress, fit, self.encoded.get("validation"),
-            )  # fmt: skip
-
         with self.method.observed(self.module) as figures:
-            loss = measured()
+            loss = self.held_out_loss(fit)
         if (misled := self.method.misled(self.module)) is not None:
             with misled:
-                figures["other_memory_loss"] = round(measured(), 5)
+                figures["other_memory_loss"] = round(self.held_out_loss(fit), 5)
         position.halved = fit.halved
         self.module.train()
         if position.best_loss is None or loss < position.best_loss:
@@ -349,6 +312,26 @@ class Trainer:
             self.attached.enter_context(self.method.attach(self.base, self.module))
         self.write(row)
         self.meter.rest()
+
+    @torch.no_grad()
+    def held_out_loss(self, fit: HalveOnOom) -> float:
+        """Mean negative log-likelihood a token (nats) of the validation pairs under the base with the module attached."""
+        total = count = 0.0
+
+        def add(rows: list[int]) -> None:
+            nonlocal total, count
+            encoded = self.encoded.get("validation")
+            with mixed(self.base, self.dtype):
+                batch = make_batch(self.base, self.method, self.module, self.validation, rows, 0, encoded)
+                log_p = self.method.log_probabilities(self.base, self.module, batch)  # (M, V)
+            labels = batch.labels[batch.labels != self.base.pad]  # (M,)
+            total -= float(log_p.gather(1, labels[:, None]).double().sum())
+            count += len(labels)
+
+        for rows in epoch_batches(self.validation.lengths, self.options.tokens_per_batch, seed=0, epoch=0):
+            self.progress.check()
+            fit.each(rows, add)
+        return total / max(1.0, count)
 
     def report(self) -> None:
         """A line of the log every ten updates and at the end; validation where it is due."""
