@@ -237,7 +237,7 @@ class Optimizer:
 
 def pack_batches(number: int, workers: int, examples: Any, rows: int, queue: Any) -> None:
     """Put batches of every `workers`-th example into the queue, without end."""
-    from engine.builders.bases.packing import order_of_epoch, pack
+    from engine.builders.bases.packing import order_of_epoch, pack_examples
 
     torch.set_num_threads(1)
     epoch = 0
@@ -245,9 +245,7 @@ def pack_batches(number: int, workers: int, examples: Any, rows: int, queue: Any
         order = order_of_epoch(examples, 3, epoch)[number::workers]
         waiting: list[list[int]] = []
         for begin in range(0, len(order), 24 * rows):
-            part = order[begin : begin + 24 * rows]
-            lengths = list(zip(*(size.tolist() for size in examples.lengths(part)), strict=True))
-            waiting += [[int(part[place]) for place in row] for row in pack(lengths, L)]
+            waiting += pack_examples(examples, order[begin : begin + 24 * rows], L)
             np.random.default_rng((number, epoch, begin)).shuffle(waiting)
             while len(waiting) >= rows:
                 queue.put(as_array(examples, waiting[:rows]))
@@ -264,16 +262,14 @@ def as_array(examples: Any, rows: list[list[int]]) -> np.ndarray:
 
 def held_out_batches(files: list[Path], vocabulary: Any, rows: int) -> list[tuple[str, np.ndarray]]:
     """(file and direction, batch) of the first 600 pairs of each file; batches have `rows` rows, as compiled code wants them."""
-    from engine.builders.bases.packing import encode_pairs, pack
+    from engine.builders.bases.packing import encode_pairs, pack_examples
     from engine.builders.bases.pairs import read_held_out
 
     result = []
     for name, pairs in read_held_out(files).items():
         examples = encode_pairs(pairs[:600], [1.0] * len(pairs[:600]), vocabulary, 110)
         for way in (0, 1):
-            chosen = np.arange(way, len(examples), 2)
-            lengths = list(zip(*(size.tolist() for size in examples.lengths(chosen)), strict=True))
-            packed = [[int(chosen[place]) for place in row] for row in pack(lengths, L)]
+            packed = pack_examples(examples, np.arange(way, len(examples), 2), L)
             for begin in range(0, len(packed), rows):
                 array = as_array(examples, packed[begin : begin + rows])
                 blank = np.zeros((7, rows - array.shape[1], L), array.dtype)

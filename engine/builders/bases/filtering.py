@@ -107,12 +107,11 @@ def _network(base: Path, device: str, precision: str) -> Any:
 
 def _batches(examples: Examples, window: np.ndarray) -> Iterator[tuple[Packed, list[list[int]]]]:
     """Packed batches of these examples, and the examples of each row."""
-    from engine.builders.bases.packing import assemble, pack
+    from engine.builders.bases.packing import assemble, pack_examples
 
     sources, targets = examples.lengths(window)
     width = int(max(64, sources.max(), targets.max()))
-    packed = pack(list(zip(sources.tolist(), targets.tolist(), strict=True)), width)
-    rows = [[int(window[index]) for index in row] for row in packed]
+    rows = pack_examples(examples, window, width)
     for begin in range(0, len(rows), ROWS):
         yield assemble(examples, rows[begin : begin + ROWS], width), rows[begin : begin + ROWS]
 

@@ -1,9 +1,9 @@
 """A deeper base from a trained one: encoder layers and feed-forward units are added that at first hardly change its output.
 
 A new encoder layer stands after each trained one (Gong et al. 2019 stack copies of trained layers; a layer that begins as the
-identity, as in Chen et al. 2016, costs a post-norm model less: 0.3 nats a token in place of 5). Its residual updates are zero, its
-first normalisation standardises, and its second gives the vectors back the mean spread and offset that they had. New feed-forward
-units write nothing at first, so widening is exact. The decoder, on which plugins work, keeps its shape.
+identity, as in Chen et al. 2016, harms a post-norm model less; docs/train-a-base.md has the figures). Its residual updates are
+zero, its first normalisation standardises, and its second gives the vectors back the mean spread and offset that they had. New
+feed-forward units write nothing at first, so widening is exact. The decoder, on which plugins work, keeps its shape.
 """
 
 from __future__ import annotations

@@ -136,6 +136,12 @@ def pack(lengths: Sequence[tuple[int, int]], row_tokens: int) -> list[list[int]]
     return rows + [row for _, _, row in still]
 
 
+def pack_examples(examples: Examples, chosen: np.ndarray, row_tokens: int) -> list[list[int]]:
+    """Rows of these examples; each comes once."""
+    lengths = list(zip(*(size.tolist() for size in examples.lengths(chosen)), strict=True))
+    return [[int(chosen[position]) for position in row] for row in pack(lengths, row_tokens)]
+
+
 def packed_batches(
     examples: Examples, *, rows: int, row_tokens: int, seed: int, epoch: int, skip: int = 0, keep_last: bool = False
 ) -> Iterator[Packed]:
@@ -147,9 +153,7 @@ def packed_batches(
     made = 0
     waiting: list[list[int]] = []
     for begin in range(0, len(order), window):
-        part = order[begin : begin + window]
-        lengths = list(zip(*(size.tolist() for size in examples.lengths(part)), strict=True))
-        waiting += [[int(part[position]) for position in row] for row in pack(lengths, row_tokens)]
+        waiting += pack_examples(examples, order[begin : begin + window], row_tokens)
         np.random.default_rng((seed, epoch, begin)).shuffle(waiting)
         while len(waiting) >= rows:
             chosen, waiting = waiting[:rows], waiting[rows:]
