@@ -14,6 +14,14 @@ from collections.abc import Iterator
 __all__ = ["BUCKET", "Server", "s3_server"]
 
 BUCKET = "tailor"
+# The bucket is there from the first answer on, so that nobody sees a server without it.
+SERVE = """
+import sys
+from moto.s3.models import s3_backends
+from moto.server import main
+s3_backends["123456789012"]["aws"].create_bucket(sys.argv[1], "us-east-1")
+main(["-H", "127.0.0.1", "-p", sys.argv[2]])
+"""
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
@@ -31,7 +39,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+        command = [sys.executable, "-c", SERVE, BUCKET, str(self.port)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 300
         while True:
@@ -54,12 +62,6 @@ class Server:
             self.process.wait()
             self.process = None
 
-    def make_bucket(self) -> None:
-        import s3fs
-
-        system = s3fs.S3FileSystem(client_kwargs={"endpoint_url": self.url}, skip_instance_cache=True)
-        system.mkdir(BUCKET)
-
 
 @contextlib.contextmanager
 def s3_server() -> Iterator[Server]:
@@ -69,7 +71,6 @@ def s3_server() -> Iterator[Server]:
     server = Server()
     try:
         server.start()
-        server.make_bucket()
         yield server
     finally:
         server.stop()

@@ -53,6 +53,7 @@ class Workload:
     tokens: float  # of `held`
     phrases: float
     domains: int
+    sourced: float = 1.0  # share of the sentences with a source of their own
 
     def datastore(self) -> float:
         """Bytes of a vector for each token, with its index."""

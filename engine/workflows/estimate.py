@@ -197,6 +197,7 @@ class _Estimator:
             held * self.per_character,
             float(counts.phrases or counts.sentences * 12),
             counts.domains,
+            counts.sourced,
         )
         self.cost = method.cost(self.config, self.work)
 

@@ -61,7 +61,8 @@ class FineTuningConfig(Options):
         advanced=True,
     )
 
-    @property
-    def part(self) -> str:
-        """The part of the base that is tuned, one of WHICH; all where nothing is known of the samples."""
-        return "all" if self.which == "auto" else self.which
+    def part(self, sourced: float = 1.0) -> str:
+        """The part of the base that is tuned, one of WHICH, where this share of the samples has a source of its own."""
+        if self.which != "auto":
+            return self.which
+        return "all" if sourced >= 0.5 else "decoder"

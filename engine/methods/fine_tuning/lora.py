@@ -73,18 +73,19 @@ class LowRank(nn.Module):
 def targets(base: BaseModel, config: FineTuningConfig) -> list[tuple[str, nn.Module, str]]:
     """(full name, parent, name in it) of the linear maps that get a change. Raises OptionError where there are none."""
     inside = {"all": ("encoder", "decoder"), "encoder": ("encoder",), "decoder": ("decoder",)}
-    if config.part not in (*inside, "cross_attention"):
+    part = config.part()
+    if part not in (*inside, "cross_attention"):
         raise OptionError(
             "which: low-rank updates apply to linear maps only, and {which} are not linear maps. Choose all or a side.",
-            which=config.part,
+            which=part,
         )
     results = []
     for prefix, parent in base.model.named_modules():
         parts = prefix.split(".")
-        if config.part == "cross_attention":
+        if part == "cross_attention":
             right = "encoder_attn" in parts
         else:
-            right = any(side in parts for side in inside[config.part])
+            right = any(side in parts for side in inside[part])
         if right and "layers" in parts:
             for name in config.target_modules:
                 if isinstance(parent._modules.get(name), nn.Linear):

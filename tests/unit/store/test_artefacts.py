@@ -378,7 +378,7 @@ def test_a_store_that_is_away_is_waited_for_and_then_said(
         with pytest.raises(StorageError):
             sharing.publish(project.id)
         monkeypatch.setattr(BlobStore, "waits", (0.5,) * 40)
-        again = threading.Timer(1.0, lambda: (server.start(), server.make_bucket()))
+        again = threading.Timer(1.0, server.start)
         again.start()
         with working(settings, store, job):  # the server comes back while it is waited for
             (one.folder / "corpus.jsonl").write_bytes(b"made")

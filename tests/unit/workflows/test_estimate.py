@@ -48,6 +48,23 @@ def test_weights_are_counted_without_a_model(name: str, tmp_path: Path) -> None:
     assert method.cost(config, work).weights == pytest.approx(real, rel=0.15)
 
 
+@pytest.mark.parametrize("which", ["decoder", "cross_attention"])
+def test_a_part_of_the_base_is_counted_as_what_it_holds(which: str) -> None:
+    base, method = tiny_base(), get_method("fine_tuning")
+    shape = Shape.of(base.model.config.to_dict(), sum(p.numel() for p in base.model.parameters()))
+    config = method.config_class.from_mapping({"which": which})
+    real = sum(p.numel() for p in method.build(base, Artefacts(), config).parameters())
+    work = Workload(shape, 100, 20.0, 2000.0, 2000.0, 1600.0, 500.0, 1)
+    assert method.cost(config, work).weights == pytest.approx(real, rel=0.15)
+
+
+def test_fine_tuning_on_sentences_without_sources_is_said_to_tune_the_decoder(settings: Settings) -> None:
+    pairs = CorpusStats(sentences=487, characters=13_600, phrases=6_000, language="zh", sourced=1.0)
+    alone = estimated(settings, method="fine_tuning")
+    assert alone == estimated(settings, method="fine_tuning", method_options={"which": "decoder"})
+    assert alone.bundle < estimated(settings, method="fine_tuning", counts=pairs).bundle / 4
+
+
 @pytest.mark.parametrize("name", method_names())
 @pytest.mark.parametrize("budget", ["quick", "balanced", "best"])
 def test_every_method_has_an_estimate_before_anything_was_measured(settings: Settings, name: str, budget: str) -> None:
