@@ -121,8 +121,8 @@ def settings_page() -> str:
         parts += [f"## {title}", text, settings_table(cls)]
         if cls is Settings:
             parts += [
-                "Later ones win: the defaults, then `settings.toml`, then the environment, then flags. For example "
-                "`TAILORMT_HOME=/data/tailor`, `port = 7861` in the file, `--device cpu`. The file has lower-case names. "
+                "In ascending order of precedence: the defaults, then `settings.toml`, then the environment, then flags. "
+                "For example `TAILORMT_HOME=/data/tailor`, `port = 7861` in the file, `--device cpu`. The file has lower-case names. "
                 "It is looked for in the data folder that the environment names, else in the user's own."
             ]
         if cls is TrainingOptions:
@@ -154,7 +154,7 @@ def flag_rows(found: argparse.ArgumentParser, *, skip: frozenset[str] = frozense
         names = ", ".join(map(code, action.option_strings))
         name = f"{names} {code(value)}" if names and action.nargs != 0 else names or code(value)
         text = (action.help or "").replace("%%", "%").replace("[]", "[empty]")
-        needed = "Needed." if action.required and names else ""
+        needed = "Required." if action.required and names else ""
         yield f"| {name} | {cell(f'{text}. {needed}' if text and needed else text or needed)} |"
 
 
@@ -163,7 +163,7 @@ def commands_page() -> str:
         MADE,
         "# The command line",
         "`tailormt COMMAND --help` says the same in a terminal. Results go to standard output, progress and errors to "
-        "standard error. The exit code is 0 when the work is done, 2 for anything you can mend (one sentence says what), "
+        "standard error. The exit code is 0 when the work is done, 2 for errors you can fix (one sentence says what), "
         "1 for a fault of the program (the details are in `errors.log` in the data folder).",
         "The flags of `customize`, `translate` and `methods` do not change between versions.",
         "The first Ctrl-C stops long work at the next safe point and keeps what is finished. Run the same command again "

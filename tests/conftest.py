@@ -199,7 +199,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory, little_general_text: None) ->
 
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixty sentences of literary Chinese."""
+    """Sixty sentences of Chinese literary prose."""
     file = tmp_path_factory.mktemp("samples") / "style.txt"
     lines = (SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()[:60]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -23,7 +23,8 @@ class Decoding(Options):
     )
     guard: bool = option(
         True,
-        "Search once more, never repeating three tokens, where a translation repeats itself or runs on; such ones are flagged.",
+        "Search once more, never repeating three tokens, where a translation repeats itself or is too long; such translations "
+        "are flagged.",
     )
     longest: int = option(
         128,

@@ -185,7 +185,7 @@ class BaseRegistry:
         with self._staging(name) as staging:
             if local:
                 if revision:
-                    raise InputError("A revision is for a hub id; a folder has none.")
+                    raise InputError("A revision can be given for a hub id only, not for a folder.")
                 origin = {"origin": str(path.resolve()), "revision": ""}
                 fetch.copy(path, staging, convert, progress)
             else:

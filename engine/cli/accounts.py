@@ -133,4 +133,4 @@ def audit(args: argparse.Namespace) -> Shown:
         [[f"{row.moment.astimezone():%Y-%m-%d %H:%M:%S}", row.who, row.address, row.action, row.project_id or "",
           row.target, row.detail] for row in rows],
     )  # fmt: skip
-    return value, text if rows else "Nothing was written down that fits."
+    return value, text if rows else "No matching entries."

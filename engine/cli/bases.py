@@ -42,7 +42,7 @@ def base_list(args: argparse.Namespace) -> tuple[Any, str]:
             broken.append(f"{entry.name} cannot be used: {error}")
     rows = [
         [card["name"], languages(card), card["family"], f"{card['parameters'] / 1e6:.1f} M", size_text(card["bytes"]),
-         card["license"], "came along" if card["shipped"] else card["path"]]
+         card["license"], "bundled" if card["shipped"] else card["path"]]
         for card in cards
     ]  # fmt: skip
     text = table(["name", "languages", "family", "weights", "size", "licence", "where"], rows, columns=130)

@@ -29,7 +29,7 @@ class Demo:
 
 
 DEMOS = {
-    "zh": Demo("en", "zh", "literary Chinese", "literary-zh", "English"),
+    "zh": Demo("en", "zh", "Chinese literary prose", "literary-zh", "English"),
     "en": Demo("de", "en", "Elizabethan English", "elizabethan-en", "German"),
 }
 

@@ -82,8 +82,8 @@ def translate_file(
 def shown(output: str, report: DocumentReport) -> str:
     """The report in words."""
     lines = [f"Wrote {output}: {report.title}, {report.units:,} texts of {report.characters:,} characters translated."]
-    lines += [f"Left as they were: {count:,} {reason}." for reason, count in sorted(report.kept.items())]
+    lines += [f"Left unchanged: {count:,} {reason}." for reason, count in sorted(report.kept.items())]
     if report.doubtful:
         rows = [[one["place"], one["why"], one["translation"]] for one in report.doubts[:SHOWN]]
-        lines += ["", f"{report.doubtful:,} to look at:", table(["where", "why", "translation"], rows)]
+        lines += ["", f"{report.doubtful:,} to check:", table(["where", "why", "translation"], rows)]
     return "\n".join(lines)

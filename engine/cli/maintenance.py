@@ -17,7 +17,9 @@ def doctor(args: argparse.Namespace) -> Shown:
     lines = [f"- {one.sentence}" + (f"\n  Mended: {one.mended}" if one.mended else "") for one in result]
     left = sum(not one.mended for one in result)
     can = sum(one.mend is not None and not one.mended for one in result)
-    end = "All is well." if not result else "All was mended." if not left else f"{left} to look after."
+    end = (
+        "No problems found." if not result else "All problems were repaired." if not left else f"{left} to look after."
+    )
     if can and not args.repair:
         end += f" `tailormt doctor --repair` mends {can} of them."
     return value, "\n".join([*lines, end])

@@ -42,7 +42,7 @@ class TerminalProgress(Progress):
     def check(self) -> None:
         if _stopped:
             self.close()
-            raise Cancelled("Stopped. What is finished is kept: run the same command again to go on.")
+            raise Cancelled("Stopped. What is finished is kept: run the same command again to continue.")
 
     def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
         self.close()

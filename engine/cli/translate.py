@@ -62,7 +62,7 @@ def translate(args: argparse.Namespace) -> Shown:
     args.progress.close()
     used, wanted = usage(terms, lines, results)
     if terms and not args.quiet:
-        print(f"Terminology: {used:,} of {wanted:,} terms called for are used.", file=sys.stderr)
+        print(f"Terminology: {used:,} of {wanted:,} required terms used.", file=sys.stderr)
     return shown(args, results, {"terms": {"used": used, "called_for": wanted}} if terms else {})
 
 

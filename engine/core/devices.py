@@ -79,4 +79,4 @@ def describe_device(device: torch.device) -> Device:
     memory = psutil.virtual_memory()
     cores = usable_cores()
     name = "CPU" if device.type == "cpu" else "Apple GPU"
-    return Device(f"{name}, {cores} cores", memory.total, memory.available)
+    return Device(f"{name}, {cores} core{'s' * (cores != 1)}", memory.total, memory.available)

@@ -38,7 +38,7 @@ class Settings(Options):
     )
     artefacts_endpoint: str = option(
         "",
-        "Address of an S3-compatible service, as http://minio:9000; empty: Amazon's. Keys come from AWS's own settings.",
+        "Address of an S3-compatible service, such as http://minio:9000; empty: Amazon's. Keys come from AWS's own settings.",
     )
     artefacts_seconds: float = option(
         5.0, "Seconds between two looks for a new checkpoint that other workers should have.", low=0.05
@@ -85,7 +85,7 @@ class Settings(Options):
         choices=("local", "ray"),
     )
     ray_address: str = option(
-        "auto", "Address of the Ray cluster, as 10.0.0.5:6379; auto: the one that this machine belongs to."
+        "auto", "Address of the Ray cluster, such as 10.0.0.5:6379; auto: the one that this machine belongs to."
     )
     ray_actors: int = option(
         4,
@@ -147,7 +147,7 @@ class Settings(Options):
     )
     trusted_proxies: tuple[str, ...] = option(
         (),
-        "Addresses or networks of proxies before the studio, as 127.0.0.1 or 10.0.0.0/8: from these alone the address of a "
+        "Addresses or networks of proxies before the studio, such as 127.0.0.1 or 10.0.0.0/8: from these alone the address of a "
         "client and https are taken out of X-Forwarded-For and X-Forwarded-Proto.",
     )
     session_hours: int = option(24 * 14, "Hours until somebody who signed in has to do so again.", low=1, high=24 * 366)

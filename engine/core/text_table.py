@@ -25,6 +25,8 @@ def wrap(text: str, columns: int) -> list[str]:
             if used + width(c) > columns:
                 lines.append(line.rstrip())
                 line, used = "", 0
+                if c == " ":
+                    continue
             line, used = line + c, used + width(c)
     return [*lines, line.rstrip()] if line.strip() or not lines else lines
 

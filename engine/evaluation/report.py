@@ -163,7 +163,7 @@ class Report:
         if self.baseline is not None:
             lines.append(f"* differs from {self.baseline}, paired bootstrap, p < {ALPHA}")
             if any(figure.p_ar is not None for system in self.systems for figure in system.figures().values()):
-                lines.append("p after the stroke: approximate randomisation")
+                lines.append("p after the slash: approximate randomisation")
         return "\n".join(lines + [f"{name}: {text}" for name, text in self.signatures.items()])
 
 
@@ -177,5 +177,9 @@ def _system(values: Mapping[str, Any]) -> SystemScores:
 def _p(figure: Figure | None) -> str:
     if figure is None or figure.p is None:
         return ""
-    other = "" if figure.p_ar is None else f" / {figure.p_ar:.3f}"
-    return f"{figure.p:.3f}{'*' if figure.p < ALPHA else ''}{other}"
+    other = "" if figure.p_ar is None else f" / {_level(figure.p_ar)}"
+    return f"{_level(figure.p)}{'*' if figure.p < ALPHA else ''}{other}"
+
+
+def _level(p: float) -> str:
+    return "<0.001" if p < 0.0005 else f"{p:.3f}"

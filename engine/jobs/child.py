@@ -127,7 +127,7 @@ def _stopped(jobs: Any, key: tuple[int, int], reason: StopReason | None) -> Call
 def _sentence(error: BaseException, progress: RowProgress, number: int) -> str:
     where = Message("before the first step")
     if progress.step:
-        where = Message('in the step "{step}"', step=Message(progress.step))
+        where = Message("in the step “{step}”", step=Message(progress.step))
     if out_of_memory(error):
         return Message(
             "There was not enough memory {where}. Halve tokens_per_batch and start again with the same "

@@ -94,11 +94,13 @@ def check_password(password: str) -> None:
     """Raises InputError on one that is too short or too long."""
     if len(password) < SHORTEST_PASSWORD:
         raise InputError(
-            "A password has at least {shortest_password} characters. A few words make a good one.",
+            "A password must have at least {shortest_password} characters. A few words make a good one.",
             shortest_password=SHORTEST_PASSWORD,
         )
     if len(password) > LONGEST_PASSWORD:
-        raise InputError("A password has at most {longest_password} characters.", longest_password=LONGEST_PASSWORD)
+        raise InputError(
+            "A password must have at most {longest_password} characters.", longest_password=LONGEST_PASSWORD
+        )
 
 
 class Accounts(Repository[AppUser, AccountRow]):

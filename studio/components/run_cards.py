@@ -227,7 +227,7 @@ def _state(job: JobRow, before: int | None) -> str:
     if job.state == "running":
         return tr(job.step).lower() or tr("starting")
     if job.state == "queued" and before is not None:
-        position = tr(WAITS[before]) if before < len(WAITS) else tr("{number}th", number=before + 1)
+        position = tr(WAITS[before]) if before < len(WAITS) else tr("no. {number}", number=before + 1)
         return tr("waiting, {place}", place=position)
     if job.state == "succeeded":
         return tr("done")

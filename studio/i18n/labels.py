@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from studio.i18n.translate import mark
 
-LABELS = {"watch": mark("Monitored sentences")}  # of settings whose own name says too little
+LABELS = {  # of settings whose own name says too little
+    "anti": mark("Anti-expert data"),
+    "base_url": mark("Base URL"),
+    "full_speed": mark("Learning rate factor (full matrices)"),
+    "init": mark("Initialization"),
+    "lora_alpha": mark("LoRA alpha"),
+    "lora_dropout": mark("LoRA dropout"),
+    "max_chars": mark("Maximum characters"),
+    "max_line_chars": mark("Maximum line length"),
+    "min_chars": mark("Minimum characters"),
+    "speed": mark("Learning rate factor"),
+    "start": mark("Adapter initialization"),
+    "watch": mark("Monitored sentences"),
+    "which": mark("Weights to tune"),
+}
 
 
 def label(name: str) -> str:

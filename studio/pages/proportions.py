@@ -21,7 +21,7 @@ from studio.services.catalog import language_name
 from studio.services.proportions import LONGEST, SIDES, Proportions
 from studio.services.service import Service
 
-TEXT = "What each word shares with each domain, layer by layer."
+TEXT = "How strongly each word belongs to each domain, layer by layer."
 
 
 class ProportionsPage(StudioPage):

@@ -24,7 +24,7 @@ from studio.services.files import machine
 from studio.services.runs import Runs
 from studio.services.service import Service
 
-TEXT = "The base stays unchanged; the plugin is trained beside it. You can close this page: training continues."
+TEXT = "Only the plugin is trained; the base stays unchanged. You can close this page: training continues."
 
 
 class TrainPage(StudioPage):

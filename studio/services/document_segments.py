@@ -62,5 +62,5 @@ def edit_document(service: Service, number: int, index: int, text: str) -> None:
     documents = documents_of(service)
     service.workspace(documents.get(number).job.project_id or 0, change=True)
     if len(text) > MOST:
-        raise InputError("A segment has up to {most} characters. Shorten it.", most=f"{MOST:,}")
+        raise InputError("A segment may have at most {most} characters. Shorten it.", most=f"{MOST:,}")
     documents.edit(number, index, text)

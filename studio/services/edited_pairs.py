@@ -67,7 +67,7 @@ def learn(service: Service, project: ProjectRow, source: str, translation: str, 
     if not source or not translation:
         raise InputError("A pair needs a source and its translation; one of them is empty.")
     if max(len(source), len(translation)) > most:
-        raise InputError("A sentence of the samples has up to {most} characters. Shorten it.", most=f"{most:,}")
+        raise InputError("A sentence of the samples may have at most {most} characters. Shorten it.", most=f"{most:,}")
     path = _file(service, project.id, change=True)
     with _WRITING:
         before = edited_pairs(service, project.id)

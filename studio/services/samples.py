@@ -242,7 +242,9 @@ class SampleFiles:
         names = [path.name for path in self.sample_files(project_id)]
         unread = {name: errors.get(name, "") for name in names if errors.get(name, "" if busy else "unread")}
         if unread == {EDITED: ""} and len(names) == 1:
-            unread[EDITED] = tr("Read once there are {fewest} pairs, or other samples beside them.", fewest=FEWEST)
+            unread[EDITED] = tr(
+                "These will be read once there are at least {fewest} pairs, or other samples.", fewest=FEWEST
+            )
         return unread
 
     def sentences_stamp(self, project_id: int) -> str:

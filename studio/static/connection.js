@@ -10,7 +10,7 @@ if (!window.tmGone) {
     const bar = document.createElement('div');
     bar.className = 'tm-connection';
     bar.setAttribute('role', 'alert');
-    bar.textContent = tmSay('The studio does not answer. This page will load again by itself as soon as it does.');
+    bar.textContent = tmSay('The studio is not responding. This page reloads automatically when it does.');
     document.documentElement.classList.add('tm-lost');
     document.body.append(bar);
     do await pause(2000); while (!await answers());

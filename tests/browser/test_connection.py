@@ -17,7 +17,7 @@ from tests.browser.conftest import free_settings, served
 from tests.waiting import until
 
 LOST = {
-    "en": "The studio does not answer. This page will load again by itself as soon as it does.",
+    "en": "The studio is not responding. This page reloads automatically when it does.",
     "zh": "工作室没有响应。恢复响应后，本页会自动重新加载。",
 }
 

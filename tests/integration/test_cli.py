@@ -220,7 +220,7 @@ def test_ctrl_c_then_the_same_command_goes_on(
         time.sleep(0.01)
     out, err = process.communicate(timeout=300)
     ran = Ran(process.returncode, out.decode(), err.decode())
-    assert ran.sentence == "Stopped. What is finished is kept: run the same command again to go on."
+    assert ran.sentence == "Stopped. What is finished is kept: run the same command again to continue."
     assert ran.out == ""
     assert not output.exists()
     assert not output.parent.exists() or not list(output.parent.iterdir())

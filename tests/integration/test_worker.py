@@ -149,7 +149,7 @@ def test_errors_become_one_sentence_and_the_log_holds_the_rest(store: Store, set
     assert {row.state for row in (unreadable, broken, hungry, unknown, misplaced)} == {"failed"}
     assert unreadable.error == "luxun.txt, line 3: this is no text. Save it as UTF-8."
     assert broken.error == (
-        'Something went wrong inside Tailor MT in the step "training": ZeroDivisionError. '
+        "Something went wrong inside Tailor MT in the step “training”: ZeroDivisionError. "
         f"The log of job {broken.id} has the details."
     )
     assert "a secret of the inside" in log_tail(broken)

@@ -110,7 +110,9 @@ def parsed(text: str, kind: Kind) -> Node:
             else:
                 stack.append(node)
                 if len(stack) > DEEPEST:
-                    raise InputError("Tags are nested more than {most} deep. Close those that end.", most=DEEPEST)
+                    raise InputError(
+                        "Tags are nested more than {most} deep. Add the missing closing tags.", most=DEEPEST
+                    )
     _text(stack[-1], text[at:], kind)
     if len(stack) > 1 and kind == "xml":
         raise InputError("The XML is not well-formed: {before} is never closed.", before=stack[-1].before[:40])

@@ -158,7 +158,7 @@ def comparison_text(name: str, rows: Sequence[Json], base: str, scale: Scale) ->
     signature = next((row["signatures"]["BLEU"] for row in rows if row.get("signatures")), "")
     lines += [
         "",
-        f"Ours, the paper's in brackets. Base {base or 'that came along'}, {size}, {much}, budget {scale.budget}; "
+        f"Ours, the paper's in brackets. Base {base or 'as bundled'}, {size}, {much}, budget {scale.budget}; "
         f"{platform.machine()}, {os.cpu_count()} cores, {datetime.date.today()}. BLEU {signature}.",
         f"{SETTINGS.removesuffix('.')}, but where that is what it varies.",
         f"What differs: {experiment.differs}",

@@ -322,7 +322,7 @@ def check_samples(samples: Samples, method: Method) -> None:
     needs = method.capabilities
     if len(samples.train) < FEWEST // 2:
         raise CorpusError(
-            "Only {count} sentences are left without those of the phrases that you excluded. Include some "
+            "Only {count} sentences remain after removing those that contain excluded phrases. Include some "
             "phrases again.",
             count=len(samples.train),
         )

@@ -36,6 +36,7 @@ THEN: dict[str, Look] = {  # these need the rows
     "unnamed": files.unnamed,
     "leftovers": files.leftovers,
 }
+TITLES = {"missing": "for missing files", "unnamed": "for unreferenced files", "leftovers": "for leftover files"}
 CLOSED = ("store",)  # a finding of these, and the rows cannot be looked at
 
 
@@ -45,7 +46,7 @@ def examine(settings: Settings, *, repair: bool = False, progress: Progress | No
     count = len(FIRST) + len(THEN)
 
     def look(name: str, number: int, work: Callable[[], Iterator[Finding]]) -> None:
-        progress.begin(f"Looking at {name}", number, count)
+        progress.begin(f"Checking {TITLES.get(name, name)}", number, count)
         progress.check()
         try:
             for finding in work():
@@ -56,7 +57,7 @@ def examine(settings: Settings, *, repair: bool = False, progress: Progress | No
             result.append(Finding(name, str(error)))
         except OSError as error:
             result.append(
-                Finding(name, f"{name.capitalize()} could not be looked at: {error}.", str(error.filename or ""))
+                Finding(name, f"{name.capitalize()} could not be checked: {error}.", str(error.filename or ""))
             )
 
     for number, (name, check) in enumerate(FIRST.items()):

@@ -288,8 +288,8 @@ def test_the_table_says_of_each_term_that_the_source_calls_for_whether_it_was_ke
     shown = compare_table(sheet_of(rows), lines_of(rows), known, counts=(1, 1))
     said = re.findall(r'<div class="tm-score( tm-missed)?">(.*?)</div>', shown)
     assert said == [
-        ("", "term kept: 洗衣机"), (" tm-missed", "missed: 门&lt;&gt;"),
-        (" tm-missed", "missed: 洗衣机"), ("", "term kept: 门&lt;&gt;"),
+        ("", "term used: 洗衣机"), (" tm-missed", "term not used: 门&lt;&gt;"),
+        (" tm-missed", "term not used: 洗衣机"), ("", "term used: 门&lt;&gt;"),
     ]  # fmt: skip
     terms = known.terms
     assert [term.target for term in required_terms(terms, "A machine.", "")] == ["机器"]

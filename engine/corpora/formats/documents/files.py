@@ -70,7 +70,7 @@ def read_text(path: Path, context: Context, declared: str = "") -> TextFile:
     except UnicodeError as error:
         line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
         raise DocumentError(
-            "{context}, line {line}: these bytes are no {name} text. Save the file as UTF-8 and try again.",
+            "{context}, line {line}: these bytes are not valid {name} text. Save the file as UTF-8 and try again.",
             context=context.name, line=line, name=name,
         ) from None  # fmt: skip
 

@@ -64,7 +64,7 @@ class Sheets:
             part, name = parts.get(id, ""), str(element.get("name") or "")
             if part not in self.package:
                 raise DocumentError(
-                    '{context} is damaged: the sheet "{name}" is missing. Save it again in your editor.',
+                    '{context} is damaged: the sheet “{name}” is missing. Save it again in your editor.',
                     context=self.package.context.name, name=name,
                 )  # fmt: skip
             result.setdefault(part, name)
