@@ -122,8 +122,9 @@ def settings_page() -> str:
         if cls is Settings:
             parts += [
                 "In ascending order of precedence: the defaults, then `settings.toml`, then the environment, then flags. "
-                "For example `TAILORMT_HOME=/data/tailor`, `port = 7861` in the file, `--device cpu`. The file has lower-case names. "
-                "It is looked for in the data folder that the environment names, else in the user's own."
+                "For example `TAILORMT_HOME=/data/tailor`, `port = 7861` in the file, `--device cpu`. "
+                "The file has lower-case names. It is looked for in the data folder that the environment names, "
+                "else in the user's own."
             ]
         if cls is TrainingOptions:
             parts += ["### Budgets", "What `--budget` sets. Settings you give yourself win.", budget_table()]

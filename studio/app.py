@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import warnings
 from pathlib import Path
@@ -21,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine.core.actor import THIS_MACHINE, act_as
 from engine.core.logging_setup import set_up_logs
 from engine.core.settings import Settings
+from engine.errors import InputError
 from engine.jobs import start_background_worker
 from engine.store.project_files import finish_deletions
 from engine.store.sharing import share_of
@@ -212,6 +214,7 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
     sys.setswitchinterval(
         0.001
     )  # a large text that is looked through holds up translations less: 16 sentences 2.3 s, not 3.7 s
+    door = bound_socket(settings.host, settings.port)
     app = create_app(settings)
     if settings.local_worker:
         start_background_worker(settings)  # it outlives the studio, so that closing a window ends no training
@@ -226,4 +229,19 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
         import webbrowser
 
         threading.Timer(1.0, webbrowser.open, [address]).start()
-    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning", log_config=None, proxy_headers=False)
+    uvicorn.Server(uvicorn.Config(app, log_level="warning", log_config=None, proxy_headers=False)).run(sockets=[door])
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """The socket that requests will come to, taken before anything is started. Raises InputError where it cannot be had."""
+    door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        door.bind((host, port))
+        return door
+    except OSError as error:
+        door.close()
+        raise InputError(
+            "Port {port} of {host} cannot be used ({reason}). Stop the program that uses it, or choose another with --port.",
+            port=port, host=host, reason=error.strerror or str(error),
+        ) from None  # fmt: skip

@@ -26,11 +26,12 @@ def load_base(arguments: Mapping[str, Any]) -> BaseModel:
     import torch
 
     from engine.base import BaseModel
+    from engine.core.cores import model_threads
     from engine.core.settings import Settings
 
     settings = Settings.from_mapping(arguments["settings"]).replace(base_precision=arguments["precision"])
     if settings.threads:
-        torch.set_num_threads(settings.threads)
+        torch.set_num_threads(model_threads(settings.threads))
     base = BaseModel.load(arguments["base"], arguments["source"], arguments["target"], settings=settings)
     if base.fingerprint() != arguments["fingerprint"]:
         raise ModelError(

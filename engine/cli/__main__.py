@@ -1,7 +1,16 @@
-"""`python -m engine.cli`."""
+"""`python -m engine.cli`, and the command `tailormt`."""
 
+import signal
 import sys
 
-from engine.cli.main import main
 
-sys.exit(main())
+def start() -> int:
+    """Run the command line. Ctrl-C while it is being loaded ends it at once, without a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from engine.cli.main import main
+
+    return main()
+
+
+if __name__ == "__main__":
+    sys.exit(start())

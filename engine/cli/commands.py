@@ -127,7 +127,9 @@ def use_threads(args: argparse.Namespace) -> None:
     if args.settings.threads:
         import torch
 
-        torch.set_num_threads(args.settings.threads)
+        from engine.core.cores import model_threads
+
+        torch.set_num_threads(model_threads(args.settings.threads))
 
 
 def about_text(args: argparse.Namespace) -> str:

@@ -44,10 +44,14 @@ def of_files(args: argparse.Namespace) -> Shown:
     if not (args.reference or args.samples or ((args.terms or args.settings.comet) and args.sources)):
         raise OptionError("Give --reference for BLEU and chrF, or --samples for the style's figures.")
     check_outputs(args)
+    args.progress.resumes = False
     systems: dict[str, Path] = {}
     for system in args.system:
         name, mark, file = system.partition("=")
-        systems[name if mark else Path(system).stem] = Path(file if mark else system)
+        name = name.strip() if mark else Path(system).stem
+        if not name or name in systems:
+            raise OptionError(f"{system}: give each system a name of its own, as NAME=FILE.")
+        systems[name] = Path(file if mark else system)
     report = evaluate_files(
         systems,
         Path(args.reference) if args.reference else None,

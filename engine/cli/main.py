@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that --help answers at once.
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import json
 import os
@@ -20,6 +21,12 @@ from engine.core.languages import canonical
 from engine.core.options import from_flags
 from engine.core.settings import Settings, load_settings
 from engine.errors import TailorError
+
+# Of a path that cannot be one, or is something else than it should be: the user's to put right, not a fault of the program.
+OF_PATHS = {
+    errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM,
+    errno.EROFS,
+}  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:
@@ -52,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; that is no fault
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in OF_PATHS and error.filename is not None:
+            return fail(args, f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}. Check the path.", 2)
         return fail(
             args, f"Something went wrong inside Tailor MT ({type(error).__name__}: {error}). {keep_traceback()}", 1
         )

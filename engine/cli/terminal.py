@@ -35,6 +35,7 @@ class TerminalProgress(Progress):
     def __init__(self, quiet: bool = False) -> None:
         super().__init__()
         self.quiet = quiet
+        self.resumes = True  # whether the same command, run again, continues
         self.live = sys.stderr.isatty()
         self.shown = 0.0
         self.line = ""
@@ -42,7 +43,11 @@ class TerminalProgress(Progress):
     def check(self) -> None:
         if _stopped:
             self.close()
-            raise Cancelled("Stopped. What is finished is kept: run the same command again to continue.")
+            raise Cancelled(
+                "Stopped. What is finished is kept: run the same command again to continue."
+                if self.resumes
+                else "Stopped. Nothing was written."
+            )
 
     def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
         self.close()

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from engine.base.decoding_options import Decoding
 from engine.cli import documents
 from engine.cli.commands import Shown, base_path, load_base
-from engine.core.atomic_files import atomic_write, check_writable
+from engine.core.atomic_files import atomic_write, check_apart, check_writable
 from engine.core.options import describe, from_flags
 from engine.core.text_table import table
 from engine.corpora.formats.text_lines import read_lines
+from engine.errors import InputError
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -43,8 +44,12 @@ def translate(args: argparse.Namespace) -> Shown:
 
     document = documents.document_of(args)
     lines = documents.sentences(document, args.source) if document else read_lines(args.input, args.source)
+    if args.strength != 1.0 and not args.plugin:
+        raise InputError("--strength needs --plugin: it is how strongly the plugin acts.")
     if args.output != "-":
+        check_apart(Path(args.output), [Path(one) for one in (args.input, args.terms, *(args.plugin or [])) if one])
         check_writable(Path(args.output), "the translation")
+    args.progress.resumes = bool(document)
     if not document and (quick := by_studio(args, lines)) is not None:
         return shown(args, quick, {})
     base = load_base(args)
@@ -112,7 +117,10 @@ def warn_of_flags(args: argparse.Namespace, translations: Sequence[str]) -> None
 def compare(args: argparse.Namespace) -> Shown:
     from engine.core.flagged import flags_of
     from engine.decoding.translate import translate as translate_lines
+    from engine.plugins.plugin import check_strength
 
+    check_strength(args.strength)
+    args.progress.resumes = False
     lines = read_lines(args.input, args.source)
     base = load_base(args)
     plugin = load_plugin(args, base)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from engine.core.json_object import Json
-from engine.errors import StorageError, capitalised, storage_errors
+from engine.errors import InputError, StorageError, capitalised, storage_errors
 from engine.messages import Message, pack, unpack
 
 CHUNK = 1 << 20  # bytes copied at a time
@@ -57,6 +57,15 @@ def check_writable(path: Path, what: str) -> None:
             what=capitalised(what),
             where=path,
         )
+
+
+def check_apart(output: Path, inputs: Iterable[Path]) -> None:
+    """Refuse to write over what is read. Raises InputError where `output` is one of the inputs."""
+    for one in inputs:
+        if output.exists() and one.exists() and not is_device(output) and output.samefile(one):
+            raise InputError(
+                "{path} is read by this command, so it cannot be its output. Choose another name.", path=output
+            )
 
 
 @contextlib.contextmanager

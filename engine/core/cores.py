@@ -19,6 +19,11 @@ def usable_cores() -> int:
     return max(1, min(affinity(), quota()))
 
 
+def model_threads(wanted: int) -> int:
+    """Threads that models run on: as many as wanted, but no more than cores, which would only wait for each other; 0: all cores."""
+    return min(wanted, usable_cores()) if wanted else usable_cores()
+
+
 def affinity() -> int:
     """The cores that the process may run on, whatever its quota."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

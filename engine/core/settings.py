@@ -78,7 +78,7 @@ class Settings(Options):
         low=0.0,
         high=600,
     )
-    threads: int = option(0, "CPU threads for models; 0: all cores.", low=0)
+    threads: int = option(0, "CPU threads for models, at most one per core; 0: all cores.", low=0, high=4096)
     backend: str = option(
         "local",
         "Where a worker's jobs run: on its own machine, or on the nodes of a Ray cluster.",

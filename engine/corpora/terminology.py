@@ -15,6 +15,7 @@ from engine.corpora.formats.csv_dialect import Dialect, parse_record, sniff
 from engine.corpora.formats.encoding import check_file, detect_encoding
 from engine.corpora.formats.records import Request
 from engine.corpora.formats.tbx import is_tbx, read_tbx
+from engine.corpora.formats.text_lines import lines_of_file
 from engine.corpora.formats.textfile import TextFile
 from engine.errors import InputError
 
@@ -59,8 +60,8 @@ def read_terms(path: Path, language: str, source_language: str = "") -> list[Ter
     elif path.suffix.lower() == ".csv":
         pairs = _csv_pairs(path, language, source_language)
     else:
-        with path.open(encoding=detect_encoding(path, [language])) as file:
-            return _checked(parse_terms(file, path.name, language, source_language), path)
+        lines = lines_of_file(path, detect_encoding(path, [language]), path.name)
+        return _checked(parse_terms(lines, path.name, language, source_language), path)
     terms: dict[tuple[str, str], Term] = {}
     for source, target in pairs:
         terms.setdefault((source, "" if source else target), Term(target, language, source, source_language))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
 from engine.corpora.formats.encoding import detect_encoding
+from engine.corpora.formats.text_lines import lines_of_file
 from engine.corpora.terminology import Term
 from engine.errors import InputError, OptionError
 from engine.evaluation.bootstrap import interval, p_value, randomised, resampled
@@ -191,8 +192,7 @@ def evaluate_files(
 def read_lines(path: str | Path) -> list[str]:
     """All lines of a text file, blank ones too, without their ends. Raises CorpusError when it is no readable text."""
     path = Path(path)
-    with path.open(encoding=detect_encoding(path)) as file:
-        return [line.rstrip("\n") for line in file]
+    return lines_of_file(path, detect_encoding(path), str(path))
 
 
 def _streams(references: Sequence[str] | Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:

@@ -6,7 +6,7 @@ import os
 import subprocess
 from dataclasses import dataclass, field
 
-from engine.core.cores import usable_cores
+from engine.core.cores import model_threads, usable_cores
 from engine.core.json_object import Json
 from engine.core.settings import Settings
 
@@ -37,7 +37,8 @@ def slots_of(settings: Settings, cpu_jobs: int | None = None) -> list[Slot]:
     count = cpu_jobs or settings.cpu_jobs
     if getattr(settings, "backend", "local") != "local":  # it finds a place for each job by itself
         return [Slot("away", ("", CPU, GPU), settings.device, settings.threads) for _ in range(count)]
-    threads = settings.threads or (max(1, usable_cores() // count) if count > 1 else 0)
+    own = model_threads(settings.threads) if settings.threads else 0
+    threads = own or (max(1, usable_cores() // count) if count > 1 else 0)
     result = gpus(settings)
     if not result:
         return [Slot(CPU, ("", CPU), settings.device, threads) for _ in range(count)]

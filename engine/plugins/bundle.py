@@ -92,6 +92,8 @@ def open_bundle(path: Path) -> Iterator[zipfile.ZipFile]:
     """The zip file, for the block. Raises BundleError where there is none."""
     if not path.exists():
         raise BundleError("There is no file {path}.", path=path)
+    if path.is_dir():
+        raise BundleError("{path} is a folder, not a plugin bundle. Give the bundle's file.", path=path)
     with contextlib.ExitStack() as stack:
         try:
             bundle = stack.enter_context(zipfile.ZipFile(stack.enter_context(_InPieces(path))))

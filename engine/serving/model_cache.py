@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.core.cores import model_threads
 from engine.core.settings import Settings
 from engine.errors import InputError
 
@@ -44,7 +45,8 @@ class ModelCache:
 
         with self._lock:
             # What torch takes by itself is only to be seen before it is changed.
-            self._threads = self._threads or self.settings.threads or torch.get_num_threads()
+            own = self.settings.threads
+            self._threads = self._threads or (model_threads(own) if own else torch.get_num_threads())
         threads = max(1, self._threads // 2) if self._sharing() else self._threads
         torch.set_num_threads(threads)  # of this thread alone: each has its own number
         return threads

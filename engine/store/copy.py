@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Table, func, insert, select, text
+from sqlalchemy import Connection, Table, func, insert, make_url, select, text
 
 from engine.core.progress import Progress
 from engine.errors import InputError
@@ -26,6 +26,10 @@ def copy_store(
     target holds rows, a worker is at work, or source and target are one; otherwise as `Store` does.
     """
     progress = progress or Progress()
+    if make_url(target_url).drivername.startswith("sqlite") and make_url(target_url).database in (None, "", ":memory:"):
+        raise InputError(
+            "A store in memory is gone when the program ends. Give --to the address of a file or a server."
+        )
     source, target = Store(source_url), Store(target_url)
     if source.url == target.url:
         raise InputError("A store cannot be copied to itself. Choose another address with --to.")

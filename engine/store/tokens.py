@@ -21,6 +21,7 @@ from engine.store.repositories import Repository
 PREFIX = "tmt_"
 SCOPES = ("read", "translate", "write", "admin", "metrics")
 MOST_QUOTA = 10**15  # characters a month
+MOST_DAYS = 36_500
 SHOWN = 8  # characters of a token that are kept in clear, to tell tokens apart in a list
 
 
@@ -114,8 +115,8 @@ class Tokens(Repository[ApiToken, TokenRow]):
             raise InputError("A token needs a name, so that you know later which one to revoke.")
         if project_id is not None:
             self._store.projects.get(project_id)
-        if days is not None and days < 1:
-            raise InputError("A token must be valid for at least one day.")
+        if days is not None and not 1 <= days <= MOST_DAYS:
+            raise InputError("A token is valid for 1 to {most:,} days. Omit the number for no end.", most=MOST_DAYS)
         if quota is not None and not 1 <= quota <= MOST_QUOTA:
             raise InputError(
                 "A token's quota is 1 to {most} characters per month. Omit it for no limit.", most=MOST_QUOTA

@@ -119,6 +119,10 @@ def detect_encoding(path: Path, languages: Sequence[str] = ()) -> str:
         if head.startswith(start):
             if len(head) == len(start):
                 raise CorpusError("{path} is empty; choose a file that holds sentences.", path=path)
+            if not _decodes(path, name):
+                raise CorpusError(
+                    "{path} is binary data, not text; provide a text file, preferably in UTF-8.", path=path
+                )
             return name
     _refuse_known_formats(path, head)
     utf8 = _utf8(path)
@@ -199,6 +203,8 @@ def _is_binary(controls: int, total: int) -> bool:
 def _legacy(path: Path, languages: Sequence[str]) -> str:
     sample = _telling_sample(path)
     guess = _guess(sample)
+    if guess and guess.startswith(("utf_16", "utf_32")) and b"\x00" not in sample:
+        guess = None  # without a line end, a space or a letter of ASCII in it: bytes of another encoding, in pairs
     if b"\x00" in sample:
         candidates = [_utf16(sample)]
     elif guess and guess.startswith("utf_"):

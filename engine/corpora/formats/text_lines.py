@@ -28,6 +28,12 @@ def read_lines(path: str, language: str) -> list[str]:
     return lines
 
 
+def lines_of_file(path: Path, encoding: str, where: str) -> list[str]:
+    """All lines of a file, blank ones too, without their ends. Raises CorpusError as `decoded` does."""
+    lines = decoded(path.read_bytes(), encoding, where).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def decoded(data: bytes, encoding: str, where: str) -> str:
     """Text from bytes. Raises CorpusError naming the line that cannot be decoded."""
     try:

@@ -18,6 +18,7 @@ from typing import Any
 
 from engine.base.load import model_class
 from engine.base.quick_imports import quick_imports
+from engine.core.cores import model_threads
 from engine.core.json_object import Json
 from engine.core.settings import Settings
 from engine.errors import InputError
@@ -53,7 +54,7 @@ class Translator:
 
             model_class("marian")
         if self.settings.threads:
-            torch.set_num_threads(self.settings.threads)
+            torch.set_num_threads(model_threads(self.settings.threads))
         self.batcher = Batcher(ModelCache(self.settings))
         self.batcher.most_each = MOST_WAITING  # the studio's own queue has seen to the shares of its clients
         self.loads = 0

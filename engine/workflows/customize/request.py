@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from engine.core.atomic_files import check_apart
 from engine.core.options import Options, describe, option
 from engine.errors import CorpusError, InputError, OptionError
 from engine.messages import Message, mark
@@ -151,6 +152,8 @@ def validate(request: CustomizeRequest) -> None:
             what = mark("is a folder, not a file of sentences")
             what = Message(what if Path(sample).is_dir() else mark("does not exist"))
             raise CorpusError("{sample} {what}. Provide text files.", sample=sample, what=what)
+    if request.output:
+        check_apart(Path(request.output), map(Path, request.samples))
     candidates(request)
     corpus_config(request)
     phrase_config(request)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.atomic_files import read_jsonl, write_jsonl
+from engine.core.cores import model_threads
 from engine.core.languages import canonical, language_message
 from engine.core.progress import Progress
 from engine.core.settings import Settings
@@ -37,7 +38,7 @@ def load_pair(request: CustomizeRequest, settings: Settings) -> LanguagePair:
     from engine.base import LanguagePair
 
     if settings.threads:
-        torch.set_num_threads(settings.threads)
+        torch.set_num_threads(model_threads(settings.threads))
     return LanguagePair.load(
         request.base, request.source, request.target,
         backward=request.backward, download=request.download, settings=settings,

@@ -60,14 +60,14 @@ def explore_samples(
 ) -> Shown:  # fmt: skip
     """Fit the proportions of the samples' domains, with the bundled general text as another where there is one only.
 
-    `stamp` says what the samples are; done once for each. Raises CorpusError where there is nothing to tell apart (it is
-    kept, and shown), Cancelled.
+    `stamp` says what the samples are; what was fitted for it is not fitted again. Raises CorpusError where there
+    is nothing to tell apart (it is kept, and shown), Cancelled.
     """
     progress, folder = progress or Progress(), folder_of(workspace)
     base, begin, words = pair.forward, time.monotonic(), words or WORDS
     mark = content_hash(stamp, base.fingerprint(), words, VERSION)
     result = read_shown(folder)
-    if result.get("stamp") == mark:
+    if result.get("stamp") == mark and "error" not in result:
         return result
     try:
         domains = with_general(by_domain(segments), base.target, assets, "auto", [segment.text for segment in segments])
