@@ -40,7 +40,7 @@ class PhraseList:
                 self.bulk = gr.Button("Exclude all of these", size="sm", visible="hidden", scale=0)
                 self.translate = gr.Button("Back-translate these", size="sm", visible="hidden", scale=0)
         self.filters = [self.words, self.low, self.high, self.layer, self.order, self.show]
-        self.all = [self.rows, self.line, self.bulk, self.translate]
+        self.all = [self.rows, self.line, self.back, self.forth, self.bulk, self.translate]
 
     def values(self, source: ProjectPhrases, phrases: Phrases, view: PhraseView) -> dict[Any, Any]:
         """The page of the table that a view begins on."""
@@ -49,6 +49,8 @@ class PhraseList:
         return {
             self.rows: phrase_table(rows, project.target, project.source, view.phrase),
             self.line: page_line(view.start, len(rows), count, phrases, source.excluded_sentences()),
+            self.back: gr.update(interactive=view.start > 0),
+            self.forth: gr.update(interactive=view.start + len(rows) < count),
             self.bulk: {**self.bulk_button(count), "visible": visible_if(can_leave_out)},
             self.translate: gr.update(visible=visible_if(any(not row.source for row in rows))),
         }

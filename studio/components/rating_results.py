@@ -13,7 +13,7 @@ from engine.workflows.human_rating import pick_items, summary
 from studio.components.html import empty, esc, number, way
 from studio.components.layout import address
 from studio.components.templating import render
-from studio.i18n.translate import listed, mark, moment, together, tr, translate_message
+from studio.i18n.translate import listed, mark, moment, together, tr, translate_message, trn
 from studio.services.ratings import rater_address, sentence_limit
 
 if TYPE_CHECKING:
@@ -126,7 +126,12 @@ def round_preview(texts: Texts, one: str, two: str, most: float | None) -> str:
     except InputError as error:
         return render("round_preview.html", text=translate_message(error.message))
     minutes = max(1, round(len(items) / 3))
-    text = tr("{count} sentences per rater, about {minutes} min.", count=number(len(items)), minutes=minutes)
+    text = trn(
+        "{count} sentence per rater, about {minutes} min.", "{count} sentences per rater, about {minutes} min.", len(items),
+        minutes=minutes,
+    )  # fmt: skip
     if same:
-        text += " " + tr("{count} are the same in both and are skipped.", count=number(same))
+        text += " " + trn(
+            "{count} is the same in both and is skipped.", "{count} are the same in both and are skipped.", same
+        )
     return render("round_preview.html", text=text)

@@ -22,7 +22,7 @@ class TermsBox:
             )
             self.text = gr.Textbox(
                 label="Terms", show_label=False, container=False, lines=5, max_lines=12, max_length=MOST_CHARACTERS,
-                placeholder="contract = Vertrag",
+                placeholder="source term = target term",
             )  # fmt: skip
             with gr.Row(elem_classes="tm-pager"):
                 self.upload = gr.UploadButton("Import a file…", file_count="single", size="sm", scale=0, min_width=140)

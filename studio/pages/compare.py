@@ -35,7 +35,9 @@ from studio.services.comparisons import Comparisons
 from studio.services.service import Service
 from studio.services.terminology import project_terms
 
-TEXT = "With and without your plugins. Click a word to see what was retrieved for it."
+TEXT = (
+    "With and without your plugins. Click a word to see what the plugin retrieved for it, where its method retrieves."
+)
 STATE = script("compare-state.js")
 MARK = script("compare-mark.js")  # the address says what the page shows, without a reload
 

@@ -145,6 +145,8 @@ class PluginsPage(StudioPage):
         one, two = (self._plugin(project, number) for number in (event.one, event.two))
         if one.id == two.id:
             raise InputError("Choose two different plugins to blend.")
+        if not str(event.name).strip():
+            raise InputError("A blend needs a name.")
         words = tr("Loading the base and both plugins, then translating a sentence with the blend.")
         yield {self.blended: note(words)}
         weights = {one.id: float(event.weight_one), two.id: float(event.weight_two)}

@@ -206,6 +206,54 @@ def test_inputs_to_translate(tailormt: Run, tiny: Path, tmp_path: Path) -> None:
     assert "beam" in tailormt(*line, fine, "--beam", "0").sentence
 
 
+def test_a_translation_never_takes_the_place_of_what_it_is_of(tailormt: Run, tiny: Path, tmp_path: Path) -> None:
+    line = ("translate", "--base", tiny, "--source", "en", "--target", "zh")
+    file = text_file(tmp_path / "c.txt", b"The rain stopped.\n")
+    (tmp_path / "link.txt").symlink_to(file)
+    for output in (file, tmp_path / "link.txt"):
+        assert "cannot be its output" in tailormt(*line, file, "-o", output).sentence
+    assert file.read_bytes() == b"The rain stopped.\n"
+    assert "--strength needs --plugin" in tailormt(*line, file, "--strength", "0.5").sentence
+
+
+def test_samples_are_never_written_over(customize: Callable[..., str], sample: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "samples.txt"
+    copy.write_bytes(sample.read_bytes())
+    assert "cannot be its output" in customize(samples=copy, output=copy)
+    assert copy.read_bytes() == sample.read_bytes()
+
+
+def test_paths_that_cannot_be_are_the_users_to_put_right(tailormt: Run, tmp_path: Path) -> None:
+    """One sentence and exit code 2, whatever command meets them: no fault of the program."""
+    file, long = text_file(tmp_path / "a.txt", b"Rain.\n"), tmp_path / ("x" * 300)
+    for line in (
+        ("translate", "--source", "en", "--target", "zh", long),
+        ("evaluate", long, "--reference", file, "--target", "zh"),
+        ("evaluate", file, "--reference", file, "--target", "zh", "-o", "/proc/x.json"),
+        ("plugin", "verify", long), ("plugin", "verify", tmp_path), ("backup", long),
+        ("jobs", "list", "--home", file), ("jobs", "list", "--home", "/proc/x"),
+        ("corpus", "import", "--source", "en", "--target", "zh", file, "--workspace", file),
+    ):  # fmt: skip
+        ran = tailormt(*line)
+        assert ran.code == 2, ran
+        assert "inside Tailor MT" not in ran.sentence, ran
+
+
+def test_bytes_that_are_no_text(tailormt: Run, tmp_path: Path) -> None:
+    cut = text_file(tmp_path / "cut.txt", b"\xff\xfe\x00\x01binary\x00")
+    fine = text_file(tmp_path / "fine.txt", b"Rain.\n")
+    for line in (
+        ("evaluate", f"a={cut}", "--reference", fine, "--target", "zh"),
+        ("evaluate", f"a={fine}", "--reference", cut, "--target", "zh"),
+        ("translate", "--source", "en", "--target", "zh", fine, "--terms", cut),
+    ):
+        ran = tailormt(*line)
+        assert ran.code == 2, ran
+        assert "cut.txt" in ran.sentence
+    twice = tailormt("evaluate", f"a={fine}", f"a={fine}", "--reference", fine, "--target", "zh")
+    assert "a name of its own" in twice.sentence
+
+
 @pytest.mark.parametrize(
     ("flags", "match"),
     [

@@ -16,6 +16,7 @@ from engine.errors import CorpusError
 from engine.messages import Message, mark
 
 CHUNK = 1 << 20  # bytes read at a time: memory stays bounded for any file
+TELLING = 16  # bytes beyond ASCII from which a guess is worth more than the languages' order
 SAMPLE = 1 << 18  # bytes looked at to guess a legacy encoding
 
 MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
@@ -211,7 +212,8 @@ def _legacy(path: Path, languages: Sequence[str]) -> str:
         candidates = [guess]
     else:
         wanted = _wanted(languages)
-        candidates = [guess, *wanted] if guess in wanted else [*wanted, guess]
+        trusted = guess in wanted and sum(byte > 127 for byte in sample) >= TELLING
+        candidates = [guess, *wanted] if trusted else [*wanted, guess]
     for name in filter(None, candidates):
         text = _decode(sample, name)
         if text is not None and (name == guess or _plausible(text, name)) and _decodes(path, name):
@@ -296,7 +298,7 @@ def _decodes(path: Path, name: str) -> bool:
         except UnicodeError:  # UTF-16 without its mark, which no way of replacing helps with
             return False
         broken, total = broken + text.count("�"), total + len(text)
-    return broken * 1000 <= total
+    return (broken + decoder.decode(b"", final=True).count("�")) * 1000 <= total
 
 
 def _plausible(text: str, name: str) -> bool:

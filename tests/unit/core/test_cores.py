@@ -71,6 +71,11 @@ def test_threads_are_as_many_as_are_granted_and_what_the_user_set_stays(monkeypa
     assert "GOMP_SPINCOUNT" not in os.environ
 
 
+def test_models_take_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "usable_cores", lambda: 4)
+    assert [cores.model_threads(wanted) for wanted in (0, 1, 4, 99_999)] == [4, 1, 4, 4]
+
+
 def test_commands_share_the_cores() -> None:
     code = (
         "import os; from engine.cli.main import main; main(['methods', '--json']); print(os.environ['OMP_WAIT_POLICY'])"

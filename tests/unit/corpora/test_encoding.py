@@ -160,3 +160,18 @@ def test_missing_folder_and_special_files_are_refused(tmp_path: Path) -> None:
         import_corpus([tmp_path / "pipe"], "en")
     with pytest.raises(CorpusError, match="No file was specified"):
         import_corpus([], "en")
+
+
+@pytest.mark.parametrize("text", ["en,zh\nrain,雨\n", "雨\n", "rain = 雨"])
+def test_a_short_file_in_gbk_is_never_utf16(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "terms.csv"
+    file.write_bytes(text.encode("gb18030"))
+    assert file.read_bytes().decode(detect_encoding(file, ["zh"])) == text
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"\xff\xfeA", b"\xff\xfe\x00\xd8"])
+def test_a_mark_alone_makes_no_text(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "a.txt"
+    file.write_bytes(data)
+    with pytest.raises(CorpusError, match="binary data"):
+        detect_encoding(file)

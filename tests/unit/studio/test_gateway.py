@@ -416,3 +416,19 @@ def test_who_cancelled_and_resumed_a_job_is_in_the_log(store: Store) -> None:
     about = (project.id, str(job.id), "prepare")
     assert noted[:2] == [("Ann", "10.0.0.7", "job resumed", *about), ("Ann", "10.0.0.7", "job cancelled", *about)]
     assert [row[2] for row in noted[2:]] == ["job added"]
+
+
+def test_a_port_that_is_taken_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+
+    from studio import app
+
+    started: list[str] = []
+    monkeypatch.setattr(app, "create_app", lambda settings: started.append("app"))
+    monkeypatch.setattr(app, "start_background_worker", lambda settings: started.append("worker"))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(InputError, match=f"Port {port} of 127.0.0.1 cannot be used"):
+            app.launch(Settings(home=str(tmp_path), port=port))
+    assert not started
+    app.bound_socket("127.0.0.1", port).close()

@@ -11,7 +11,7 @@ from engine.base import BaseModel
 from engine.cli.main import main
 from engine.corpora import import_corpus
 from engine.corpora.general_text import general_sentences
-from engine.corpora.types import SentencePair
+from engine.corpora.types import Segment, SentencePair
 from engine.errors import CorpusError, InputError
 from engine.methods import get_method
 from engine.methods.domain_mixing.config import DomainMixingConfig
@@ -19,8 +19,8 @@ from engine.methods.domain_mixing.proportions import fit_proportions, held_out, 
 from engine.methods.domain_mixing.report import shared, summary
 from engine.methods.domain_mixing.words import words_of
 from engine.plugins import Plugin
-from engine.workflows.explore.domain_proportions import model_of
-from tests.bases import EN_ZH, ROOT, SAMPLES, tiny_base
+from engine.workflows.explore.domain_proportions import explore_samples, model_of
+from tests.bases import EN_ZH, ROOT, SAMPLES, tiny_base, tiny_pair
 
 # -- words
 
@@ -224,6 +224,13 @@ def test_too_little_is_refused():
 
 
 # -- small parts
+
+
+def test_samples_that_cannot_be_told_apart_say_so_each_time(tmp_path):
+    pair, segments = tiny_pair(), [Segment("雨停了。", domain=name) for name in ("a", "b")]
+    for _ in range(2):
+        with pytest.raises(CorpusError, match="at least 8"):
+            explore_samples(segments, pair, tmp_path, SAMPLES.parent, stamp="1")
 
 
 def test_sources_and_targets_of_all_shapes():
