@@ -205,7 +205,9 @@ def add_flags(
     """Add one flag a setting (of `only`, where that is given); a flag not given stays out of the namespace, so that files and
     presets keep their say.
     """
-    group = parser.add_argument_group((cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip("."))
+    title = (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")
+    groups = {group.title: group for group in parser._action_groups}  # argparse lists them nowhere else
+    group = groups.get(title) or parser.add_argument_group(title)
     for item in describe(cls):
         if item.name in skip or (only and item.name not in only):
             continue
