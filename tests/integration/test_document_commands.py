@@ -107,7 +107,7 @@ def test_a_stopped_translation_goes_on(tiny: Path, tmp_path: Path, home: Path) -
     started.send_signal(signal.SIGINT)
     _, text = started.communicate(timeout=300)
     assert started.returncode == 2, text.decode()
-    assert b"run the same command again to go on" in text
+    assert b"run the same command again to continue" in text
     assert not output.exists()
     (partial,) = home.glob("work/*.jsonl")
     cached = partial.read_text(encoding="utf-8").splitlines()

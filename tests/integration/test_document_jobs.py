@@ -15,6 +15,7 @@ from engine.errors import Cancelled, InputError, OptionError
 from engine.jobs import KINDS, JobContext
 from engine.jobs.handlers.documents import Documents
 from engine.store import PluginRow, ProjectRow, Store
+from engine.store.queue import ASKED, LONG
 
 PAGE = "<html lang=en><p>The rain stopped. He said <b>nothing</b>.<p>I waited for a letter."
 
@@ -54,6 +55,16 @@ def work(documents: Documents, progress: Progress | None = None) -> dict[str, An
 
 def plugin_row(documents: Documents, project: ProjectRow, bundle: Path) -> PluginRow:
     return documents.store.plugins.create(project.id, "Style", method="memory_adapter", path=str(bundle))
+
+
+def test_a_short_document_is_waited_for_and_a_long_one_waits(
+    documents: Documents, project: ProjectRow, tmp_path: Path
+) -> None:
+    """A training goes on after what takes a minute; a book waits for the training."""
+    short, long = tmp_path / "a.txt", tmp_path / "b.txt"
+    short.write_text("The rain stopped.\n", encoding="utf-8")
+    long.write_text("The rain stopped.\n" * 2_000, encoding="utf-8")
+    assert [documents.add(project, file).job.priority for file in (short, long)] == [ASKED, LONG]
 
 
 def test_a_document_is_translated_and_given_back(

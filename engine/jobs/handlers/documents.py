@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from engine.store import JobRow, PluginRow, ProjectRow, Store
 
 KIND = "translate"
+SHORT = 20_000  # characters of a document that somebody waits for: a training goes on after it
 EARLY_BYTES = 4 << 20  # documents up to this size are read at once, so that a fault is said before the job is queued
 PARTIAL = "sentences.jsonl"
 _EDITING = threading.Lock()  # an edit changes a document's segments and the document
@@ -102,6 +103,7 @@ class Documents:
         """
         from engine.corpora.language import plainly_other
         from engine.jobs import enqueue
+        from engine.store.queue import ASKED, LONG
 
         name = _plain(name or file.name)
         given = DocumentOptions.from_mapping(options or {})
@@ -127,8 +129,9 @@ class Documents:
             **({"terms": terms} if terms.strip() else {}),
             **({"language": language} if language else {}),
         }
+        priority = ASKED if read is not None and read.characters <= SHORT else LONG
         try:
-            return _document(enqueue(self.store, KIND, arguments, project_id=project.id))
+            return _document(enqueue(self.store, KIND, arguments, project_id=project.id, priority=priority))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
