@@ -32,11 +32,7 @@ def longest(row: Sequence[int]) -> int:
 
 
 def back_translate(
-    base: BaseModel,
-    texts: Sequence[str],
-    *,
-    clause_tokens: int = CLAUSE,
-    progress: Progress | None = None,
+    base: BaseModel, texts: Sequence[str], *, clause_tokens: int = CLAUSE, progress: Progress | None = None
 ) -> list[str]:
     """The base's greedy translation of each text, in order; texts too long for the base are cut to its positions.
 

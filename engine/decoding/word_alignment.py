@@ -155,10 +155,7 @@ def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progr
             fed = torch.cat([base.shift_right(labels), labels[:, -1:]], dim=1)  # (B, T+1)
             with _watched(base, layer) as seen:
                 base.model(
-                    input_ids=inputs,
-                    attention_mask=(inputs != base.pad).long(),
-                    decoder_input_ids=fed,
-                    use_cache=False,
+                    input_ids=inputs, attention_mask=(inputs != base.pad).long(), decoder_input_ids=fed, use_cache=False
                 )
             attention = _attention(base, layer, seen, inputs != base.pad)[:, 1:]  # (B, T, S)
             for k, i in enumerate(rows):

@@ -109,10 +109,7 @@ def _tokenise(
 def _marks(file: PairFile, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
     """What each side's sentences begin with: the mark of back-translations on the side that is one (Caswell et al. 2019)."""
     mark = [] if vocabulary.synthetic is None else [vocabulary.synthetic]
-    return (
-        mark if file.synthetic == vocabulary.source else [],
-        mark if file.synthetic == vocabulary.target else [],
-    )
+    return (mark if file.synthetic == vocabulary.source else [], mark if file.synthetic == vocabulary.target else [])
 
 
 def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:

@@ -37,8 +37,7 @@ def check_method(plugin: TrainedMethod | None) -> None:
         raise OptionError("The method {method} already has its own datastore. Omit --knn.", method=plugin.method.name)
     if not offers.offers_likelihood:
         raise OptionError(
-            "The method {method} does not provide probabilities to mix with kNN decoding.",
-            method=plugin.method.name,
+            "The method {method} does not provide probabilities to mix with kNN decoding.", method=plugin.method.name
         )
 
 

@@ -28,13 +28,7 @@ from engine.messages import Message
 from engine.workflows.customize.domain_filter import add_domain_filter, settle_replay
 from engine.workflows.customize.metrics import evaluate_step, hash_weights
 from engine.workflows.customize.replay import with_replay
-from engine.workflows.customize.request import (
-    CustomizeRequest,
-    candidates,
-    knn_config,
-    method_config,
-    training_config,
-)
+from engine.workflows.customize.request import CustomizeRequest, candidates, knn_config, method_config, training_config
 from engine.workflows.customize.run import Datastore, Run, Step
 from engine.workflows.customize.selection import best_of, keep_best
 from engine.workflows.customize.steps import (
