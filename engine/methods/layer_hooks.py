@@ -111,8 +111,7 @@ def spots(base: BaseModel, module: LayerModules, strength: float) -> list[HookPo
 
 
 def of_part(part: Any, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
-    changed: torch.Tensor = part(output, strength)
-    return changed
+    return part(output, strength)
 
 
 def of_norm(part: Any, norm: Any, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:

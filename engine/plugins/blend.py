@@ -95,7 +95,7 @@ class Blend(Method):
         module: Any = torch.nn.Module()
         module.stack = PluginStack(plugins, config.weights)
         module.config = config
-        return module  # type: ignore[no-any-return]
+        return module
 
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:
         """All plugins, each at its weight times the strength."""
@@ -109,7 +109,7 @@ class Blend(Method):
         module.stack.stay(alive)
 
     def routes(self, base: BaseModel, module: Any, texts: Sequence[str]) -> Routes:
-        return module.stack.routes(base, texts)  # type: ignore[no-any-return]
+        return module.stack.routes(base, texts)
 
     def fixed_rows(self, module: Any) -> bool:
         return bool(module.stack.fixed_rows)
@@ -118,7 +118,7 @@ class Blend(Method):
         return bool(module.stack.shares_source)
 
     def logits_processors(self, base: BaseModel, module: Any, strength: float) -> Sequence[Any]:
-        return module.stack.logits_processors(base, strength)  # type: ignore[no-any-return]
+        return module.stack.logits_processors(base, strength)
 
     def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[Json]:
         """What each plugin read, working alone; `plugin` names it."""

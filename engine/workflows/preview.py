@@ -89,8 +89,7 @@ def preview(
         stamp = content_hash(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), 3)
         file = workspace / FILE
         if stamps.holds("preview", stamp, file):
-            known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            return known
+            return json.loads(file.read_text(encoding="utf-8"))
         train, valid = split_samples(corpus)
         result = _look(request, train, valid, pair, workspace / "preview", stamps, progress, settings)
         clock.stop()

@@ -26,8 +26,7 @@ def records_apart(path: Path, request: Request, most: int | None = None) -> list
 def lines_apart(path: Path) -> list[str]:
     """The lines of a text, as `engine.evaluation.read_lines` gives them. Raises CorpusError."""
     asked = {"work": "lines", "file": str(path.absolute())}
-    lines: list[str] = answer_of(__name__, asked, [path], CorpusError, InputError)["lines"]
-    return lines
+    return answer_of(__name__, asked, [path], CorpusError, InputError)["lines"]
 
 
 def terms_apart(path: Path, language: str, source_language: str) -> list[tuple[str, str]]:

@@ -183,7 +183,7 @@ class PackedLoss(nn.Module):
             words, labels, correction = table, batch.labels, table.new_zeros(len(table))
         else:
             words, labels, correction = table[candidates.words], candidates.labels, candidates.correction
-        return SampledCrossEntropy.apply(  # type: ignore[no-any-return]
+        return SampledCrossEntropy.apply(
             states,
             words.to(self.kind),
             correction.to(self.kind),

@@ -130,7 +130,7 @@ def _raw_to_npy(path: Path, kind: Any, count: int) -> None:
 
 def _mapped(folder: Path, name: str) -> np.ndarray:
     try:
-        return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise StorageError(
             f"{folder / name}.npy cannot be read ({error}). Remove {folder}; it is made again from the files of pairs."

@@ -184,8 +184,7 @@ class ReplicaBatcher(Batcher):
             raise OverloadedError(answer["busy"])
         if "error" in answer:
             raise_remote_error(answer["error"])
-        results: list[str] = answer["done"]
-        return results
+        return answer["done"]
 
     def _translator(self, plugin: str) -> Any:
         with self._opening:

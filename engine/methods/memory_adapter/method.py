@@ -319,8 +319,7 @@ def hook_points(base: BaseModel, module: Any, strength: float) -> list[HookPoint
 
 def of_reader(reader: Any, attention: str, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
     """What a reader puts in the place of an attention's output, given its input too."""
-    changed: torch.Tensor = reader(output, output if attention == "self_attn" else input, strength)
-    return changed
+    return reader(output, output if attention == "self_attn" else input, strength)
 
 
 def aligned_sources(samples: Samples, phrases: Sequence[str], aligner: str, progress: Progress) -> dict[str, str]:

@@ -189,5 +189,4 @@ def model_of(plugin: Plugin, path: str) -> ProportionModel:
         raise InputError(
             "{path} is of the method {method}, which has no domain proportions.", path=path, method=plugin.method.name
         )
-    result: ProportionModel = plugin.module.proportion_model()  # type: ignore[operator]
-    return result
+    return plugin.module.proportion_model()  # type: ignore[operator]

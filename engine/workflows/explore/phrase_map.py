@@ -91,8 +91,7 @@ def make_map(
 
 def importance(table: PhraseTable) -> np.ndarray:
     """(n,) what comes first where there is no room for all: typical phrases, then frequent ones."""
-    order: np.ndarray = table.keyness.value * 1e6 + table.counts
-    return order
+    return table.keyness.value * 1e6 + table.counts
 
 
 def memory_vectors(folder: Path) -> Vectors | None:
@@ -153,10 +152,9 @@ def decoder_states(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
     """Over an empty source, at the positions where the tokens go in."""
     empty = base.pad_batch([base.encode([""])[0]])
     encoded = base.encoder_states(empty)
-    states: torch.Tensor = base.model.get_decoder()(
+    return base.model.get_decoder()(
         input_ids=ids, encoder_hidden_states=encoded.expand(len(ids), -1, -1), use_cache=False
     ).last_hidden_state
-    return states
 
 
 def plane(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
