@@ -161,13 +161,9 @@ def stored_words(folder: Path, about: Json) -> set[str]:
     if len(words) < 10 and (folder / "tokenizer.json").exists():
         whole = read_json(folder / "tokenizer.json")
         words |= {content_of(item) for item in whole.get("added_tokens") or ()}
-        words |= vocabulary_of(whole.get("model") or {})
+        vocabulary = (whole.get("model") or {}).get("vocab") or ()
+        words |= {item[0] if isinstance(item, list) else item for item in vocabulary}
     return words
-
-
-def vocabulary_of(model: Json) -> set[str]:
-    vocabulary = model.get("vocab") or ()
-    return {item[0] if isinstance(item, list) else item for item in vocabulary}
 
 
 def content_of(item: Any) -> str:

@@ -112,9 +112,9 @@ class LlmPrompt(Method):
             answers = service.ask([request["body"] for request in asked], progress)
         finally:
             module.usage = service.usage
-        results = [""] * len(texts)
+        results, space = [""] * len(texts), "" if unspaced(base.target) else " "
         for i, answer in zip(selected, answers, strict=True):
-            results[i] = one_line(answer, base.target)
+            results[i] = space.join(part.strip() for part in answer.splitlines() if part.strip())
         return results
 
     def preview(self, base: BaseModel, module: Any, texts: Sequence[str]) -> list[dict[str, Any]]:
@@ -157,8 +157,3 @@ def requests_for(
 def load(file: Path) -> Examples:
     """Raises BundleError naming the line that cannot be read."""
     return Examples(tuple((one.source, one.target) for one in load_sentences(file)))
-
-
-def one_line(answer: str, language: str) -> str:
-    """The answer as one line."""
-    return ("" if unspaced(language) else " ").join(part.strip() for part in answer.splitlines() if part.strip())
