@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from engine.core.devices import fast_bfloat16
 from engine.core.languages import unspaced
 from engine.core.oom import HalveOnOom
 from engine.core.progress import Progress
@@ -41,8 +42,6 @@ def back_translate(
     `progress` says so, between two steps.
     """
     import torch
-
-    from engine.core.devices import fast_bfloat16
 
     progress = progress or Progress()
     clean = [" ".join(text.split()) for text in texts]

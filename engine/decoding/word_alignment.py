@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.progress import Progress
 from engine.corpora.words import Span, word_spans
 from engine.decoding.translate import length_batches
+from engine.errors import ModelError
 
 if TYPE_CHECKING:
     import torch
@@ -97,8 +98,6 @@ def align(base: BaseModel, pairs: Sequence[tuple[str, str]], *, progress: Progre
     word is one that it links too for 83 % (German-English) and 66 % (English-Chinese) with the shipped bases; by the
     words' places in their sentences alone, for 42 % and 29 %. Raises Cancelled when `progress` says so, between two batches.
     """
-    from engine.errors import ModelError
-
     progress = progress or Progress()
     clean = [(" ".join(source.split()), " ".join(target.split())) for source, target in pairs]
     with base.lock:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import engine
 from engine.core.json_object import Json
 from engine.core.languages import language_message, same_language
+from engine.core.model_card import parse_card
 from engine.core.options import Options, option
 from engine.core.progress import Progress
 from engine.errors import BundleError, InputError, OptionError, TailorError
@@ -243,8 +244,6 @@ def _described(name: str, config: BlendConfig, cards: Sequence[Json], paths: Seq
 
 def _license(names: Sequence[str], paths: Sequence[Path]) -> dict[str, str]:
     """The licences that the plugins' cards state, as a card states them; a blend is under all of them."""
-    from engine.core.model_card import parse_card
-
     cards = {name: parse_card(read_bundle_text(path)) for name, path in zip(names, paths, strict=True)}
     stated = {name: card for name, card in cards.items() if card.license}
     ids = list(dict.fromkeys(card.license for card in stated.values()))
@@ -257,7 +256,6 @@ def _license(names: Sequence[str], paths: Sequence[Path]) -> dict[str, str]:
 
 
 def _try(path: Path, base: BaseModel, cache: Path) -> None:
-
     from engine.decoding.translate import translate
 
     try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.json_object import Json
 from engine.core.languages import language_message, same_language
+from engine.core.settings import load_settings
 from engine.core.tensor_files import check_keys, load_tensors
 from engine.errors import BundleError, OptionError
 from engine.methods import Method, get_method
@@ -59,7 +60,6 @@ class Plugin:
         mapped. Raises BundleError when it is damaged, lacks or has a key too many, or was made for another base or
         direction.
         """
-        from engine.core.settings import load_settings
         from engine.plugins.domain_filter import DomainFilter
 
         folder = unpack_bundle(path, cache or load_settings().home_dir / "unpacked")

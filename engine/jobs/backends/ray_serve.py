@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
@@ -210,7 +211,6 @@ def _open_handle(settings: Settings) -> Any:
 def about(settings: Settings, tries: int = 20) -> Mapping[int, Json]:
     """What each copy that answered holds, by its process number; asks several times, since Serve chooses who answers."""
     join(settings.ray_address)
-    from concurrent.futures import ThreadPoolExecutor
 
     from ray import serve
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.atomic_files import write_json
 from engine.core.progress import Progress
 from engine.errors import CorpusError, OptionError
+from engine.methods.knn.datastore import Datastore
 from engine.methods.knn.decoder import FILES, Knn
 from engine.methods.knn.options import KnnOptions
 
@@ -81,7 +82,6 @@ def _record(
 ) -> Datastore:  # fmt: skip
     """The datastore of the pairs, recorded where `options` say."""
     from engine.methods.batches import Pairs
-    from engine.methods.knn.datastore import Datastore
 
     return Datastore.build(
         base,

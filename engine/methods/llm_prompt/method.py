@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from engine.core.atomic_files import write_json
 from engine.core.languages import unspaced
 from engine.core.progress import Progress
+from engine.core.settings import load_settings
 from engine.errors import CorpusError
 from engine.memory.retrieval_set import FILE, load_sentences, save_sentences
 from engine.methods.cost import Cost, Workload
@@ -99,7 +100,6 @@ class LlmPrompt(Method):
         strength: float, decoding: Decoding, progress: Progress,
     ) -> list[str]:  # fmt: skip
         """Each text by the service, one request a text; empty ones are not sent. `decoding` is of no use here."""
-        from engine.core.settings import load_settings
         from engine.methods.llm_prompt.client import Service, check_allowed
 
         config: LlmPromptConfig = module.config

@@ -22,7 +22,7 @@ from engine.core.atomic_files import atomic_write
 from engine.core.progress import Progress
 from engine.core.workspace import latest_file
 from engine.decoding.translate import length_batches
-from engine.errors import CorpusError, ModelError
+from engine.errors import CorpusError, ModelError, TailorError
 from engine.messages import mark
 from engine.phrases.table import PhraseTable, layers_of
 
@@ -96,7 +96,6 @@ def importance(table: PhraseTable) -> np.ndarray:
 
 def memory_vectors(folder: Path) -> Vectors | None:
     """What a trained memory adapter in this folder holds; None where there is none that is whole."""
-    from engine.errors import TailorError
     from engine.memory import Memory, load_pairs
 
     if not (folder / MEMORY).is_file() or not (folder / PAIRS).is_file():
