@@ -149,11 +149,8 @@ def stored_directions(folder: Path, model_type: str) -> Directions:
 def stored_words(folder: Path, about: Json) -> set[str]:
     """The special words that a tokenizer's files name, the smallest files first."""
     words: set[str] = set()
-    holders = [about]
-    for file in ("special_tokens_map.json", "added_tokens.json"):
-        if (folder / file).exists():
-            holders.append(read_json(folder / file))
-    for holder in holders:
+    files = (folder / name for name in ("special_tokens_map.json", "added_tokens.json"))
+    for holder in [about, *(read_json(file) for file in files if file.exists())]:
         for key in ("additional_special_tokens", "extra_special_tokens"):
             words |= {content_of(item) for item in holder.get(key) or ()}
         words |= {content_of(item) for item in (holder.get("added_tokens_decoder") or {}).values()}
