@@ -40,11 +40,7 @@ def memory_vs_residual(setup: Setup) -> list[Row]:
         texts = setup.english[:batch] if batch > 1 else setup.english[:1]
         clock = interleaved({name: translator(setup, texts, one) for name, one in plugins.items()}, setup.rounds)
         same = sum(a == b for a, b in zip(clock.results["memory"], clock.results["residual"], strict=True))
-        for name, label in (
-            ("memory", ""),
-            ("memory, top k", " by top k"),
-            ("memory by sentence", " by sentence"),
-        ):
+        for name, label in (("memory", ""), ("memory, top k", " by top k"), ("memory by sentence", " by sentence")):
             rows.append(
                 Row(
                     "memory_vs_residual", f"memory adapter{label} against residual adapter, beam 4, batch {batch}, {size:,} "

@@ -72,11 +72,7 @@ def sentence_calls(home: Path) -> Sequence[Call]:
         jsonl_pages._opened.cache_clear()
 
     return [
-        Call(
-            "imported",
-            lambda: import_to(folder, files, options=CorpusOptions(max_sentences=10_000_000)),
-            once=True,
-        ),
+        Call("imported", lambda: import_to(folder, files, options=CorpusOptions(max_sentences=10_000_000)), once=True),
         Call("read by a job", lambda: len(Corpus.load(folder)), once=True),
         Call("Samples: opened for the first time after an import", page(view="kept"), again=closed),
         Call("Samples: a page", page(view="kept", at=50)),

@@ -210,7 +210,6 @@ def claimed(store: Any) -> Callable[[], Any]:
 
 
 def job_calls(home: Path) -> Sequence[Call]:
-
     service, project = opened(home), project_of(home)
     store = service.store
     store.jobs.enqueue("customize", {}, project_id=project.id)

@@ -2,5 +2,3 @@
 
 from engine.base.metadata import read_card
 from engine.base.model import BaseModel, LanguagePair
-
-__all__ = ["BaseModel", "LanguagePair", "read_card"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.decoding_options import Decoding
+from engine.base.files import read_json
 from engine.core.atomic_files import write_json
 from engine.core.json_object import Json
 from engine.errors import ModelError, OptionError
@@ -46,7 +47,5 @@ def write_defaults(folder: Path, chosen: Mapping[str, Mapping[str, Any]]) -> Non
 
 
 def _read(folder: Path) -> Json:
-    from engine.base.files import read_json
-
     file = folder / FILE
     return read_json(file) if file.exists() else {}

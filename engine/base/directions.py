@@ -149,11 +149,8 @@ def stored_directions(folder: Path, model_type: str) -> Directions:
 def stored_words(folder: Path, about: Json) -> set[str]:
     """The special words that a tokenizer's files name, the smallest files first."""
     words: set[str] = set()
-    holders = [about]
-    for file in ("special_tokens_map.json", "added_tokens.json"):
-        if (folder / file).exists():
-            holders.append(read_json(folder / file))
-    for holder in holders:
+    files = (folder / name for name in ("special_tokens_map.json", "added_tokens.json"))
+    for holder in [about, *(read_json(file) for file in files if file.exists())]:
         for key in ("additional_special_tokens", "extra_special_tokens"):
             words |= {content_of(item) for item in holder.get(key) or ()}
         words |= {content_of(item) for item in (holder.get("added_tokens_decoder") or {}).values()}
@@ -161,13 +158,9 @@ def stored_words(folder: Path, about: Json) -> set[str]:
     if len(words) < 10 and (folder / "tokenizer.json").exists():
         whole = read_json(folder / "tokenizer.json")
         words |= {content_of(item) for item in whole.get("added_tokens") or ()}
-        words |= vocabulary_of(whole.get("model") or {})
+        vocabulary = (whole.get("model") or {}).get("vocab") or ()
+        words |= {item[0] if isinstance(item, list) else item for item in vocabulary}
     return words
-
-
-def vocabulary_of(model: Json) -> set[str]:
-    vocabulary = model.get("vocab") or ()
-    return {item[0] if isinstance(item, list) else item for item in vocabulary}
 
 
 def content_of(item: Any) -> str:

@@ -11,7 +11,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from engine.base.families import family_of
 from engine.base.files import PICKLED, WEIGHTS, check_type, read_config
+from engine.base.metadata import read_card
 from engine.core.model_card import ModelCard, read_card_file
 from engine.core.progress import Progress
 from engine.errors import MissingError, ModelError, StorageError, TailorError, first_line
@@ -273,10 +275,8 @@ def prove(folder: Path, name: str) -> str:
     """Load the base once, in half the memory, and return its fingerprint. Raises ModelError where it is no usable base."""
     import torch
 
-    from engine.base.families import family_of
     from engine.base.fingerprint import fingerprint
     from engine.base.load import load_folder
-    from engine.base.metadata import read_card
 
     card = read_card(folder)
     model, tokenizer = load_folder(folder, name, torch.device("cpu"), "bfloat16")

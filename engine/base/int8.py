@@ -47,7 +47,7 @@ class Int8Layout(Layout):
         result.mul_(scale)
         if bias is not None:
             result.add_(bias)
-        return result.view(*x.shape[:-1], -1)  # type: ignore[no-any-return]  # (..., O)
+        return result.view(*x.shape[:-1], -1)  # (..., O)
 
 
 def _packed(weight: Tensor) -> Any:

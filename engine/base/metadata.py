@@ -10,6 +10,7 @@ from engine.base.directions import stored_directions
 from engine.base.files import check_type, count_parameters, read_config
 from engine.core.json_object import Json
 from engine.core.model_card import read_card_file
+from engine.errors import ModelError
 
 FAMILIES = {"marian": "Marian", "nllb": "NLLB", "m2m_100": "M2M100", "mbart": "mBART"}
 
@@ -72,8 +73,6 @@ def directions(folder: str | Path) -> tuple[list[str], list[str]]:
 
 def knows(folder: str | Path, source: str, target: str) -> bool:
     """Can the base in a folder be asked to translate in that direction? False for a folder that is no base."""
-    from engine.errors import ModelError
-
     folder = Path(folder)
     try:
         return stored_directions(folder.resolve(), read_config(folder)["model_type"]).knows(source, target)

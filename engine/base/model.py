@@ -216,20 +216,16 @@ class BaseModel:
 
     def encoder_states(self, sources: torch.Tensor) -> torch.Tensor:
         """The encoder's output (B, S, d) for source tokens (B, S)."""
-        result: torch.Tensor = self.model.get_encoder()(
-            input_ids=sources, attention_mask=self.mask(sources)
-        ).last_hidden_state
-        return result
+        return self.model.get_encoder()(input_ids=sources, attention_mask=self.mask(sources)).last_hidden_state
 
     def logits(self, sources: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The logits (B, T, V) of given translations: source tokens (B, S) and labels (B, T)."""
-        result: torch.Tensor = self.model(
+        return self.model(
             input_ids=sources,
             attention_mask=self.mask(sources),
             decoder_input_ids=self.shift_right(labels),
             use_cache=False,
         ).logits
-        return result
 
     @cached_property
     def _own_decoding(self) -> dict[str, object]:

@@ -50,7 +50,9 @@ def without_compiler() -> Iterator[None]:
 
     stand_ins = {
         COMPILER: StandIn(COMPILER),
-        INDEX_TRACING: StandIn(INDEX_TRACING, {"TransformGetItemToIndex": index_tracing}),
+        INDEX_TRACING: StandIn(
+            INDEX_TRACING, {"TransformGetItemToIndex": lambda: real(INDEX_TRACING).TransformGetItemToIndex()}
+        ),
     }
     if MODELS not in sys.modules and (spec := find_spec("transformers")) and spec.origin:
         stand_ins[MODELS] = StandIn(MODELS, {})
@@ -120,7 +122,3 @@ def undecorated(function: Any = None, *args: object, **settings: object) -> Any:
 
 def identity(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
-
-
-def index_tracing() -> Any:
-    return real(INDEX_TRACING).TransformGetItemToIndex()

@@ -86,8 +86,7 @@ def _with_reverse(row: RecommendedBase, back: list[RecommendedBase]) -> Recommen
 
 def table_date() -> datetime.date:
     """The day on which the table was looked up."""
-    result: datetime.date = _table()["date"]
-    return result
+    return _table()["date"]
 
 
 @cache

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.base.files import read_json
-from engine.base.metadata import read_card
+from engine.base.metadata import knows, read_card
 from engine.base.quality import Score, card_scores
 from engine.core.json_object import Json
 from engine.core.languages import language_message
@@ -104,8 +104,6 @@ class BaseRegistry:
         """The first base that translates in that direction; with `added_first` one that the user added before one that came
         along. Raises MissingError where there is none.
         """
-        from engine.base.metadata import knows
-
         for entry in sorted(self.entries(), key=lambda entry: added_first and entry.shipped):
             if knows(entry.folder, source, target):
                 return entry.folder

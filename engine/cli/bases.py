@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.core.json_object import Json
 from engine.core.text_table import table
-from engine.errors import Cancelled, ModelError
+from engine.errors import Cancelled, CorpusError, ModelError
 
 FEW = 6  # languages that a table names; of more it gives the number
 
@@ -55,7 +55,6 @@ def base_decoding(args: argparse.Namespace) -> tuple[Any, str]:
     from engine.base.registry import BaseRegistry
     from engine.builders.bases.decoding_choice import FEWEST, choose_defaults, decoding_table
     from engine.builders.bases.pairs import read_held_out
-    from engine.errors import CorpusError
 
     pairs = []
     for rows in read_held_out([Path(file) for file in args.held_out]).values():

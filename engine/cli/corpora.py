@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,6 @@ from engine.corpora.types import CorpusOptions
 
 
 def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
-    import tempfile
-
     from engine.corpora import Corpus, Decisions, SampleFiles, import_to
     from engine.corpora.leakage import find_leaks, read_test
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from engine.cli.commands import Shown, base_path
 from engine.cli.terminal import comparison
 from engine.core.atomic_files import check_writable
-from engine.core.options import named_values
+from engine.core.options import describe, named_values
+from engine.core.progress import duration
 from engine.core.text_table import table
 from engine.corpora.bundled import named_files
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def request_of(args: argparse.Namespace) -> CustomizeRequest:
-    from engine.core.options import describe
     from engine.workflows.customize.request import CustomizeRequest
 
     values = {item.name: getattr(args, item.name) for item in describe(CustomizeRequest) if hasattr(args, item.name)}
@@ -64,7 +64,6 @@ def customize(args: argparse.Namespace) -> Shown:
 
 
 def estimate(args: argparse.Namespace) -> Shown:
-    from engine.core.progress import duration
     from engine.workflows.estimate import estimate_samples
 
     result = estimate_samples(request_of(args), args.settings)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli.commands import Shown, base_path, load_base, store_of
 from engine.core.atomic_files import atomic_write, check_writable
+from engine.core.options import from_flags, named_values
 from engine.core.text_table import table
 from engine.corpora.bundled import named_files
 from engine.errors import BundleError, InputError, OptionError
@@ -188,7 +189,6 @@ def plugin_swap(args: argparse.Namespace) -> Shown:
 
 def plugin_ablate(args: argparse.Namespace) -> Shown:
     from engine.base.decoding_options import Decoding
-    from engine.core.options import from_flags, named_values
     from engine.corpora.formats.text_lines import read_lines
     from engine.methods.ablation import KINDS, kinds_of
     from engine.phrases import PhraseOptions

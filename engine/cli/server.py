@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import logging
 
 from engine.cli.commands import Shown
@@ -18,7 +19,6 @@ def worker(args: argparse.Namespace) -> Shown:
 
 
 def serve(args: argparse.Namespace) -> Shown:
-    import importlib
 
     # The engine knows nothing of the studio; this command is the one place that starts it, by name.
     importlib.import_module("studio.app").launch(args.settings, open_browser=args.open)

@@ -34,8 +34,7 @@ def load_plugin(args: argparse.Namespace, base: BaseModel) -> Plugin | PluginSta
 def decoding_of(args: argparse.Namespace, base: BaseModel, plugin: Plugin | PluginStack | None) -> Decoding:
     """Flags over what the plugin was tuned to, over the base's own."""
     tuned = plugin.card.get("decoding", {}) if plugin and args.strength else {}
-    made: Decoding = from_flags(Decoding, args, base.decoding(tuned).to_mapping())
-    return made
+    return from_flags(Decoding, args, base.decoding(tuned).to_mapping())
 
 
 def translate(args: argparse.Namespace) -> Shown:

@@ -45,14 +45,9 @@ def quota(root: Path = CGROUPS, memberships: Path = Path("/proc/self/cgroup")) -
         if number != "0" and "cpu" not in controllers.split(","):
             continue
         folder = root if number == "0" else root / controllers
-        for part in [Path(), *map(Path, _ancestors(path))]:
-            granted.append(_granted(folder / part))
+        group = Path(path.strip("/"))
+        granted += [_granted(folder / part) for part in (group, *group.parents)]
     return min(1 << 20, math.ceil(min(granted))) if math.isfinite(min(granted)) else 1 << 20
-
-
-def _ancestors(path: str) -> list[str]:
-    parts = [part for part in path.split("/") if part]
-    return ["/".join(parts[: count + 1]) for count in range(len(parts))]
 
 
 def _granted(folder: Path) -> float:

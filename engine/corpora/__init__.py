@@ -1,32 +1,11 @@
 """Corpora: reading the user's samples in any format and encoding, cleaning, checking their language, splitting them."""
 
-from engine.corpora.corpus import CORPUS_FILE, REPORT_FILE, Corpus
+from engine.corpora.corpus import Corpus
 from engine.corpora.formats.read import READERS
 from engine.corpora.importer import SampleFiles, import_corpus, import_to
 from engine.corpora.language import base_language, identify, language_name
 from engine.corpora.overrides import Decisions
-from engine.corpora.report import FileReport, ImportReport
+from engine.corpora.report import ImportReport
 from engine.corpora.sentences import split_sentences
 from engine.corpora.split import split
-from engine.corpora.types import CorpusOptions, Segment, Split
-
-__all__ = [
-    "CORPUS_FILE",
-    "READERS",
-    "REPORT_FILE",
-    "Corpus",
-    "CorpusOptions",
-    "Decisions",
-    "FileReport",
-    "ImportReport",
-    "SampleFiles",
-    "Segment",
-    "Split",
-    "base_language",
-    "identify",
-    "import_corpus",
-    "import_to",
-    "language_name",
-    "split",
-    "split_sentences",
-]
+from engine.corpora.types import CorpusOptions, Segment

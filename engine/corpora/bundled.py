@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.model_card import CARD_FILE, ModelCard, read_card_file
+from engine.corpora.formats.columns import looks_like_header
 from engine.errors import CorpusError
 from engine.messages import Message
 
@@ -84,8 +85,6 @@ def _corpus(folder: Path) -> SampleCorpus | None:
 
 
 def _lines(path: Path) -> int:
-    from engine.corpora.formats.columns import looks_like_header
-
     with path.open("rb") as file:
         lines = [line for line in file if line.strip()]
     cells = lines[0].decode("utf-8-sig", errors="replace").strip().replace("\t", ",").split(",") if lines else []

@@ -61,11 +61,6 @@ def _joiner(match: re.Match[str]) -> str:
     return ""
 
 
-def without_markup(text: str) -> str:
-    """The text without tags, entities, links and placeholders."""
-    return PIECE.sub(" ", text)
-
-
 def reason_to_skip(text: str, options: CorpusOptions) -> str | None:
     """Why a cleaned sentence cannot be used, or None when it can."""
     if not text:
@@ -74,7 +69,7 @@ def reason_to_skip(text: str, options: CorpusOptions) -> str | None:
         return UNDECODABLE
     if not any(c.isalpha() for c in text):
         return NO_LETTERS
-    if not any(c.isalpha() for c in without_markup(text)):
+    if not any(c.isalpha() for c in PIECE.sub(" ", text)):
         return MARKUP
     if len(text) < options.min_chars:
         return TOO_SHORT

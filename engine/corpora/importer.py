@@ -297,7 +297,8 @@ def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted:
     name = Message(language_name(wanted))
     looks = Message("; most others look like {other}", other=Message(language_name(other))) if other else ""
     if share < LEAST_SHARE and len(segments) >= LEAST_SENTENCES:
-        swapped = _share_of_sources(segments, wanted) >= EXPECTED_SHARE
+        of_sources = identify([segment.source for segment in segments if segment.source], wanted) or {}
+        swapped = of_sources.get(wanted, 0.0) >= EXPECTED_SHARE
         hint = mark("the source and target columns seem to be swapped")
         raise CorpusError(
             "The samples are not in the target language: only {share:.0%} looks like {language}{looks} ({files}); {hint}.",
@@ -356,8 +357,3 @@ class _Within(Quiet):
         self.shown_at = time.monotonic()
         share = f" {done / total:.0%}" if total else ""
         self.inner.advance(self.size, self.size, f"near-duplicates{share}")
-
-
-def _share_of_sources(segments: Sequence[Segment], wanted: str) -> float:
-    result = identify([segment.source for segment in segments if segment.source], wanted)
-    return (result or {}).get(wanted, 0.0)

@@ -94,8 +94,7 @@ class Decisions:
                 most=MOST,
             )
         append_step(
-            workspace / DECISIONS_FILE,
-            {"action": action, "keys": {key: text[:LONGEST] for key, text in keys.items()}},
+            workspace / DECISIONS_FILE, {"action": action, "keys": {key: text[:LONGEST] for key, text in keys.items()}}
         )
         return Decisions.load(workspace)
 

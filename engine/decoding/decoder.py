@@ -45,7 +45,7 @@ class Decoder:
                 use_cache=True,
                 return_dict=True,
             )
-            return output.logits[:, -1].float()  # type: ignore[no-any-return]  # (R, V)
+            return output.logits[:, -1].float()  # (R, V)
         if self.source is None:
             self.source = Source.of(self.encoded, self.mask, self.beams if self.seen else 1)
         states = self.step(token, self.source, self.cache, past)  # (R, 1, d)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from engine.core.devices import fast_bfloat16
 from engine.core.languages import unspaced
 from engine.core.oom import HalveOnOom
 from engine.core.progress import Progress
@@ -32,11 +33,7 @@ def longest(row: Sequence[int]) -> int:
 
 
 def back_translate(
-    base: BaseModel,
-    texts: Sequence[str],
-    *,
-    clause_tokens: int = CLAUSE,
-    progress: Progress | None = None,
+    base: BaseModel, texts: Sequence[str], *, clause_tokens: int = CLAUSE, progress: Progress | None = None
 ) -> list[str]:
     """The base's greedy translation of each text, in order; texts too long for the base are cut to its positions.
 
@@ -45,8 +42,6 @@ def back_translate(
     `progress` says so, between two steps.
     """
     import torch
-
-    from engine.core.devices import fast_bfloat16
 
     progress = progress or Progress()
     clean = [" ".join(text.split()) for text in texts]

@@ -102,7 +102,7 @@ class _Layer:
     def __call__(self, x: Tensor, source: Source, cache: EncoderDecoderCache, number: int) -> Tensor:
         x = self.norms[0](x + self.prefix.over_prefix(x, cache, number))  # (R, 1, d)
         x = self.norms[1](x + self.source.over_source(x, source, cache, number))  # (R, 1, d)
-        return self.norms[2](x + self.second(self.activation(self.first(x))))  # type: ignore[no-any-return]  # (R, 1, d)
+        return self.norms[2](x + self.second(self.activation(self.first(x))))  # (R, 1, d)
 
 
 class _Attention:
@@ -118,7 +118,7 @@ class _Attention:
     def over_prefix(self, x: Tensor, cache: EncoderDecoderCache, number: int) -> Tensor:
         """Of the tokens so far (R, 1, d): (R, 1, d)."""
         if self.hooked:
-            return self.module(x, attention_mask=None, **{self.named: cache})[0]  # type: ignore[no-any-return]
+            return self.module(x, attention_mask=None, **{self.named: cache})[0]
         if self.joined is not None:
             queries, keys, values = self.joined(x).chunk(3, -1)  # (R, 1, d)
         else:
@@ -147,13 +147,11 @@ class _Attention:
         mask = source.mask
         if mask is not None and len(mask) != len(x):
             mask = mask.repeat_interleave(len(x) // len(mask), 0)  # (R, 1, 1, S)
-        return self.module(  # type: ignore[no-any-return]
-            x, key_value_states=source.encoded, attention_mask=mask, **{self.named: cache}
-        )[0]
+        return self.module(x, key_value_states=source.encoded, attention_mask=mask, **{self.named: cache})[0]
 
     def _attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """For queries (n, K, d) and keys and values (n, H, T, h): (n, K, d)."""
         n, k, d = queries.shape
         heads = queries.view(n, k, self.heads, -1).transpose(1, 2)  # (n, H, K, h)
         read = scaled_dot_product_attention(heads, keys, values, mask, scale=self.scaling)  # (n, H, K, h)
-        return self.out(read.transpose(1, 2).reshape(n, k, d))  # type: ignore[no-any-return]  # (n, K, d)
+        return self.out(read.transpose(1, 2).reshape(n, k, d))  # (n, K, d)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.base.decoding_options import Decoding
 from engine.base.remote import load_base
 
 BACK_TRANSLATE = "engine.decoding.remote:BackTranslate"
@@ -13,8 +14,6 @@ class BackTranslate:
     """Greedy translation, or a search with the settings in `decoding`, of a list of texts."""
 
     def __init__(self, **arguments: Any) -> None:
-        from engine.base.decoding_options import Decoding
-
         self.base = load_base(arguments)
         given = arguments.get("decoding")
         self.decoding = None if given is None else Decoding.from_mapping(given)

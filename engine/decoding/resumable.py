@@ -24,11 +24,7 @@ PART = 512  # texts between two writes
 
 
 def back_translate_all(
-    base: BaseModel,
-    texts: Sequence[str],
-    partial: Path | None,
-    progress: Progress,
-    decoding: Decoding | None = None,
+    base: BaseModel, texts: Sequence[str], partial: Path | None, progress: Progress, decoding: Decoding | None = None
 ) -> list[str]:
     """Translate all texts; with `partial`, each finished part is appended to it and not done again after a stop.
 

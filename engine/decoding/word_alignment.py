@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.progress import Progress
 from engine.corpora.words import Span, word_spans
 from engine.decoding.translate import length_batches
+from engine.errors import ModelError
 
 if TYPE_CHECKING:
     import torch
@@ -97,8 +98,6 @@ def align(base: BaseModel, pairs: Sequence[tuple[str, str]], *, progress: Progre
     word is one that it links too for 83 % (German-English) and 66 % (English-Chinese) with the shipped bases; by the
     words' places in their sentences alone, for 42 % and 29 %. Raises Cancelled when `progress` says so, between two batches.
     """
-    from engine.errors import ModelError
-
     progress = progress or Progress()
     clean = [(" ".join(source.split()), " ".join(target.split())) for source, target in pairs]
     with base.lock:
@@ -141,7 +140,8 @@ def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progr
     """Attention of words to words, in one direction; None where a text is too long or its pieces cannot be found in it."""
     import torch
 
-    layer = best_layer(len(base.decoder_layers))
+    # The layer whose attention aligns best: the third of six (Chen et al.), the second of our four.
+    layer = max(0, len(base.decoder_layers) // 2 - 1)
     sources, targets = base.encode([pair[0] for pair in pairs]), base.label([pair[1] for pair in pairs])
     room = base.max_tokens
     able = [i for i in range(len(pairs)) if len(sources[i]) <= room and len(targets[i]) < room and all(pairs[i])]
@@ -155,10 +155,7 @@ def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progr
             fed = torch.cat([base.shift_right(labels), labels[:, -1:]], dim=1)  # (B, T+1)
             with _watched(base, layer) as seen:
                 base.model(
-                    input_ids=inputs,
-                    attention_mask=(inputs != base.pad).long(),
-                    decoder_input_ids=fed,
-                    use_cache=False,
+                    input_ids=inputs, attention_mask=(inputs != base.pad).long(), decoder_input_ids=fed, use_cache=False
                 )
             attention = _attention(base, layer, seen, inputs != base.pad)[:, 1:]  # (B, T, S)
             for k, i in enumerate(rows):
@@ -167,11 +164,6 @@ def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progr
             done += len(rows)
             progress.advance(done, len(able))
     return results
-
-
-def best_layer(layers: int) -> int:
-    """The decoder layer whose attention aligns best, from 0: the third of six (Chen et al.), the second of our four."""
-    return max(0, layers // 2 - 1)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,4 @@
 from engine.evaluation.diff import word_diff
 from engine.evaluation.evaluate import evaluate, evaluate_files, read_lines
 from engine.evaluation.metrics import tokenizer
-from engine.evaluation.report import Figure, Report, SystemScores
-
-__all__ = ["Figure", "Report", "SystemScores", "evaluate", "evaluate_files", "read_lines", "tokenizer", "word_diff"]
+from engine.evaluation.report import Report

@@ -111,8 +111,7 @@ class Comet:
                 by_file = [[100 * float(line["COMET"]) for line in data[file]] for file in files]
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise TailorError(
-                    "comet-score wrote no readable scores ({name}). Try version 2.2.",
-                    name=type(error).__name__,
+                    "comet-score wrote no readable scores ({name}). Try version 2.2.", name=type(error).__name__
                 ) from None
         for file, numbers in zip(files, by_file, strict=True):
             if len(numbers) != len(sources):

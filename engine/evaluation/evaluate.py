@@ -255,10 +255,7 @@ def term_measures(further: ExtraMetrics, references: Sequence[str] | None) -> di
 
 
 def comet_measures(
-    further: ExtraMetrics,
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[str] | None,
-    progress: Progress,
+    further: ExtraMetrics, systems: Mapping[str, Sequence[str]], references: Sequence[str] | None, progress: Progress
 ) -> dict[str, Measure]:
     """The mean of COMET's scores of the lines, times 100."""
     comet = further.comet

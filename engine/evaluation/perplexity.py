@@ -9,6 +9,7 @@ models' is; compare it only between systems that the same model has scored.
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -87,8 +88,6 @@ class StyleLanguageModel:
 
     def perplexity(self, texts: Sequence[str]) -> float:
         """Of all texts together. Raises InputError without texts."""
-        import math
-
         result = self.score(texts)
         if not result:
             raise InputError("There is no text to measure perplexity on.")

@@ -44,8 +44,6 @@ def plausibility(support: float, agreement: float | None = None, hallucinated: b
 
 def pair_of(row: Mapping[str, Any]) -> SentencePair:
     """A row of pairs.jsonl without its part. Rows of older versions know the support of their synthetic sources alone."""
-    from engine.corpora.types import SentencePair
-
     made = SentencePair(**row)
     if not made.synthetic or "plausibility" in row:
         return made

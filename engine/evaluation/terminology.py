@@ -9,10 +9,7 @@ from engine.evaluation.diff import tokens
 
 
 def term_counts(
-    terms: Sequence[Term],
-    lines: Sequence[str],
-    sources: Sequence[str] | None,
-    references: Sequence[str] | None,
+    terms: Sequence[Term], lines: Sequence[str], sources: Sequence[str] | None, references: Sequence[str] | None
 ) -> list[tuple[float, float]]:
     """(there, called for) of each line. A term is called for where its source term stands in the source and, where there are
     references, it stands in the reference itself; a term without a source term by the reference alone.

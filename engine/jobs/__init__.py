@@ -11,18 +11,5 @@ stops: nobody is left to watch it, and whoever ended the worker wants the machin
 from __future__ import annotations
 
 from engine.jobs.background import start_background_worker, stop_background_worker
-from engine.jobs.paths import job_folder, log_file, log_tail, workspace_folder
-from engine.jobs.registry import KINDS, JobContext, Kind, enqueue
-
-__all__ = [
-    "KINDS",
-    "JobContext",
-    "Kind",
-    "enqueue",
-    "job_folder",
-    "log_file",
-    "log_tail",
-    "start_background_worker",
-    "stop_background_worker",
-    "workspace_folder",
-]
+from engine.jobs.paths import job_folder, log_tail
+from engine.jobs.registry import KINDS, JobContext, enqueue

@@ -95,5 +95,4 @@ def receive() -> Json:
         if not part:
             raise EOFError("this process is started by a worker, which hands it its settings on stdin")
         line += part
-    payload: Json = json.loads(line)
-    return payload
+    return json.loads(line)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.settings import Settings
+from engine.core.step_cache import StepCache
 from engine.errors import Cancelled, InputError, TailorError
 from engine.jobs.handlers import bases, compare, documents, explore
 from engine.jobs.paths import job_folder
@@ -301,8 +302,6 @@ def _customize(context: JobContext) -> Json:
 
 def _take_over(context: JobContext) -> None:
     """The training state of the run that this one continues."""
-    from engine.core.step_cache import StepCache
-
     number, own = context.job.arguments.get("continues"), context.run / "training"
     if number is None or own.exists():
         return

@@ -4,15 +4,3 @@ from engine.memory.layer_assignment import assign_layers
 from engine.memory.phrase_pairs import PairRules, PhrasePair, load_pairs, save_pairs, translate_phrases
 from engine.memory.record import record
 from engine.memory.store import Memory, open_memory
-
-__all__ = [
-    "Memory",
-    "PairRules",
-    "PhrasePair",
-    "assign_layers",
-    "load_pairs",
-    "open_memory",
-    "record",
-    "save_pairs",
-    "translate_phrases",
-]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.core.progress import Progress
+from engine.decoding.translate import length_batches
 from engine.memory.neighbours import Neighbour, chosen
 from engine.memory.ngrams import WIDTHS, all_ngrams, starts
 from engine.memory.vector_index import VectorIndex
@@ -43,8 +44,6 @@ def set_vectors(
 ) -> tuple[dict[int, Vectors], NDArray[np.int64]]:
     """Vectors of all n-grams of all sentences, by width, and each sentence's number of sub-words. No plugin is attached."""
     import torch
-
-    from engine.decoding.translate import length_batches
 
     progress = progress or Progress()
     with base.lock:

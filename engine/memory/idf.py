@@ -28,11 +28,8 @@ class Idf:
 
     def __init__(self, sentences: Sequence[Sequence[str]]) -> None:
         self.ids: dict[str, int] = {}
-        flat: list[int] = []
         ids = self.ids
-        for sentence in sentences:
-            for word in sentence:
-                flat.append(ids.setdefault(word, len(ids)))
+        flat = [ids.setdefault(word, len(ids)) for sentence in sentences for word in sentence]
         self.tokens: Ints = np.array(flat, dtype=np.int64)  # all sentences, one after the other
         self.lengths: Ints = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         owners = np.repeat(np.arange(len(sentences)), self.lengths)

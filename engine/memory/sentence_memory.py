@@ -190,10 +190,7 @@ def record_sentences(
 
     progress = progress or Progress()
     sentences = [pair for pair in pairs if pair.source and pair.target]
-    inputs, labels = (
-        base.encode([pair.source for pair in sentences]),
-        base.label([pair.target for pair in sentences]),
-    )
+    inputs, labels = (base.encode([pair.source for pair in sentences]), base.label([pair.target for pair in sentences]))
     fitting = [i for i in range(len(sentences)) if max(len(inputs[i]), len(labels[i])) <= base.max_tokens]
     sentences = [sentences[i] for i in fitting]
     inputs, labels = ([part[i] for i in fitting] for part in (inputs, labels))

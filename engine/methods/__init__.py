@@ -2,5 +2,3 @@
 
 from engine.methods.interface import Artefacts, Capabilities, Loss, Method
 from engine.methods.registry import get_method, method_names, register
-
-__all__ = ["Artefacts", "Capabilities", "Loss", "Method", "get_method", "method_names", "register"]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.options import Options, option
 from engine.errors import OptionError
+from engine.methods.interface import HookPoint
 
 if TYPE_CHECKING:
     import torch
@@ -97,8 +98,6 @@ def spots(base: BaseModel, module: LayerModules, strength: float) -> list[HookPo
     hidden       the feed-forward's hidden layer: what `fc2` is given
     *_layer_norm the layer norm's input; the part does the norm's work
     """
-    from engine.methods.interface import HookPoint
-
     results = []
     for side, number, position, part in module.placed() if strength != 0.0 else ():
         layer = layers_of(base, side)[number]
@@ -111,8 +110,7 @@ def spots(base: BaseModel, module: LayerModules, strength: float) -> list[HookPo
 
 
 def of_part(part: Any, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
-    changed: torch.Tensor = part(output, strength)
-    return changed
+    return part(output, strength)
 
 
 def of_norm(part: Any, norm: Any, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:

@@ -4,5 +4,3 @@ from engine.phrases.extract import extract_phrases, parse_tree
 from engine.phrases.options import PhraseOptions
 from engine.phrases.statistical import Association
 from engine.phrases.types import Phrase, PhraseSet, Tree
-
-__all__ = ["Association", "Phrase", "PhraseOptions", "PhraseSet", "Tree", "extract_phrases", "parse_tree"]

@@ -103,9 +103,8 @@ def extract_phrases(
                     start, end = parsed.offsets[head][0], parsed.offsets[last - 1][1]
                     if free_of(codes(text), start, end):
                         collector.add(text[start:end], last - head, label, first[text], weight=repeats[text])
-        parser = Message(
-            "Phrases are the {units} found by {parser}.", units=Message(_node_name(model.kind)), parser=model.named
-        )
+        units = mark("constituents") if model.kind == "constituency" else mark("contiguous dependency subtrees")
+        parser = Message("Phrases are the {units} found by {parser}.", units=Message(units), parser=model.named)
     return PhraseSet(collector.phrases(min_count=options.min_count), parser)
 
 
@@ -115,7 +114,6 @@ def parse_tree(
     options: PhraseOptions | None = None,
     *,
     parser_dirs: Sequence[Path] = (),
-    pieces: Pieces | None = None,
     sentences: Sequence[str] = (),
     association: Association | None = None,
 ) -> Tree:
@@ -141,7 +139,7 @@ def parse_tree(
         if drawn is not None:
             return drawn
     if association is None:
-        association = Association(language, pieces)
+        association = Association(language)
         association.count([*sentences] or [sentence])
     return association.tree(sentence)
 
@@ -231,10 +229,6 @@ def _unit_name(language: str, pieces: Pieces | None) -> str:
     if not unspaced(language):
         return mark("words")
     return mark("pieces of words") if pieces is not None else mark("characters")
-
-
-def _node_name(kind: str) -> str:
-    return mark("constituents") if kind == "constituency" else mark("contiguous dependency subtrees")
 
 
 class Collector:

@@ -112,13 +112,15 @@ def download_model(language: str, kinds: Sequence[str], folders: Sequence[Path])
     when the folder cannot be written.
     """
     stanza = _stanza()
+    import requests  # type: ignore[import-untyped]
     from stanza.resources import common
 
     folder = _target(folders)
     try:
         with storage_errors("the parser's models", folder):
             folder.mkdir(parents=True, exist_ok=True)
-            _reach(common.DEFAULT_RESOURCES_URL)
+            # stanza's own requests have no time limit: make sure that somebody answers before they start.
+            requests.head(common.DEFAULT_RESOURCES_URL, timeout=CONNECT)
             code, entry = _entry(_resources(folder), stanza_code(language))
             if not any(any(_plans(entry, kind, _anything)) for kind in kinds):
                 # Only now: a list that the user wrote for models of his own must not be overwritten without need.
@@ -151,13 +153,6 @@ def _stanza() -> Any:
     except ImportError:
         raise MissingError("stanza is not installed: run `pip install stanza` to parse sentences.") from None
     return stanza
-
-
-def _reach(url: str) -> None:
-    """stanza's own requests have no time limit: make sure that somebody answers before they start."""
-    import requests  # type: ignore[import-untyped]
-
-    requests.head(url, timeout=CONNECT)
 
 
 def _target(folders: Sequence[Path]) -> Path:

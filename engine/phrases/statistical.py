@@ -155,8 +155,7 @@ def _edge_share(units: np.ndarray, weight: np.ndarray, alone: np.ndarray, edge: 
     """For each unit, ln of the share of its occurrences at a clause's edge over the average share, smoothed."""
     average = weight[edge].sum() / weight.sum()
     at_edge = np.bincount(units[edge], weights=weight[edge], minlength=len(alone))
-    share: np.ndarray = np.log((at_edge + SMOOTH * average) / (alone + SMOOTH) / average)
-    return share
+    return np.log((at_edge + SMOOTH * average) / (alone + SMOOTH) / average)
 
 
 def _punctuation(sentence: str, start: int, end: int) -> Iterator[Tree]:

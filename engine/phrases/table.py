@@ -58,8 +58,7 @@ class PhraseTable:
     @cached_property
     def own(self) -> np.ndarray:
         """(n,) times each phrase occurs in all domains."""
-        total: np.ndarray = self.by_domain.sum(1)
-        return total
+        return self.by_domain.sum(1)
 
     @cached_property
     def keyness(self) -> Keyness:

@@ -74,7 +74,9 @@ class PhraseSet:
             raise InputError(
                 "{path} cannot be read ({strerror}): extract the phrases again.", path=path, strerror=error.strerror
             ) from None
-        return cls(phrases, _read_parser(_info_path(path)))
+        # Only a remark for people: the phrases are whole without it.
+        parser = read_json(_info_path(path)).get("parser", "")
+        return cls(phrases, parser if isinstance(parser, str) else "")
 
 
 def _info_path(path: Path) -> Path:
@@ -103,11 +105,6 @@ def _phrase(line: str, where: str) -> Phrase:
             "{where}: a phrase has text, a length and count of at least 1, and an example of at least 0.", where=where
         )
     return Phrase(**{name: row[name] for name in wanted})
-
-
-def _read_parser(path: Path) -> str:
-    parser = read_json(path).get("parser", "")  # only a remark for people: the phrases are whole without it
-    return parser if isinstance(parser, str) else ""
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,3 @@ from engine.plugins.bundle import FORMAT_VERSION, read_bundle_card, read_bundle_
 from engine.plugins.export import BundleContent, export_bundle
 from engine.plugins.plugin import Plugin
 from engine.plugins.stack import PluginStack
-
-__all__ = [
-    "FORMAT_VERSION",
-    "BundleContent",
-    "Plugin",
-    "PluginStack",
-    "export_bundle",
-    "read_bundle_card",
-    "read_bundle_text",
-    "unpack_bundle",
-    "verify_bundle",
-]

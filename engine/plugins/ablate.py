@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
+from engine.core.settings import load_settings
 from engine.errors import CorpusError, InputError, OptionError
 from engine.methods.ablation import HOLDS, KINDS, Material, UnavailableError
+from engine.plugins.plugin import Plugin
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -93,11 +95,9 @@ def ablate_bundle(
     "true" by paired bootstrap resampling, `changed` the translations that differ from those of "true"; a memory that the
     plugin cannot have gives its `reason` and no figures. Raises OptionError, InputError, BundleError.
     """
-    from engine.core.settings import load_settings
     from engine.decoding.translate import translate
     from engine.evaluation.evaluate import evaluate
     from engine.plugins.bundle import read_bundle_card
-    from engine.plugins.plugin import Plugin
 
     progress, settings = progress or Progress(), settings or load_settings()
     card = read_bundle_card(path)

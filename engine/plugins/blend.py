@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import engine
 from engine.core.json_object import Json
 from engine.core.languages import language_message, same_language
+from engine.core.model_card import parse_card
 from engine.core.options import Options, option
 from engine.core.progress import Progress
 from engine.errors import BundleError, InputError, OptionError, TailorError
@@ -95,7 +96,7 @@ class Blend(Method):
         module: Any = torch.nn.Module()
         module.stack = PluginStack(plugins, config.weights)
         module.config = config
-        return module  # type: ignore[no-any-return]
+        return module
 
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:
         """All plugins, each at its weight times the strength."""
@@ -109,7 +110,7 @@ class Blend(Method):
         module.stack.stay(alive)
 
     def routes(self, base: BaseModel, module: Any, texts: Sequence[str]) -> Routes:
-        return module.stack.routes(base, texts)  # type: ignore[no-any-return]
+        return module.stack.routes(base, texts)
 
     def fixed_rows(self, module: Any) -> bool:
         return bool(module.stack.fixed_rows)
@@ -118,7 +119,7 @@ class Blend(Method):
         return bool(module.stack.shares_source)
 
     def logits_processors(self, base: BaseModel, module: Any, strength: float) -> Sequence[Any]:
-        return module.stack.logits_processors(base, strength)  # type: ignore[no-any-return]
+        return module.stack.logits_processors(base, strength)
 
     def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[Json]:
         """What each plugin read, working alone; `plugin` names it."""
@@ -243,8 +244,6 @@ def _described(name: str, config: BlendConfig, cards: Sequence[Json], paths: Seq
 
 def _license(names: Sequence[str], paths: Sequence[Path]) -> dict[str, str]:
     """The licences that the plugins' cards state, as a card states them; a blend is under all of them."""
-    from engine.core.model_card import parse_card
-
     cards = {name: parse_card(read_bundle_text(path)) for name, path in zip(names, paths, strict=True)}
     stated = {name: card for name, card in cards.items() if card.license}
     ids = list(dict.fromkeys(card.license for card in stated.values()))
@@ -257,7 +256,6 @@ def _license(names: Sequence[str], paths: Sequence[Path]) -> dict[str, str]:
 
 
 def _try(path: Path, base: BaseModel, cache: Path) -> None:
-
     from engine.decoding.translate import translate
 
     try:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.base.decoding_options import Decoding
 from engine.errors import BundleError, OptionError
 
 LONGEST_NAME = 200  # characters of a name, a method, a language
@@ -60,8 +61,6 @@ def texts_in(value: Any) -> Iterator[tuple[str, str]]:
 
 def check_decoding(path: Path, config: Mapping[str, Any]) -> None:
     """Raises BundleError on decoding defaults that there are not."""
-    from engine.base.decoding_options import Decoding
-
     try:
         Decoding.from_mapping(config["decoding"])
     except OptionError as error:

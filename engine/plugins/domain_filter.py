@@ -28,7 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.core.tensor_files import check_keys, load_tensors, save_tensors
+from engine.decoding.translate import length_batches
 from engine.errors import BundleError
+from engine.memory.record import pool
 from engine.memory.source_index import Ints, features_of, found_in, rising
 from engine.plugins.bundle import DOMAIN_FILTER
 
@@ -148,9 +150,6 @@ def mean_ratios(features: Ints, ratios: Floats, rows: Sequence[Sequence[int]]) -
 def mean_states(base: BaseModel, rows: Sequence[list[int]]) -> Floats:
     """The mean of the frozen encoder's states (N, d) over each source's ids; of a long source over its first part."""
     import torch
-
-    from engine.decoding.translate import length_batches
-    from engine.memory.record import pool
 
     rows = [row[: base.max_tokens] for row in rows]
     result = np.zeros((len(rows), base.d_model), np.float32)

@@ -16,6 +16,7 @@ from engine.errors import BundleError, TailorError
 from engine.messages import Message, mark
 from engine.plugins.bundle import check_config, check_names, open_bundle, read_config
 from engine.plugins.bundle_content import check_decoding, check_texts
+from engine.plugins.plugin import short
 from engine.plugins.scratch import answers
 
 TITLES = {
@@ -128,7 +129,6 @@ class _Look:
     def base(self) -> Check | None:
         if self.load is None:
             return None
-        from engine.plugins.plugin import short
 
         base, mark = self.load(), self.about["base_fingerprint"]
         if mark != base.fingerprint():

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.atomic_files import atomic_write
-from engine.errors import BundleError, InputError, storage_errors
-from engine.plugins.bundle import read_bundle_card
+from engine.errors import BundleError, InputError, OptionError, storage_errors
+from engine.plugins.bundle import PARTS, damage, open_bundle, read_bundle_card, read_config
 from engine.plugins.import_checks import check_bundle
 
 if TYPE_CHECKING:
@@ -188,11 +189,7 @@ def present(row: PluginRow) -> Path:
 
 def needs_texts(path: Path) -> bool:
     """Whether a bundle's method, or one in a blend, reads the samples' own words. Raises BundleError."""
-    import zipfile
-
-    from engine.errors import OptionError
     from engine.methods import get_method
-    from engine.plugins.bundle import PARTS, damage, open_bundle, read_config
 
     with open_bundle(path) as bundle:
         cards = [read_config(path, bundle)]

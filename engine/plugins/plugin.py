@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.json_object import Json
 from engine.core.languages import language_message, same_language
+from engine.core.settings import load_settings
 from engine.core.tensor_files import check_keys, load_tensors
 from engine.errors import BundleError, OptionError
 from engine.methods import Method, get_method
@@ -28,24 +30,16 @@ if TYPE_CHECKING:
     from engine.plugins.domain_filter import DomainFilter
 
 
+@dataclass(eq=False, repr=False)
 class Plugin:
     """A trained module with its method and card. Several can be loaded over one base at once."""
 
-    def __init__(
-        self,
-        method: Method,
-        module: nn.Module,
-        card: Json,
-        folder: Path | None = None,
-        knn: Knn | None = None,
-        domain_filter: DomainFilter | None = None,
-    ) -> None:
-        self.method = method
-        self.module = module
-        self.card = card
-        self.folder = folder
-        self.knn = knn  # a datastore that the plugin carries beside its method
-        self.domain_filter = domain_filter
+    method: Method
+    module: nn.Module
+    card: Json
+    folder: Path | None = None
+    knn: Knn | None = None  # a datastore that the plugin carries beside its method
+    domain_filter: DomainFilter | None = None
 
     @property
     def name(self) -> str:
@@ -59,7 +53,6 @@ class Plugin:
         mapped. Raises BundleError when it is damaged, lacks or has a key too many, or was made for another base or
         direction.
         """
-        from engine.core.settings import load_settings
         from engine.plugins.domain_filter import DomainFilter
 
         folder = unpack_bundle(path, cache or load_settings().home_dir / "unpacked")
@@ -113,16 +106,16 @@ class Plugin:
 
     def with_datastore(self, knn: Knn) -> Plugin:
         """The same method and module with this datastore beside it."""
-        return Plugin(self.method, self.module, self.card, self.folder, knn, self.domain_filter)
+        return replace(self, knn=knn)
 
     def with_filter(self, domain_filter: DomainFilter) -> Plugin:
         """The same, acting on the sources that the filter accepts."""
-        return Plugin(self.method, self.module, self.card, self.folder, self.knn, domain_filter)
+        return replace(self, domain_filter=domain_filter)
 
     @cached_property
     def unfiltered(self) -> Plugin:
         """The same, acting on every source."""
-        return Plugin(self.method, self.module, self.card, self.folder, self.knn)
+        return replace(self, domain_filter=None)
 
     def routes(self, base: BaseModel, texts: Sequence[str]) -> Routes:
         """Which sources are like the samples, so that the plugin acts on them, and which are left to the base; empty without a

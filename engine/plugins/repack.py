@@ -59,7 +59,8 @@ def amend(
         page = bundle.read("README.md").decode("utf-8", errors="replace")
         changed = restated(page, before, after)
         if card and "name" in card:
-            changed = retitled(changed, json.loads(bundle.read(CONFIG))["name"], str(card["name"]))
+            old = json.loads(bundle.read(CONFIG))["name"]
+            changed = changed.replace(f"\n# {old}\n", f"\n# {card['name']}\n", 1)
         if changed != page:
             texts["README.md"] = changed.encode("utf-8")
         manifest = {name: about for name, about in manifest.items() if name not in without}
@@ -83,8 +84,3 @@ def restated(page: str, before: Collection[str], after: Collection[str]) -> str:
         line = f"| {name} | {words} |\n"
         page = page.replace(line, f"| {name} | {new[name]} |\n" if name in new else "")
     return page
-
-
-def retitled(page: str, old: str, new: str) -> str:
-    """A bundle's card under another name."""
-    return page.replace(f"\n# {old}\n", f"\n# {new}\n", 1)

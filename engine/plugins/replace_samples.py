@@ -13,11 +13,12 @@ from engine.base import BaseModel, LanguagePair
 from engine.core.json_object import Json
 from engine.core.languages import language_message
 from engine.core.progress import Progress
-from engine.core.settings import Settings
+from engine.core.settings import Settings, load_settings
 from engine.corpora.types import SentencePair
 from engine.errors import CorpusError, OptionError
 from engine.methods import Method
 from engine.plugins.bundle import CONFIG, DOMAIN_FILTER, MANIFEST, WEIGHTS
+from engine.plugins.export import write_bundle
 from engine.plugins.plugin import Plugin
 
 
@@ -47,14 +48,11 @@ def swap_bundle(
     Samples without sources are translated back by `backward` where the method needs sources. Raises OptionError when the
     method does not offer it, CorpusError on samples that cannot be used, BundleError, StorageError.
     """
-    from engine.core.settings import load_settings
     from engine.corpora import import_corpus
     from engine.methods import get_method
     from engine.methods.data import with_sources
     from engine.methods.knn.build import another
     from engine.plugins.bundle import read_bundle_card
-    from engine.plugins.export import write_bundle
-    from engine.plugins.plugin import Plugin
 
     progress, settings = progress or Progress(), settings or load_settings()
     card = read_bundle_card(path)

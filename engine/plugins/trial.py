@@ -13,11 +13,13 @@ from typing import Any
 
 from engine.core.json_object import Json
 from engine.core.limited_process import serve
+from engine.core.model_card import parse_card
 from engine.core.oom import out_of_memory
 from engine.errors import BundleError, TailorError
 from engine.messages import Message, mark
 from engine.plugins.bundle import check_bytes, open_bundle, read_bundle_text
 from engine.plugins.bundle_content import check_tensors
+from engine.plugins.plugin import Plugin
 from engine.plugins.scratch import too_much_memory
 
 CHECKS = ("checksums", "loading", "trial", "licence")
@@ -42,7 +44,6 @@ class Trial:
         if "base" not in self.request:
             return None
         from engine.base import BaseModel
-        from engine.plugins.plugin import Plugin
 
         self.base = BaseModel.load(self.request["base"], self.request["source"], self.request["target"], device="cpu")
         self.plugin = Plugin.load(self.path, self.base, cache=Path(self.request["cache"]))
@@ -63,8 +64,6 @@ class Trial:
         return mark("Translated three sentences in a process of its own.")
 
     def licence(self) -> str:
-        from engine.core.model_card import parse_card
-
         card = parse_card(read_bundle_text(self.path))
         if not card.license:
             return mark("The plugin states none. The licence of its base applies to its use.")

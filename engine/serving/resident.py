@@ -175,5 +175,4 @@ def _answer(request: Mapping[str, Any], models: ModelCache) -> list[str] | None:
 def _shared(settings: Settings) -> Json:
     """The settings of SAME, as JSON gives them back."""
     values = settings.to_mapping()
-    result: Json = json.loads(json.dumps({name: values[name] for name in SHARED_SETTINGS}))
-    return result
+    return json.loads(json.dumps({name: values[name] for name in SHARED_SETTINGS}))

@@ -12,35 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engine.store.records import (
-    ACTIVE,
-    RESUMABLE,
-    ComparisonRow,
-    CorpusRow,
-    JobRow,
-    JobState,
-    PhraseSetRow,
-    PluginRow,
-    ProjectRow,
-    WorkerRow,
-)
+from engine.store.records import CorpusRow, JobRow, JobState, PluginRow, ProjectRow
 
 if TYPE_CHECKING:
     from engine.store.store import Store
-
-__all__ = [
-    "ACTIVE",
-    "RESUMABLE",
-    "ComparisonRow",
-    "CorpusRow",
-    "JobRow",
-    "JobState",
-    "PhraseSetRow",
-    "PluginRow",
-    "ProjectRow",
-    "Store",
-    "WorkerRow",
-]
 
 
 def __getattr__(name: str) -> Any:

@@ -66,8 +66,7 @@ class Repository(tables.StorePart, Generic[Table, Row]):
         return record
 
     def _out(self, record: Table) -> Row:
-        row: Row = to_row(self.row, record)
-        return row
+        return to_row(self.row, record)
 
     def _add(self, **values: Any) -> Row:
         with self._store.write() as session:

@@ -137,8 +137,7 @@ class Tokens(Repository[ApiToken, TokenRow]):
     def list(self, *, revoked: bool = False, user_id: int | None = None) -> builtins.list[TokenRow]:
         """Tokens that were not revoked, of one account or of all, newest first; with `revoked` the others as well."""
         return self._list(
-            None if revoked else ApiToken.revoked.is_(None),
-            None if user_id is None else ApiToken.user_id == user_id,
+            None if revoked else ApiToken.revoked.is_(None), None if user_id is None else ApiToken.user_id == user_id
         )
 
     def find(self, secret: str) -> TokenRow | None:

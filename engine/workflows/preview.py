@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from engine.base.decoding_options import Decoding
 from engine.core.atomic_files import write_json
 from engine.core.progress import Progress, Quiet
-from engine.core.settings import Settings
+from engine.core.settings import Settings, load_settings
 from engine.core.step_cache import StepCache, content_hash
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.steps import (
@@ -75,8 +75,6 @@ def preview(
     `bleu` of sentences that no setting was chosen on.
     Raises as `customize` does.
     """
-    from engine.core.settings import load_settings
-
     settings = settings or load_settings()
     progress = clock = progress if isinstance(progress, Steps) else Steps(progress or Progress())
     request = validated(request)
@@ -89,8 +87,7 @@ def preview(
         stamp = content_hash(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), 3)
         file = workspace / FILE
         if stamps.holds("preview", stamp, file):
-            known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            return known
+            return json.loads(file.read_text(encoding="utf-8"))
         train, valid = split_samples(corpus)
         result = _look(request, train, valid, pair, workspace / "preview", stamps, progress, settings)
         clock.stop()

@@ -12,6 +12,7 @@ from pathlib import Path
 from engine.core.json_object import Json
 from engine.core.limited_process import answer_of, serve_one
 from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
+from engine.corpora.formats.read import all_records
 from engine.corpora.formats.records import Record, Request
 from engine.errors import CorpusError, InputError, StorageError
 
@@ -26,8 +27,7 @@ def records_apart(path: Path, request: Request, most: int | None = None) -> list
 def lines_apart(path: Path) -> list[str]:
     """The lines of a text, as `engine.evaluation.read_lines` gives them. Raises CorpusError."""
     asked = {"work": "lines", "file": str(path.absolute())}
-    lines: list[str] = answer_of(__name__, asked, [path], CorpusError, InputError)["lines"]
-    return lines
+    return answer_of(__name__, asked, [path], CorpusError, InputError)["lines"]
 
 
 def terms_apart(path: Path, language: str, source_language: str) -> list[tuple[str, str]]:
@@ -47,8 +47,6 @@ def edit_apart(segments: Path, file: Path, output: Path, context: Context, index
 
 
 def _records(asked: Json) -> Json:
-    from engine.corpora.formats.read import all_records
-
     records = all_records(Path(asked["file"]), Request(**asked["request"]), asked["most"])
     return {"records": [asdict(one) for one in records]}
 

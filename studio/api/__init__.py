@@ -45,7 +45,6 @@ from studio.api.uploads import BoundedBody
 if TYPE_CHECKING:
     from studio.services.service import Service
 
-__all__ = ["PREFIX", "create_api"]
 
 PREFIX = "/api/v1"
 ROUTERS = tuple(

@@ -63,8 +63,7 @@ def check_door(settings: Settings) -> None:
 
 
 def _guest(request: Request) -> RequestIdentity:
-    identity: RequestIdentity = request.scope[KEY]
-    return identity
+    return request.scope[KEY]
 
 
 def _who(request: Request) -> AccountRow:

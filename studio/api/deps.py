@@ -288,8 +288,7 @@ def _languages(folder: str, stamp: float) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _deps(request: Request) -> Deps:
-    deps: Deps = request.app.state.deps
-    return deps
+    return request.app.state.deps
 
 
 DepsDep = Annotated[Deps, Depends(_deps)]

@@ -103,5 +103,4 @@ def inlined(schema: dict[str, Any]) -> dict[str, Any]:
             return whole(definitions[part["$ref"].rpartition("/")[2]])
         return {name: whole(one) for name, one in part.items()}
 
-    result: dict[str, Any] = whole(schema)
-    return result
+    return whole(schema)

@@ -96,14 +96,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> dict[str, o
     )
     if language := await run_in_threadpool(already_in, deps, selection, source, target, sample):
         return await answer_of(body, texts, language, sample)
-    route = await run_in_threadpool(
-        deps.route,
-        source,
-        target,
-        selection.project,
-        selection.plugin,
-        sample,
-    )
+    route = await run_in_threadpool(deps.route, source, target, selection.project, selection.plugin, sample)
     translations = await translated(
         request, deps, sent.caller, route, route.work(body.strength), texts, Markup(body.format)
     )

@@ -71,8 +71,7 @@ def _operation(path: str, verb: str, operation: Spec, spec: Spec) -> Operation:
 
 def _resolved(schema: Spec, spec: Spec) -> Spec:
     if "$ref" in schema:
-        referred: Spec = spec["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-        return referred
+        return spec["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     return schema
 
 

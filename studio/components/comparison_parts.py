@@ -38,11 +38,7 @@ def table_of(
         sheet,
         store.sheets.page(sheet.comparison_id, url.order, offset, PAGE),
         Languages(
-            project.source,
-            project.target,
-            language_name(project.source),
-            base,
-            termbase(comparisons.service, project),
+            project.source, project.target, language_name(project.source), base, termbase(comparisons.service, project)
         ),
         counts=None if busy else store.sheets.count(sheet.comparison_id),
         order=url.order,

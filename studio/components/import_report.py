@@ -90,12 +90,7 @@ def side_cards(report: Mapping[str, Any]) -> str:
     return render(
         "import_sides.html",
         domains=[
-            {
-                "label": label or tr("no label"),
-                "count": count,
-                "share": count / total,
-                "colour": colour,
-            }
+            {"label": label or tr("no label"), "count": count, "share": count / total, "colour": colour}
             for (label, count), colour in most_first
         ],
         lengths=Markup(length_bars(lengths)) if lengths else "",

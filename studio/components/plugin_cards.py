@@ -111,11 +111,7 @@ def plugin_cards(
 
 
 def _card(
-    plugin: Versions,
-    shown: Mapping[int, PluginCardData],
-    project: ProjectRow,
-    tags: Sequence[str],
-    default: int | None,
+    plugin: Versions, shown: Mapping[int, PluginCardData], project: ProjectRow, tags: Sequence[str], default: int | None
 ) -> dict[str, object]:
     """Name, method, tags; what it is made of; figures; licence; older versions."""
     row = plugin.newest
@@ -212,8 +208,4 @@ def no_plugins(project: ProjectRow | None) -> str:
     """The empty page with the next step."""
     link = address("train", project.id) if project else "/samples?project=new"
     word = tr("Train one") if project else tr("Go to Samples")
-    return empty(
-        tr("No plugins yet"),
-        tr("Train one from your samples, or import a bundle."),
-        way(link, word),
-    )
+    return empty(tr("No plugins yet"), tr("Train one from your samples, or import a bundle."), way(link, word))

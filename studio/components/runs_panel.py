@@ -154,11 +154,7 @@ class RunsPanel:
             sent.updates[self.curve] = gr.update(visible=visible_if(watched))
 
     def _show_comparison(
-        self,
-        sent: Unchanged,
-        jobs: Sequence[tuple[int, JobRow]],
-        plugins: dict[int, PluginRow],
-        measure: str,
+        self, sent: Unchanged, jobs: Sequence[tuple[int, JobRow]], plugins: dict[int, PluginRow], measure: str
     ) -> None:
         """Curves and differences of two runs or more; `jobs`: number and row."""
         if len(jobs) < 2:

@@ -65,13 +65,7 @@ class Node:
 
 
 def tree_svg(
-    tree: Tree,
-    language: str,
-    *,
-    sentence: int,
-    key_of: Callable[[str], str],
-    chosen: str = "",
-    caption: str = "",
+    tree: Tree, language: str, *, sentence: int, key_of: Callable[[str], str], chosen: str = "", caption: str = ""
 ) -> str:
     """Draw a tree. `key_of` gives a text's phrase as the table writes it, "" where it is none; `chosen` is one of these,
     underlined with the `caption` below.

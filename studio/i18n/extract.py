@@ -29,12 +29,7 @@ from studio.i18n.wording import findings
 
 STUDIO = LOCALE.parents[1]
 # The REST interface answers in English; of its modules these serve people.
-SERVED = (
-    "account_routes.py",
-    "downloads.py",
-    "health.py",
-    "rater_page.py",
-)
+SERVED = ("account_routes.py", "downloads.py", "health.py", "rater_page.py")
 ENGINE = STUDIO.parent / "engine"
 # Rooms of the engine whose sentences only the command line shows.
 COMMANDS = ("builders", "cli", "core/settings.py", "workflows/benchmark", "workflows/maintenance")

@@ -33,10 +33,7 @@ class CompareTranslation:
         result = [page.table, page.figures, page.state, page.menus, page.here, page.panel]
         ready.then(guard(self.go_on), page.here, page.state, **QUIET)
         page.run.click(
-            guard(self.translate),
-            [page.text, page.plugins, page.enforce, page.here],
-            [*result, page.run],
-            **QUIET,
+            guard(self.translate), [page.text, page.plugins, page.enforce, page.here], [*result, page.run], **QUIET
         ).then(guard(self.release), None, page.run, **QUIET)
         # Not "always_last", which sends the data of the first event again instead of the last one's.
         page.table.dial(guard(self.turn), page.here, result, concurrency_limit=1, trigger_mode="multiple", **QUIET)

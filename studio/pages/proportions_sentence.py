@@ -33,12 +33,7 @@ class SentenceCard:
         with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
             with gr.Row(elem_classes="tm-sentence-row"):
                 self.text = gr.Textbox(
-                    label="Sentence",
-                    max_length=LONGEST,
-                    max_lines=1,
-                    container=False,
-                    show_label=False,
-                    scale=5,
+                    label="Sentence", max_length=LONGEST, max_lines=1, container=False, show_label=False, scale=5
                 )
                 self.plugin = gr.Dropdown(
                     [], label="Proportions of", container=False, show_label=False, scale=2, min_width=180

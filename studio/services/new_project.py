@@ -80,12 +80,7 @@ def start_project(
 
 
 def start_from_samples(
-    service: Service,
-    corpora: Sequence[SampleCorpus],
-    source: str,
-    target: str,
-    base: str,
-    agreed: bool,
+    service: Service, corpora: Sequence[SampleCorpus], source: str, target: str, base: str, agreed: bool
 ) -> ProjectRow:
     """A new project of bundled corpora, in their languages whatever was chosen. Raises InputError as above."""
     first = corpora[0]

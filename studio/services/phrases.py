@@ -218,8 +218,7 @@ class Phrases:
                 (words in text for text in self._folded_sources), dtype=bool, count=len(table)
             )
         order = self.index.orders[view.order]
-        chosen: np.ndarray = order[fits[order]]
-        return chosen
+        return order[fits[order]]
 
     def page(self, view: PhraseView) -> list[Row]:
         """The rows of the table's page that a view begins on."""

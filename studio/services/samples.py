@@ -49,7 +49,6 @@ class SampleFiles:
 
         @property
         def store(self) -> Store: ...
-
         def workspace(self, project_id: int, *, change: bool = False) -> Path: ...
 
     # -- files

@@ -261,8 +261,7 @@ class Service(SampleFiles):
         Raises OverloadedError, what the ticket raises at its end, and what `call` raises.
         """
         ticket = ticket or Ticket(client_of(guest()), self.settings.translation_seconds)
-        result: Got = self.batcher.run(call, text, ticket).result()[0]
-        return result
+        return self.batcher.run(call, text, ticket).result()[0]
 
     @cached_property
     def library(self) -> Library:

@@ -106,11 +106,7 @@ def working(studio: Running) -> Iterator[None]:
     import subprocess
     import sys
 
-    environment = os.environ | {
-        "TAILORMT_HOME": str(studio.home),
-        "TAILORMT_DEVICE": "cpu",
-        "TAILORMT_THREADS": "1",
-    }
+    environment = os.environ | {"TAILORMT_HOME": str(studio.home), "TAILORMT_DEVICE": "cpu", "TAILORMT_THREADS": "1"}
     worker = subprocess.Popen([sys.executable, "-m", "engine.cli", "worker"], env=environment)
     yield
     worker.terminate()

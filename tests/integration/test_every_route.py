@@ -182,11 +182,7 @@ def test_no_number_in_an_address_of_a_page_makes_a_fault(tmp_path: Path, sign_in
     app.add_middleware(
         Gateway, settings=service.settings, store=service.store, uploads=tmp_path, is_api=is_api, error_response=shaped
     )
-    for add in (
-        add_door_routes,
-        add_download_routes,
-        add_rater_routes,
-    ):
+    for add in (add_door_routes, add_download_routes, add_rater_routes):
         add(app, service)
     client = TestClient(
         app, base_url=HOST, client=("127.0.0.1", 5000), follow_redirects=False, headers={"Origin": HOST},

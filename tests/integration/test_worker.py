@@ -19,15 +19,7 @@ import pytest
 
 from engine.core.settings import Settings
 from engine.errors import InputError
-from engine.jobs import (
-    child,
-    enqueue,
-    heartbeat,
-    log_tail,
-    start_background_worker,
-    stop_background_worker,
-    worker,
-)
+from engine.jobs import child, enqueue, heartbeat, log_tail, start_background_worker, stop_background_worker, worker
 from engine.jobs.processes import end_tree, is_child, running
 from engine.store import JobRow, Store
 from engine.store.queue import ASKED

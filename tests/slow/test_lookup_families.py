@@ -38,10 +38,7 @@ def pair(folder: Path) -> LanguagePair:
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS)
 def test_it_starts_as_the_base_learns_and_changes_it(
-    name: str,
-    options: dict[str, Any],
-    pair: LanguagePair,
-    tmp_path: Path,
+    name: str, options: dict[str, Any], pair: LanguagePair, tmp_path: Path
 ) -> None:
     base, method = pair.forward, get_method(name)
     sources = [source for source, _ in SENTENCES]

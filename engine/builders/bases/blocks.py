@@ -168,14 +168,14 @@ def attention_block(
     """The block of transformers' MarianAttention and its LayerNorm, on x (B*L, d); self-attention where `memory` is None."""
     projections = (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj, norm)
     weights = [tensor for module in projections for tensor in (module.weight, module.bias)]
-    return AttentionBlock.apply(x, memory, mask, attention.num_heads, dropout, *weights)  # type: ignore[no-any-return]
+    return AttentionBlock.apply(x, memory, mask, attention.num_heads, dropout, *weights)
 
 
 def feed_forward_block(x: Tensor, layer: Any, dropout: float) -> Tensor:
     """The feed-forward block of a Marian layer on x (B*L, d)."""
     modules: Sequence[Any] = (layer.fc1, layer.fc2, layer.final_layer_norm)
     weights = [tensor for module in modules for tensor in (module.weight, module.bias)]
-    return FeedForwardBlock.apply(x, dropout, *weights)  # type: ignore[no-any-return]
+    return FeedForwardBlock.apply(x, dropout, *weights)
 
 
 class SampledCrossEntropy(torch.autograd.Function):

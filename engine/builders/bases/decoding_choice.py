@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.base.model import BaseModel
 from engine.core.progress import Progress
+from engine.errors import ModelError
 
 BEAMS = (4, 2, 6)  # the default first
 PENALTIES = (1.0, 0.6, 0.8, 1.2, 1.4)
@@ -71,8 +72,6 @@ def choose_defaults(
     Returns the choices by direction, as `en-zh`; none, and nothing is written, where fewer than FEWEST pairs are given.
     """
     from engine.base.defaults import write_defaults
-    from engine.base.model import BaseModel
-    from engine.errors import ModelError
 
     if len(pairs) < FEWEST:
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -198,7 +199,6 @@ def ahead(stream: Iterator[Any], device: torch.device) -> Iterator[Any]:
         yield from stream
         return
     import queue
-    import threading
 
     ready: queue.Queue[Any] = queue.Queue(maxsize=8)
     stop = threading.Event()

@@ -7,6 +7,7 @@ packed sentence, and a loss that can score a sample of the vocabulary in place o
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ def trained_names(model: Any) -> list[str]:
     return [name for name, _ in model.named_parameters() if "embed_positions" not in name]
 
 
+@dataclass(frozen=True, eq=False)
 class Candidates:
     """Words scored in a batch: the batch's own and random others (sampled softmax, Jean et al. 2015).
 
@@ -95,10 +97,9 @@ class Candidates:
     candidates estimates the sum over the vocabulary.
     """
 
-    def __init__(self, words: Tensor, correction: Tensor, labels: Tensor) -> None:
-        self.words = words  # (K,)
-        self.correction = correction  # (K,)
-        self.labels = labels  # (B, L) labels as indices into `words`
+    words: Tensor  # (K,)
+    correction: Tensor  # (K,)
+    labels: Tensor  # (B, L) labels as indices into `words`
 
 
 def choose_candidates(labels: Tensor, vocabulary: int, number: int, seed: tuple[int, ...]) -> Candidates | None:
@@ -183,7 +184,7 @@ class PackedLoss(nn.Module):
             words, labels, correction = table, batch.labels, table.new_zeros(len(table))
         else:
             words, labels, correction = table[candidates.words], candidates.labels, candidates.correction
-        return SampledCrossEntropy.apply(  # type: ignore[no-any-return]
+        return SampledCrossEntropy.apply(
             states,
             words.to(self.kind),
             correction.to(self.kind),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -125,8 +126,6 @@ def sample_texts(
 
     Raises CorpusError when a file cannot be read.
     """
-    import random
-
     lines = []
     for file in files:
         with _readable(file.path) as content:

@@ -11,9 +11,10 @@ from typing import Any
 from engine.builders.bases.options import BaseTrainingOptions
 from engine.builders.bases.pairs import PairFile, read_held_out, sample_texts
 from engine.builders.bases.vocabulary import Vocabulary, copy_vocabulary, load_vocabulary, train_vocabulary
-from engine.core.atomic_files import check_writable, write_json
+from engine.core.atomic_files import atomic_write, check_writable, write_json
+from engine.core.devices import pick_device
 from engine.core.progress import Progress
-from engine.errors import CorpusError, OptionError
+from engine.errors import CorpusError, OptionError, storage_errors
 
 FEWEST = 500  # pairs: with fewer nothing that deserves the name of a base comes out
 VOCABULARY_SAMPLE = 700_000  # sentences: more take longer and change no piece that matters
@@ -77,7 +78,6 @@ def train_base(run: BaseRun, progress: Progress | None = None) -> dict[str, Any]
     from engine.builders.bases.heldout import score_base
     from engine.builders.bases.loop import Trainer
     from engine.builders.bases.network import initial_model
-    from engine.core.devices import pick_device
     from engine.training.metrics_log import read_metrics
 
     progress, run = progress or Progress(), run.checked()
@@ -187,9 +187,6 @@ def _export(trainer: Any, output: Path) -> None:
     """Write the weights in half precision, as transformers saves a Marian model."""
     import torch
     from safetensors.torch import save_file
-
-    from engine.core.atomic_files import atomic_write
-    from engine.errors import storage_errors
 
     model = trainer.network.model
     tensors = {

@@ -109,10 +109,7 @@ def _tokenise(
 def _marks(file: PairFile, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
     """What each side's sentences begin with: the mark of back-translations on the side that is one (Caswell et al. 2019)."""
     mark = [] if vocabulary.synthetic is None else [vocabulary.synthetic]
-    return (
-        mark if file.synthetic == vocabulary.source else [],
-        mark if file.synthetic == vocabulary.target else [],
-    )
+    return (mark if file.synthetic == vocabulary.source else [], mark if file.synthetic == vocabulary.target else [])
 
 
 def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
@@ -133,7 +130,7 @@ def _raw_to_npy(path: Path, kind: Any, count: int) -> None:
 
 def _mapped(folder: Path, name: str) -> np.ndarray:
     try:
-        return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise StorageError(
             f"{folder / name}.npy cannot be read ({error}). Remove {folder}; it is made again from the files of pairs."

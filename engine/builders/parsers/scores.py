@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -55,8 +56,6 @@ def ud_scores(gold: str, system: str) -> dict[str, float]:
 
     UAS and LAS count relations without their subtypes (nsubj:pass as nsubj).
     """
-    import io
-
     from stanza.models.common.utils import ud_scores as score
 
     result = score(io.StringIO(gold), io.StringIO(system))

@@ -6,7 +6,6 @@ copies the weights into single-precision ones.
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,9 @@ def shrink(part: str, source: Path, target: Path, vectors: Path) -> None:
     with watched(Progress()):
         trainer = _load(part, str(source), str(vectors))
         config = trainer.model.args if part == "constituency" else trainer.args
-        _forget_paths(config)
+        for key, value in list(config.items()):
+            if isinstance(value, str) and ("/" in value or "\\" in value):
+                config[key] = Path(value).name
         if part == "tokenize":
             trainer.external_dict = None  # its words are in the lexicon too
         if trainer.model is not None:  # a pure dictionary has none
@@ -56,9 +57,3 @@ def _load(part: str, source: str, vectors: str) -> Any:
 
     where = {"wordvec_pretrain_file": vectors, "device": "cpu"}
     return Constituency.load(source, args=where, foundation_cache=FoundationCache())
-
-
-def _forget_paths(config: MutableMapping[str, Any]) -> None:
-    for key, value in list(config.items()):
-        if isinstance(value, str) and ("/" in value or "\\" in value):
-            config[key] = Path(value).name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from engine.corpora.formats.encoding import check_file, detect_encoding
 from engine.errors import CorpusError, InputError
 
 
@@ -13,8 +14,6 @@ def read_lines(path: str, language: str) -> list[str]:
 
     Raises CorpusError on a binary file or on bytes that are no text, InputError on an empty one.
     """
-    from engine.corpora.formats.encoding import check_file, detect_encoding
-
     if path == "-":
         where, data, encoding = "Standard input", sys.stdin.buffer.read(), "utf-8-sig"
     else:

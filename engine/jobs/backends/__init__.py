@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from engine.serving.batcher import Batcher
     from engine.serving.model_cache import ModelCache
 
-__all__ = ["Backend", "JobProcess", "open_backend", "open_batcher", "spread_for"]
-
 
 def open_backend(settings: Settings) -> Backend:
     """The backend that the settings name. Raises MissingError where its library is not installed, InputError where it

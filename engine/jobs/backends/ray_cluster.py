@@ -46,7 +46,8 @@ def join(address: str) -> str:
     ray = import_ray()
     if not ray.is_initialized():
         _answers(address)
-        handlers = _handlers()
+        main = threading.current_thread() is threading.main_thread()
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)} if main else {}
         try:
             ray.init(
                 address=address or "auto", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.WARNING,
@@ -112,9 +113,3 @@ def _nothing(address: str, reason: str) -> InputError:
         address=address or "auto",
         reason=reason.rstrip("."),
     )
-
-
-def _handlers() -> dict[int, Any]:
-    if threading.current_thread() is not threading.main_thread():
-        return {}
-    return {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}

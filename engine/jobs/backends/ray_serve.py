@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
@@ -185,8 +186,7 @@ class ReplicaBatcher(Batcher):
             raise OverloadedError(answer["busy"])
         if "error" in answer:
             raise_remote_error(answer["error"])
-        results: list[str] = answer["done"]
-        return results
+        return answer["done"]
 
     def _translator(self, plugin: str) -> Any:
         with self._opening:
@@ -212,7 +212,6 @@ def _open_handle(settings: Settings) -> Any:
 def about(settings: Settings, tries: int = 20) -> Mapping[int, Json]:
     """What each copy that answered holds, by its process number; asks several times, since Serve chooses who answers."""
     join(settings.ray_address)
-    from concurrent.futures import ThreadPoolExecutor
 
     from ray import serve
 

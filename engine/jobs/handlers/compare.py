@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.atomic_files import read_jsonl
 from engine.core.json_object import Json
+from engine.corpora.terminology import parse_terms
 from engine.errors import InputError, TailorError
+from engine.evaluation.evaluate import TRIALS, ExtraMetrics
 from engine.messages import Message
 from engine.workflows.compare.evaluate import STEPS, EvalContext, measure, ready, scored_by_style
 from engine.workflows.compare.systems import Translator
@@ -103,9 +105,7 @@ def _translate(context: JobContext, number: int, translate: Translate, language:
 
 def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) -> ExtraMetrics:
     """What a comparison of so many lines has beside the usual figures; `terms` is a glossary's text."""
-    from engine.corpora.terminology import parse_terms
     from engine.evaluation.comet import Comet
-    from engine.evaluation.evaluate import TRIALS, ExtraMetrics
 
     wanted = parse_terms(terms.splitlines(), "The terms", project.target, project.source)
     closely = lines <= CLOSELY

@@ -15,6 +15,8 @@ from engine.core.json_object import Json
 from engine.corpora.formats.documents.characters import FirstReading, first_reading
 from engine.corpora.formats.documents.formats import ENDINGS
 from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
+from engine.corpora.language import plainly_other
+from engine.corpora.terminology import parse_terms
 from engine.errors import InputError, NotFoundError, storage_errors
 from engine.plugins.plugin import check_strength
 from engine.workflows.document_segments import SEGMENTS, write_segments
@@ -101,7 +103,6 @@ class Documents:
         """Take a copy of a document and queue its translation; `terms` is a glossary that is enforced, `read` is what
         `read` has given, where it was asked. Raises what that raises, and InputError where it cannot be queued.
         """
-        from engine.corpora.language import plainly_other
         from engine.jobs import enqueue
         from engine.store.queue import ASKED, LONG
 
@@ -206,7 +207,6 @@ def check(arguments: Mapping[str, Any]) -> Json:
 def run(context: JobContext) -> Json:
     """Translate a document of a project; goes on from the last finished sentences. Returns the report and the output's path."""
     from engine.base import BaseModel
-    from engine.corpora.terminology import parse_terms
     from engine.plugins import Plugin
     from engine.serving.units.translate import BaseTranslator
     from engine.workflows.documents import translate_document

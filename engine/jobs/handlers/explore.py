@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.atomic_files import read_jsonl
 from engine.core.json_object import Json
 from engine.core.progress import Progress
+from engine.core.step_cache import content_hash
 from engine.errors import Cancelled, CorpusError, InputError
 from engine.store.queue import AUTOMATIC
 
@@ -131,7 +132,6 @@ def phrase_map(context: JobContext) -> Json:
 
 
 def _fit(context: JobContext, corpus: Corpus, pair: LanguagePair) -> Shown:
-    from engine.core.step_cache import content_hash
     from engine.workflows.explore.domain_proportions import explore_samples
 
     progress: Progress = context.progress

@@ -9,6 +9,7 @@ from engine.base import BaseModel
 from engine.core.progress import Part, Progress
 from engine.corpora.types import SentencePair
 from engine.errors import CorpusError
+from engine.methods.interface import Batch
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 COST = 0.005  # nats a token that general text may lose
@@ -44,7 +45,6 @@ def mean_losses(
     from engine.base.onednn import fast_products
     from engine.decoding.translate import length_batches
     from engine.methods.batches import Pairs
-    from engine.methods.interface import Batch
     from engine.methods.losses import log_probabilities
 
     encoded = Pairs.encode(base, pairs)

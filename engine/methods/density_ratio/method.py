@@ -118,7 +118,7 @@ class DensityRatioMethod(LogitDifference):
         return True
 
     def next_difference(self, module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
-        return module.next_difference  # type: ignore[no-any-return]
+        return module.next_difference
 
 
 def _count(base: BaseModel, texts: Sequence[str], order: int) -> dict[str, torch.Tensor]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NotRequired, TypedDict
 
 WordRow = TypedDict(
-    "WordRow",
-    {"text": str, "count": int, "in": NotRequired[list[int]], "proportions": list[float], "shared": float},
+    "WordRow", {"text": str, "count": int, "in": NotRequired[list[int]], "proportions": list[float], "shared": float}
 )  # a word of a corpus: how often, how often in each domain, its mean proportions, and how much domains share it
 
 

@@ -75,9 +75,7 @@ def joined(parts: list[tuple[Tensor, Tensor, list[Tensor]]]) -> Tokens:
     sentence = torch.cat([part[0] for part in parts])  # (n,)
     order = torch.argsort(sentence, stable=True)  # (n,)
     ids = torch.cat([part[1] for part in parts])[order]  # (n,)
-    states = []
-    for position in range(len(parts[0][2])):
-        states.append(torch.cat([part[2][position] for part in parts])[order])  # (n, d)
+    states = [torch.cat(layer)[order] for layer in zip(*(part[2] for part in parts), strict=True)]  # (n, d) each
     return Tokens(states, sentence[order], ids)
 
 

@@ -15,9 +15,7 @@ class FineTuningConfig(Options):
     """Fine-tuning."""
 
     kind: str = option(
-        "full",
-        "Copies of the base's own weights (full), or low-rank updates to them (lora).",
-        choices=("full", "lora"),
+        "full", "Copies of the base's own weights (full), or low-rank updates to them (lora).", choices=("full", "lora")
     )
     which: str = option(
         "auto",

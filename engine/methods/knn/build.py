@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.atomic_files import write_json
 from engine.core.progress import Progress
 from engine.errors import CorpusError, OptionError
+from engine.methods.knn.datastore import Datastore
 from engine.methods.knn.decoder import FILES, Knn
 from engine.methods.knn.options import KnnOptions
 
@@ -37,8 +38,7 @@ def check_method(plugin: TrainedMethod | None) -> None:
         raise OptionError("The method {method} already has its own datastore. Omit --knn.", method=plugin.method.name)
     if not offers.offers_likelihood:
         raise OptionError(
-            "The method {method} does not provide probabilities to mix with kNN decoding.",
-            method=plugin.method.name,
+            "The method {method} does not provide probabilities to mix with kNN decoding.", method=plugin.method.name
         )
 
 
@@ -82,7 +82,6 @@ def _record(
 ) -> Datastore:  # fmt: skip
     """The datastore of the pairs, recorded where `options` say."""
     from engine.methods.batches import Pairs
-    from engine.methods.knn.datastore import Datastore
 
     return Datastore.build(
         base,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.base.onednn import fast_products
 from engine.core.progress import Progress
+from engine.methods.interface import Batch
 
 if TYPE_CHECKING:
     import torch
@@ -79,7 +80,6 @@ def forced(
     import torch
 
     from engine.decoding.translate import length_batches
-    from engine.methods.interface import Batch
     from engine.methods.losses import log_probabilities, target_states
 
     progress = progress or Progress()

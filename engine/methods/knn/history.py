@@ -117,7 +117,7 @@ class Steps:
 
         layer = self.layer()
         if layer is not None:
-            return layer.keys[:, 0, -1, 2]  # type: ignore[no-any-return]
+            return layer.keys[:, 0, -1, 2]
         return torch.arange(len(self.ids), device=self.ids.device) // max(1, len(self.ids) // count)  # (r,)
 
     def hypotheses(self, sentences: torch.Tensor) -> int:

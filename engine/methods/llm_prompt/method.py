@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from engine.core.atomic_files import write_json
 from engine.core.languages import unspaced
 from engine.core.progress import Progress
+from engine.core.settings import load_settings
 from engine.errors import CorpusError
 from engine.memory.retrieval_set import FILE, load_sentences, save_sentences
 from engine.methods.cost import Cost, Workload
@@ -99,7 +100,6 @@ class LlmPrompt(Method):
         strength: float, decoding: Decoding, progress: Progress,
     ) -> list[str]:  # fmt: skip
         """Each text by the service, one request a text; empty ones are not sent. `decoding` is of no use here."""
-        from engine.core.settings import load_settings
         from engine.methods.llm_prompt.client import Service, check_allowed
 
         config: LlmPromptConfig = module.config
@@ -112,9 +112,9 @@ class LlmPrompt(Method):
             answers = service.ask([request["body"] for request in asked], progress)
         finally:
             module.usage = service.usage
-        results = [""] * len(texts)
+        results, space = [""] * len(texts), "" if unspaced(base.target) else " "
         for i, answer in zip(selected, answers, strict=True):
-            results[i] = one_line(answer, base.target)
+            results[i] = space.join(part.strip() for part in answer.splitlines() if part.strip())
         return results
 
     def preview(self, base: BaseModel, module: Any, texts: Sequence[str]) -> list[dict[str, Any]]:
@@ -157,8 +157,3 @@ def requests_for(
 def load(file: Path) -> Examples:
     """Raises BundleError naming the line that cannot be read."""
     return Examples(tuple((one.source, one.target) for one in load_sentences(file)))
-
-
-def one_line(answer: str, language: str) -> str:
-    """The answer as one line."""
-    return ("" if unspaced(language) else " ").join(part.strip() for part in answer.splitlines() if part.strip())

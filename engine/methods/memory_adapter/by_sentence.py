@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
+from engine.errors import BundleError
 from engine.methods.ablation import UnavailableError, gaussian_like
 from engine.methods.interface import Artefacts, Batch, Loss
 from engine.methods.reading import given, reads_of
@@ -54,7 +55,6 @@ def files_of(folder: Path) -> Artefacts:
 
 def build(base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> SentenceReaders:
     """Raises BundleError where the memory is damaged or lacks a place."""
-    from engine.errors import BundleError
     from engine.memory.sentence_memory import FILE, SentenceMemory
     from engine.methods.memory_adapter.sentence_reader import SentenceReaders
 

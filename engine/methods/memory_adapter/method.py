@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.core.progress import Progress
 from engine.errors import BundleError, CorpusError, OptionError
+from engine.memory.phrase_pairs import by_bounds
+from engine.methods.ablation import gaussian_like
 from engine.methods.cost import Cost, Workload
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Loss, Method
 from engine.methods.layer_hooks import applied, spots
@@ -59,7 +61,6 @@ class MemoryAdapter(Method):
     def prepare(self, samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Artefacts:
         """The memory: by sentence of the samples' pairs, else of phrase pairs by the reverse model, dealt to the layers."""
         from engine.memory import Memory, PairRules, load_pairs, record, save_pairs, translate_phrases
-        from engine.memory.phrase_pairs import by_bounds
 
         phrases, pair, workspace = samples.phrases, samples.pair, samples.workspace
         layers = len(pair.forward.decoder_layers)
@@ -228,8 +229,6 @@ class MemoryAdapter(Method):
 
     def ablate(self, base: BaseModel, module: Any, kind: str, material: Material) -> None:
         """Other rows for each reader; "foreign" and "oracle" are phrases found and recorded as the samples' own are."""
-        from engine.methods.ablation import gaussian_like
-
         if module.config.retrieval == "sentence":
             return by_sentence.ablate(base, module, kind, material)
         module.keep_graphs(None)
@@ -319,8 +318,7 @@ def hook_points(base: BaseModel, module: Any, strength: float) -> list[HookPoint
 
 def of_reader(reader: Any, attention: str, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
     """What a reader puts in the place of an attention's output, given its input too."""
-    changed: torch.Tensor = reader(output, output if attention == "self_attn" else input, strength)
-    return changed
+    return reader(output, output if attention == "self_attn" else input, strength)
 
 
 def aligned_sources(samples: Samples, phrases: Sequence[str], aligner: str, progress: Progress) -> dict[str, str]:

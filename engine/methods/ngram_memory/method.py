@@ -231,4 +231,4 @@ def with_memory(
     """What a decoder layer's cross-attention gives (R, T, d) with the memory mixed in."""
     if module.retrieved is None:
         return output
-    return gated(output, query, module.retrieved, layer, strength)  # type: ignore[no-any-return]
+    return gated(output, query, module.retrieved, layer, strength)

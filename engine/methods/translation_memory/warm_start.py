@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.base import BaseModel
+from engine.core.devices import fast_bfloat16
 from engine.core.progress import Progress
 from engine.corpora.types import SentencePair
 from engine.methods.transformer import padded
@@ -93,8 +94,6 @@ def warm_up(
 
     The same arguments give the same weights; torch's global generator is left as it was.
     """
-    from engine.core.devices import fast_bfloat16
-
     limit = min(base.max_tokens, 4 * config.max_tokens)
 
     def ids(pairs: Sequence[SentencePair]) -> tuple[list[list[int]], list[list[int]]]:

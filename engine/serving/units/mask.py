@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from engine.corpora.formats.documents.model import Unit
 from engine.corpora.formats.documents.placeholders import find_placeholders, find_tags, stand_in_pattern, stand_ins
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
+from engine.corpora.sentences import split_sentences
 
 FIRST, LAST = 0xF0000, 0xFFFFD  # plane 15, for private use
 ATOM = re.compile(f"[{chr(FIRST)}-{chr(LAST)}]")
@@ -192,8 +193,6 @@ def _has_words(text: str) -> bool:
 
 def _split(text: str, begin: int, end: int, source: str) -> list[tuple[int, int]]:
     """The sentences in a stretch of text, which without a language is one; with stand-ins for atoms, which end no sentence."""
-    from engine.corpora.sentences import split_sentences
-
     whole = mask(text, begin, end)
     if not whole.text:
         return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from engine.base.decoding_options import Decoding
 from engine.base.remote import load_base
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ class Translate:
     """Translation with a plugin or without, texts as `packed` makes them; `bundle` is its path, the same on all machines."""
 
     def __init__(self, **arguments: Any) -> None:
-        from engine.base.decoding_options import Decoding
         from engine.core.settings import Settings
         from engine.plugins import Plugin
 

@@ -162,10 +162,7 @@ class TranslationCache:
 
 
 def translate_units(
-    units: Sequence[Unit],
-    translator: Translator,
-    finished: TranslationCache,
-    progress: Progress,
+    units: Sequence[Unit], translator: Translator, finished: TranslationCache, progress: Progress
 ) -> list[Result]:
     """One result a unit, in order; one step of `progress`.
 

@@ -7,7 +7,5 @@ before a job is queued and whenever something changes. Workers then need no fold
 """
 
 from engine.store.sharing.blob_store import BlobStore, open_blobs
-from engine.store.sharing.sync import Sharing, before_queueing, share_of, working
+from engine.store.sharing.sync import before_queueing, share_of, working
 from engine.store.sharing.workspace_sync import WorkspaceSync
-
-__all__ = ["BlobStore", "Sharing", "WorkspaceSync", "before_queueing", "open_blobs", "share_of", "working"]

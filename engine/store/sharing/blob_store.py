@@ -60,7 +60,8 @@ class BlobStore:
 
     def __init__(self, url: str, *, endpoint: str = "") -> None:
         self.url = url.rstrip("/")
-        self.local = Path(self.url.removeprefix("file://")).expanduser().absolute() if _is_folder(self.url) else None
+        folder = "://" not in self.url or self.url.startswith("file://")
+        self.local = Path(self.url.removeprefix("file://")).expanduser().absolute() if folder else None
         self._system: Any = None
         self.root = str(self.local)
         if self.local is None:
@@ -260,10 +261,6 @@ class BlobStore:
 
 class Changed(Exception):  # noqa: N818 - not an error but a reason to look again
     """A file was written while it was being published."""
-
-
-def _is_folder(url: str) -> bool:
-    return "://" not in url or url.startswith("file://")
 
 
 def _open(url: str, endpoint: str) -> tuple[Any, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,8 +127,6 @@ def mend(settings: Settings, store: Store, wrong: Mapping[str, str]) -> bool:
 
 
 def _replace(blobs: BlobStore, source: Path, file: Any, size: int, name: str) -> None:
-    import hashlib
-
     if (
         hashlib.file_digest(file, "sha256").hexdigest() == name
     ):  # what is here is good: send it in the place of what is not

@@ -170,8 +170,9 @@ def samples_file(task: Task, files: Mapping[str, Path], *, pairs: bool) -> Path:
 
 def costs(made: Json, peak: float) -> Json:
     """What making a plugin took, by the summary of `tailormt customize`; `peak` in GiB."""
+    shared = sum(made["seconds"].get(step, 0.0) for step in COMMON)  # steps that all of a task have in common
     return {
-        "seconds": own_seconds(made["seconds"]),
+        "seconds": round(made["seconds"]["total"] - shared, 1),
         "parameters": made.get("parameters", 0),
         "peak_gib": round(peak, 2),
         "training": made.get("training", ""),
@@ -212,11 +213,6 @@ def decoding_flags(decoding: Mapping[str, Any]) -> list[str]:
         name = key.replace("_", "-")
         results += [f"--{name}" if value else f"--no-{name}"] if isinstance(value, bool) else [f"--{name}", str(value)]
     return results
-
-
-def own_seconds(times: dict[str, float]) -> float:
-    """What a system took without the steps that all of a task have in common."""
-    return round(times["total"] - sum(times.get(step, 0.0) for step in COMMON), 1)
 
 
 def hand_down(folder: Path, workspace: Path) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
+from engine.errors import CorpusError
 from engine.evaluation.evaluate import ExtraMetrics, evaluate
 from engine.evaluation.general_text import (
     baseline_stamp,
@@ -108,7 +109,6 @@ def measure(
 
 def style_scorers(base: BaseModel, ground: EvalContext, progress: Progress) -> StyleScorers | None:
     """Those of the samples, learnt where that was not done; None, with a note, where there are too few of them."""
-    from engine.errors import CorpusError
     from engine.evaluation.style_scorers import learn_style
 
     if not ground.texts:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import InputError
+from engine.errors import InputError, TailorError
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -41,7 +41,6 @@ def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = (), en
 
 def has_dial(method: str) -> bool:
     """Whether plugins of this method can be used in part."""
-    from engine.errors import TailorError
     from engine.methods import get_method
 
     try:

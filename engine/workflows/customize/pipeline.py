@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
-from engine.core.settings import Settings
+from engine.core.settings import Settings, load_settings
 from engine.core.step_cache import StepCache, content_hash
 from engine.errors import CorpusError, InputError
 from engine.evaluation.general_text import general_pairs
@@ -28,13 +28,7 @@ from engine.messages import Message
 from engine.workflows.customize.domain_filter import add_domain_filter, settle_replay
 from engine.workflows.customize.metrics import evaluate_step, hash_weights
 from engine.workflows.customize.replay import with_replay
-from engine.workflows.customize.request import (
-    CustomizeRequest,
-    candidates,
-    knn_config,
-    method_config,
-    training_config,
-)
+from engine.workflows.customize.request import CustomizeRequest, candidates, knn_config, method_config, training_config
 from engine.workflows.customize.run import Datastore, Run, Step
 from engine.workflows.customize.selection import best_of, keep_best
 from engine.workflows.customize.steps import (
@@ -77,8 +71,6 @@ def prepare(
     `pair`: the request's base, where it is loaded already.
     `after_samples` is called between the steps, for what should not wait for the parser.
     """
-    from engine.core.settings import load_settings
-
     progress, settings = progress or Progress(), settings or load_settings()
     request = validated(request)
     with workspace_lock(workspace):
@@ -107,8 +99,6 @@ def customize(
     `stop_after` ("memory", "training", "bundle") ends it after that step with what is known then.
     Raises a TailorError with one sentence on bad input, Cancelled when the user stops it; finished steps stay.
     """
-    from engine.core.settings import load_settings
-
     progress, settings = progress or Progress(), settings or load_settings()
     request = validated(request)
     if not request.output and stop_after == "bundle":

@@ -20,6 +20,7 @@ from engine.core.atomic_files import read_json, write_json
 from engine.core.progress import Progress
 from engine.core.step_cache import StepCache, content_hash
 from engine.evaluation.general_text import general_pairs
+from engine.evaluation.metrics import metrics
 from engine.workflows.customize.domain_filter import filtered
 from engine.workflows.customize.metrics import MOST, hash_weights
 from engine.workflows.customize.request import CustomizeRequest
@@ -143,7 +144,6 @@ def weakened(run: Run) -> Run | None:
 def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], start: float) -> Trial:
     """What a plugin, or the base alone, makes of the held-out samples and of general text; kept in trial.json."""
     from engine.decoding.translate import translate
-    from engine.evaluation.metrics import metrics
 
     base, samples = run.pair.forward, run.samples
     knn = plugin.knn.options.to_mapping() if plugin is not None and plugin.knn is not None else None

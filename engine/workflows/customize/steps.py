@@ -17,7 +17,7 @@ from engine.core.languages import canonical, language_message
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import StepCache, content_hash, digest_files
-from engine.errors import CorpusError, InputError
+from engine.errors import CorpusError, InputError, storage_errors
 from engine.workflows.customize.request import CustomizeRequest, corpus_config, phrase_config, validate
 
 if TYPE_CHECKING:
@@ -274,8 +274,6 @@ def without_excluded(phrases: PhraseSet, exclusions: Exclusions, language: str) 
 @contextlib.contextmanager
 def workspace_lock(workspace: Path) -> Iterator[None]:
     """Keep a second process out of the workspace. Raises InputError when one is at work there."""
-    from engine.errors import storage_errors
-
     with storage_errors("the workspace", workspace):
         workspace.mkdir(parents=True, exist_ok=True)
         file = (workspace / ".lock").open("w")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.atomic_files import write_json
+from engine.core.devices import describe_device
 from engine.messages import mark
 from engine.workflows.customize.request import unlike_the_paper
 from engine.workflows.customize.run import Run
@@ -128,7 +129,5 @@ def summarize(run: Run, stop_after: str) -> dict[str, Any]:
 
 def device_line(base: BaseModel) -> str:
     """The device and its memory, as "CPU, 2 cores, 14.2 of 23.4 GiB free"."""
-    from engine.core.devices import describe_device
-
     about = describe_device(base.device)
     return f"{about.name}, {about.free / 2**30:.1f} of {about.total / 2**30:.1f} GiB free"

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 from engine.core.atomic_files import read_json, read_jsonl, write_json, write_jsonl
 from engine.core.progress import Progress
 from engine.core.step_cache import content_hash
+from engine.corpora.types import SentencePair
 from engine.errors import CorpusError, InputError
 from engine.methods.domain_mixing.config import DomainMixingConfig
 from engine.methods.domain_mixing.domains import by_domain, with_general
@@ -105,8 +106,6 @@ def explore_plugin(
 
     Raises InputError where the plugin has none, or the samples' were not fitted.
     """
-    from engine.corpora.types import SentencePair
-
     progress, begin = progress or Progress(), time.monotonic()
     model = model_of(plugin, str(plugin.card.get("name") or "This plugin"))
     pairs: dict[str, list[tuple[str, str]]] = {}
@@ -189,5 +188,4 @@ def model_of(plugin: Plugin, path: str) -> ProportionModel:
         raise InputError(
             "{path} is of the method {method}, which has no domain proportions.", path=path, method=plugin.method.name
         )
-    result: ProportionModel = plugin.module.proportion_model()  # type: ignore[operator]
-    return result
+    return plugin.module.proportion_model()  # type: ignore[operator]

@@ -22,7 +22,7 @@ from engine.core.atomic_files import atomic_write
 from engine.core.progress import Progress
 from engine.core.workspace import latest_file
 from engine.decoding.translate import length_batches
-from engine.errors import CorpusError, ModelError
+from engine.errors import CorpusError, ModelError, TailorError
 from engine.messages import mark
 from engine.phrases.table import PhraseTable, layers_of
 
@@ -91,13 +91,11 @@ def make_map(
 
 def importance(table: PhraseTable) -> np.ndarray:
     """(n,) what comes first where there is no room for all: typical phrases, then frequent ones."""
-    order: np.ndarray = table.keyness.value * 1e6 + table.counts
-    return order
+    return table.keyness.value * 1e6 + table.counts
 
 
 def memory_vectors(folder: Path) -> Vectors | None:
     """What a trained memory adapter in this folder holds; None where there is none that is whole."""
-    from engine.errors import TailorError
     from engine.memory import Memory, load_pairs
 
     if not (folder / MEMORY).is_file() or not (folder / PAIRS).is_file():
@@ -153,10 +151,9 @@ def decoder_states(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
     """Over an empty source, at the positions where the tokens go in."""
     empty = base.pad_batch([base.encode([""])[0]])
     encoded = base.encoder_states(empty)
-    states: torch.Tensor = base.model.get_decoder()(
+    return base.model.get_decoder()(
         input_ids=ids, encoder_hidden_states=encoded.expand(len(ids), -1, -1), use_cache=False
     ).last_hidden_state
-    return states
 
 
 def plane(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -39,10 +39,7 @@ def permissions(settings: Settings) -> Iterator[Finding]:
                 return f"{path} can be written by its owner and group only."
 
             yield Finding(
-                "permissions",
-                f"{path} can be written by every user of the machine: chmod o-w {path}.",
-                str(path),
-                mend,
+                "permissions", f"{path} can be written by every user of the machine: chmod o-w {path}.", str(path), mend
             )
 
 

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.core.progress import duration
 from engine.errors import BundleError, MissingError
 from engine.workflows.customize.project_samples import are_held, sample_files
 from engine.workflows.maintenance.finding import Finding
@@ -93,8 +94,9 @@ def stale_jobs(settings: Settings, store: Store) -> Iterator[Finding]:
             store.jobs.interrupt(job.id, job.attempt, LOST)
             return f"Job {job.id} is interrupted and can be resumed."
 
+        silence = duration((moment - job.heartbeat).total_seconds()) if job.heartbeat else "long"
         yield Finding(
-            "jobs", f"Job {job.id} ({job.kind}) is said to be at work, but nobody has been for {_ago(moment, job.heartbeat)}: "
+            "jobs", f"Job {job.id} ({job.kind}) is said to be at work, but nobody has been for {silence}: "
             "start a worker, or repair.", f"job {job.id}", interrupt,
         )  # fmt: skip
     busy = {job.project_id for job in store.jobs.list(states=["running", "queued"])}
@@ -111,12 +113,6 @@ def stale_jobs(settings: Settings, store: Store) -> Iterator[Finding]:
             )  # fmt: skip
     if store.jobs.list(states=["queued"], limit=1) and not workers:
         yield Finding("jobs", "Jobs wait, but no worker serves this store: start the studio, or `tailormt worker`.")
-
-
-def _ago(now: datetime.datetime, then: datetime.datetime | None) -> str:
-    from engine.core.progress import duration
-
-    return "long" if then is None else duration((now - then).total_seconds())
 
 
 def projects(settings: Settings, store: Store) -> Iterator[Finding]:

@@ -77,12 +77,7 @@ def test_no_near_pair_is_missed(texts: list[str]) -> None:
         assert not others or any(jaccard(texts[i], texts[j]) >= 0.8 for j in others)
 
 
-@given(
-    st.lists(WORDS.map(" ".join), max_size=60),
-    st.integers(0, 20),
-    st.integers(0, 20),
-    st.integers(0, 5),
-)
+@given(st.lists(WORDS.map(" ".join), max_size=60), st.integers(0, 20), st.integers(0, 20), st.integers(0, 5))
 def test_parts_are_disjoint_whole_and_without_leaks(texts: list[str], valid: int, test: int, seed: int) -> None:
     corpus = corpus_of(texts)
     parts = split(corpus, valid=valid, test=test, seed=seed)

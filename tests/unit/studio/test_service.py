@@ -79,10 +79,7 @@ def test_the_project_of_an_address(service: Service, project: ProjectRow) -> Non
 
 @pytest.mark.parametrize(
     ("upload", "words"),
-    [
-        (("photo.png", 10), "photo.png cannot be read as samples"),
-        (("big.txt", 2**20 + 1), "larger than 1 MiB"),
-    ],
+    [(("photo.png", 10), "photo.png cannot be read as samples"), (("big.txt", 2**20 + 1), "larger than 1 MiB")],
 )
 def test_uploads_that_cannot_be_taken_are_listed_beside_those_that_are(
     service: Service, project: ProjectRow, tmp_path: Path, upload: tuple[str, int], words: str

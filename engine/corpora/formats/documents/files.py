@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from engine.corpora.formats.archive import DAMAGE
 from engine.corpora.formats.documents.model import Context, Document, DocumentError
+from engine.corpora.formats.encoding import detect_encoding
 from engine.messages import Message, mark
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs
 
 def read_text(path: Path, context: Context, declared: str = "") -> TextFile:
     """A text file in whatever encoding; `declared` is what it says of itself. Raises DocumentError, CorpusError."""
-    from engine.corpora.formats.encoding import detect_encoding
-
     data = path.read_bytes()
     mark = next((mark for mark, _ in MARKS if data.startswith(mark)), b"")
     encoding = dict(MARKS).get(mark, "")

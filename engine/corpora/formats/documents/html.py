@@ -57,12 +57,9 @@ class Scanner(HTMLParser):
         for piece, end in zip(self.pieces, [*ends, len(text)], strict=False):
             piece.end = end
 
-    def _here(self) -> int:
-        line, column = self.getpos()
-        return self.starts[line - 1] + column
-
     def _add(self, kind: str, name: str = "", attributes: Any = ()) -> None:
-        self.pieces.append(Piece(kind, self._here(), -1, name, dict(attributes)))
+        line, column = self.getpos()
+        self.pieces.append(Piece(kind, self.starts[line - 1] + column, -1, name, dict(attributes)))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._add("void" if tag in VOID else "open", tag, attrs)

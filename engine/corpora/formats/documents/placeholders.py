@@ -108,6 +108,7 @@ def stand_in_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<![0-9A-Za-z])(?<!\d[.,])({spelt})(?![0-9A-Za-z]|[.,]\d)")
 
 
+# Those told apart by their position in the text alone, as %s and {} are.
 BY_ORDER = re.compile(rf"%[-+#0 ]*(?:\d+|\*)?(?:\.(?:\d+|\*))?{LENGTH}[a-zA-Z@]|\{{(?:![rsa])?(?::[^{{}}]*)?\}}")
 
 
@@ -117,7 +118,7 @@ def renumbered(source: Sequence[str], order: Sequence[int], kinds: Sequence[str]
     Those told apart by their order alone are numbered where it has changed: `%s … %d` becomes `%2$d … %1$s`. None where
     they cannot be numbered, as in Python's.
     """
-    moving = [i for i in order if _by_order(source[i])]
+    moving = [i for i in order if BY_ORDER.fullmatch(source[i])]
     if moving == sorted(moving):
         return [source[i] for i in order]
     braces = all(source[i].startswith("{") for i in moving)
@@ -133,8 +134,3 @@ def renumbered(source: Sequence[str], order: Sequence[int], kinds: Sequence[str]
         else:
             results.append(f"%{rank[i] + 1}${source[i][1:]}")
     return results
-
-
-def _by_order(placeholder: str) -> bool:
-    """Is it distinguished from others by its position in the text alone, as %s and {} are?"""
-    return bool(BY_ORDER.fullmatch(placeholder))

@@ -3,6 +3,4 @@
 from __future__ import annotations
 
 from engine.workflows.compare.export.content import Content, content_of
-from engine.workflows.compare.export.write import FORMATS, FileFormat, write
-
-__all__ = ["FORMATS", "Content", "FileFormat", "content_of", "write"]
+from engine.workflows.compare.export.write import FORMATS, write
