@@ -5,6 +5,7 @@ translation enforces the terms. Lists show the plugins too, which a client can c
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -67,6 +68,19 @@ class PairRequest(BaseModel):
 
     source_lang: str = Field(min_length=2, max_length=35)
     target_lang: str = Field(min_length=2, max_length=35)
+
+
+def each_once(asked: Sequence[DictionaryRequest]) -> list[Dictionary]:
+    """The dictionaries of a request. Raises InputError where two are of the same languages: one of them would be lost."""
+    made: list[Dictionary] = []
+    for one in asked:
+        new = one.made()
+        if any(old.is_for(new.source, new.target) for old in made):
+            raise InputError(
+                f"dictionaries: the languages {new.source} to {new.target} occur twice. Put their entries into one dictionary."
+            )
+        made.append(new)
+    return made
 
 
 def admitted(scope: str) -> Any:
@@ -198,7 +212,7 @@ def list_glossaries_v3(deps: DepsDep) -> Json:
 def create_glossary_v3(deps: DepsDep, sent: Annotated[Sent, Writes]) -> Json:
     """Keep a glossary of one or more pairs of languages."""
     body = sent.read(GlossariesRequest)
-    return v3_glossary(Glossaries(deps.service).create(body.name, [one.made() for one in body.dictionaries]))
+    return v3_glossary(Glossaries(deps.service).create(body.name, each_once(body.dictionaries)))
 
 
 @cat_routes.get("/v3/glossaries/{glossary}", dependencies=[Reads])
@@ -226,8 +240,7 @@ def change_glossary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes
     body, glossaries = sent.read(ChangeRequest), Glossaries(deps.service)
     result = glossaries.get(glossary)
     result.name = body.name or result.name
-    for one in body.dictionaries:
-        new = one.made()
+    for new in each_once(body.dictionaries):
         old = next((old for old in result.dictionaries if old.is_for(new.source, new.target)), new)
         result.put(Dictionary(new.source, new.target, {**old.entries, **new.entries}))
     return v3_glossary(glossaries.save(result))

@@ -122,6 +122,20 @@ def test_glossaries_of_several_pairs_of_languages(api: TestClient) -> None:
     assert len(api.get(address).json()["dictionaries"]) == 1
 
 
+def test_a_pair_of_languages_that_occurs_twice_loses_no_terms(api: TestClient) -> None:
+    pairs = [
+        {"source_lang": source, "target_lang": "zh", "entries": entries, "entries_format": "tsv"}
+        for source, entries in (("en", "rain\t雨"), ("EN", "snow\t雪"))
+    ]
+    refused = api.post("/v3/glossaries", json={"name": "Twice", "dictionaries": pairs})
+    assert (refused.status_code, "en to zh occur twice" in refused.json()["message"]) == (400, True)
+    assert api.get("/v3/glossaries").json() == {"glossaries": []}
+    glossary = api.post("/v3/glossaries", json={"name": "Once", "dictionaries": pairs[:1]}).json()
+    address = f"/v3/glossaries/{glossary['glossary_id']}"
+    assert api.patch(address, json={"dictionaries": pairs}).status_code == 400
+    assert api.get(address).json() == glossary
+
+
 def test_dictionaries_come_in_a_form_too(api: TestClient, project: ProjectRow) -> None:
     """As DeepLClient.java of DeepLcom/deepl-java and DeepLClient.cs of deepl-dotnet send them, which send no JSON here."""
     form = {"name": "Both"}
