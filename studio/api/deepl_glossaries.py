@@ -17,7 +17,7 @@ from engine.core.json_object import Json
 from engine.core.languages import canonical
 from engine.errors import InputError
 from engine.store import PluginRow
-from studio.api.cat_tools import Named, SelectionDep, Sent, admit, mount, project_at, selection_of
+from studio.api.cat_tools import Named, SelectionDep, Sent, admit, mount
 from studio.api.deepl import ANSWERS, is_named, moment, plugin_id, plugins, source_spelt
 from studio.api.deps import Deps, DepsDep
 from studio.api.errors import Problem
@@ -84,13 +84,10 @@ def each_once(asked: Sequence[DictionaryRequest]) -> list[Dictionary]:
 
 
 def admitted(scope: str) -> Any:
-    """What was sent, by somebody who may do that, and who may see the project and plugin that the address names. Raises Problem
-    404, NotFoundError.
-    """
+    """What was sent, by somebody who may do that. Raises as `admit`."""
 
-    async def sent_by(request: Request, deps: DepsDep) -> Sent:
+    async def sent_by(request: Request) -> Sent:
         sent = await admit(request, "auth_key", scope=scope)
-        await run_in_threadpool(project_at, deps, selection_of(request))
         return replace(sent, values=listed(sent.values))
 
     return Depends(sent_by)
@@ -178,7 +175,6 @@ async def get_glossary(request: Request, deps: DepsDep, selection: SelectionDep,
 async def get_entries(request: Request, deps: DepsDep, selection: SelectionDep, glossary: Named) -> Response:
     """Its entries: source term, tab, target term. A plugin that is listed as a glossary has none."""
     listed = await plugins(request, deps, selection.project)
-    await run_in_threadpool(project_at, deps, selection)
     if any(is_named(row, glossary) for row, *_ in listed):
         return Response("", media_type=TSV)
     _, dictionary = await run_in_threadpool(one_pair, deps, glossary)

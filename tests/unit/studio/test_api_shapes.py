@@ -203,6 +203,20 @@ def test_characters_and_model_are_told_where_they_are_asked_for(api: TestClient)
         assert one["model_type_used"] == used
 
 
+@pytest.mark.parametrize("place", ["999", "1/nope", "1/999", "nobody"])
+def test_an_address_of_a_project_or_plugin_that_there_is_not_is_404(api: TestClient, place: str) -> None:
+    for path in (
+        "v2/usage", "v2/languages", "v2/languages?type=target", "v2/glossaries", "v2/glossaries/x", "v2/glossary-language-pairs",
+        "v3/glossaries", "v3/style_rules", "v3/translation_memories", "languages",
+    ):  # fmt: skip
+        answer = api.get(f"/cat/{place}/{path}")
+        (sentence,) = answer.json().values()
+        assert (answer.status_code, sentence[:11]) == (404, "There is no"), (path, sentence)
+        assert "project" in sentence or "plugin" in sentence, (path, sentence)
+    for path in ("1/v2/usage", "Lu%20Xun/v2/usage", "1/base/v2/usage", "1/base/v2/languages"):
+        assert api.get(f"/cat/{path}").status_code == 200
+
+
 def test_plugins_are_style_rules_to_read(api: TestClient, store: Store, tmp_path: Path) -> None:
     (tmp_path / "style.zip").write_bytes(b"")
     rows = [store.plugins.create(1, f"Style {n}", method="lhuc", path=str(tmp_path / "style.zip")) for n in range(12)]
