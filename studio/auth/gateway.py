@@ -35,7 +35,7 @@ from studio.auth.identity import (
     welcome,
 )
 from studio.auth.rate_limit import RateLimit
-from studio.auth.wellformed import FORMS, Refusal, is_json, json_refusal, kind_of, refusal
+from studio.auth.wellformed import FORMS, Refusal, body_refusal, is_json, kind_of, refusal
 
 if TYPE_CHECKING:
     from engine.core.settings import Settings
@@ -239,15 +239,15 @@ class Gateway:
         limit = _limit(headers, api, self.largest)
         receive, body, nothing = _bounded(receive, limit), b"", PlainTextResponse("There is nothing here.", 404)
         if not api and method not in SAFE and path != f"{ROOT}/upload":
-            if is_json(headers):
+            if gradio and not is_json(headers):  # its handlers would read other values than those that are looked at here
+                return nothing, receive
+            if kind_of(headers) != FORMS[1]:
                 read, receive = await read_body(receive)
                 too_large = (413, "too_large", _too_large(limit))
-                why = too_large if read is None else await run_in_threadpool(json_refusal, read)
+                why = too_large if read is None else await run_in_threadpool(body_refusal, headers, read)
                 if why is not None:
                     return self._unclear(scope, why), receive
                 body = read or b""
-            elif gradio:  # a handler that takes forms would read other values than those that are looked at here
-                return nothing, receive
         guest = identity.account if gradio and self.needed else None
         if guest is not None and not self.events.may(guest.id, method, path, query, body):
             return nothing, receive
