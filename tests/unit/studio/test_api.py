@@ -108,7 +108,17 @@ def test_pages_of_other_sites_cannot_use_the_browser_of_a_user(api: TestClient) 
     wish = {"name": "x", "source": "en", "target": "zh"}
     answer = api.post("/api/v1/projects", json=wish, headers={"Origin": "https://evil.example"})
     assert "another site" in said(answer, 403, "forbidden")
-    assert api.post("/api/v1/projects", json=wish, headers={"Origin": "http://127.0.0.1:7860"}).status_code == 201
+    for site in ("cross-site", "same-site"):  # as a browser says it that sends no Origin
+        headers = {"Sec-Fetch-Site": site}
+        said(api.post("/api/v1/projects", json=wish, headers=headers), 403, "forbidden")
+        assert api.post("/v2/glossaries", json=wish, headers=headers).status_code == 403
+        said(api.post("/api/v1/projects/1/samples", files={"files": b"a"}, headers=headers), 403, "forbidden")
+        assert api.get("/api/v1/projects", headers=headers).json()["total"] == 0, "a link that leads here"
+    own: tuple[dict[str, str], ...] = (
+        {"Origin": "http://127.0.0.1:7860"}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {},
+    )  # fmt: skip
+    for headers in own:
+        assert api.post("/api/v1/projects", json=wish, headers=headers).status_code == 201
 
 
 def test_elsewhere_every_request_needs_a_token_with_the_scope(tmp_path: Path, store: Store) -> None:
