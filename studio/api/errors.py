@@ -212,6 +212,8 @@ def sentence(errors: Any) -> str:
     first = problems[0] if problems else {"loc": (), "msg": "It cannot be read"}
     field = ".".join(str(part) for part in first["loc"][1:]) or "The body"
     message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+    if message.startswith("Expected UploadFile"):  # FastAPI's words, of its own classes
+        message = "a file is expected, as a part with a filename of multipart/form-data"
     message = message[:1].lower() + message[1:]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return f"{field}: {message}{more}."

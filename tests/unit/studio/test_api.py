@@ -190,6 +190,24 @@ def test_every_error_has_one_shape(api: TestClient) -> None:
     assert "no base /etc" in said(api.post("/api/v1/projects", json=wish | {"base": "/etc"}), 404, "not_found")
 
 
+def test_a_file_that_is_sent_as_text_is_asked_for_in_words(api: TestClient, project: ProjectRow) -> None:
+    here = f"/api/v1/projects/{project.id}"
+    for path, field in (
+        ("documents", "file"),
+        ("terms/file", "file"),
+        ("plugins", "file"),
+        ("plugins/check", "file"),
+        ("samples", "files"),
+        ("tests", "files"),
+    ):
+        sentence = said(api.post(f"{here}/{path}", files={field: (None, "just text")}), 422, "invalid")
+        assert re.fullmatch(
+            rf"{field}(\.0)?: a file is expected, as a part with a filename of multipart/form-data\.", sentence
+        )
+    answer = api.post("/v2/document", files={"file": (None, "just text"), "target_lang": (None, "ZH")})
+    assert (answer.status_code, "a file is expected" in answer.json()["message"]) == (400, True)
+
+
 def test_a_fault_of_the_program_tells_no_traceback(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*given: object, **named: object) -> None:
         raise RuntimeError("secret detail")
