@@ -6,6 +6,7 @@ import io
 import json
 import re
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,28 @@ def test_a_file_that_is_sent_as_text_is_asked_for_in_words(api: TestClient, proj
         )
     answer = api.post("/v2/document", files={"file": (None, "just text"), "target_lang": (None, "ZH")})
     assert (answer.status_code, "a file is expected" in answer.json()["message"]) == (400, True)
+
+
+def test_reasons_name_the_sentence_and_not_its_values(api: TestClient, project: ProjectRow, tmp_path: Path) -> None:
+    here = f"/api/v1/projects/{project.id}"
+
+    def error(**given: Any) -> dict[str, Any]:
+        return api.post(f"{here}/samples/paths", **given).json()["error"]  # type: ignore[no-any-return]
+
+    for path in ("/nope/a.txt", str(tmp_path / "b.txt")):
+        found = error(json={"path": path})
+        assert found["message"] == f"There is no file at {path}; check the path.", (
+            "whoever gave a path is told it whole"
+        )
+        assert (found["reason"], found["params"]) == ("there-is-no-file-at-path-check-the", {"path": path})
+    assert error(json={"path": "a.txt"})["reason"] == "path-is-not-an-absolute-path-start-it"
+    gone = api.delete(f"{here}/tests/none.txt").json()["error"]
+    assert "none-txt" not in gone.get("reason", "")
+    bundle = tmp_path / "damaged.zip"
+    with zipfile.ZipFile(bundle, "w") as archive:
+        archive.writestr("README.md", "x")
+    damaged = api.post(f"{here}/plugins", files={"file": ("damaged.zip", bundle.read_bytes())}).json()["error"]
+    assert damaged["reason"] not in ("path-error", "")
 
 
 def test_a_fault_of_the_program_tells_no_traceback(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
