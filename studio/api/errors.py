@@ -193,7 +193,8 @@ def allowed(app: FastAPI, path: str) -> str:
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path)
     ]
     operations = min(fitting, key=lambda one: one[0])[1] if fitting else {}
-    return ", ".join(sorted(verb.upper() for verb in operations))
+    verbs = {verb.upper() for verb in operations}
+    return ", ".join(sorted(verbs | {"HEAD"} if "GET" in verbs else verbs))
 
 
 def plain(request: Request, error: StarletteHTTPException) -> str:

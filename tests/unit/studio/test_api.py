@@ -231,6 +231,22 @@ def test_reasons_name_the_sentence_and_not_its_values(api: TestClient, project: 
     assert damaged["reason"] not in ("path-error", "")
 
 
+def test_head_is_answered_as_get_is(api: TestClient, project: ProjectRow, store: Store) -> None:
+    job = store.jobs.enqueue("customize", {}, project_id=project.id)
+    for path in (
+        "/api/v1/projects", f"/api/v1/projects/{project.id}", "/api/v1/projects/99", "/api/v1/openapi.json", "/v2/usage",
+        "/v2/languages", "/v3/style_rules", "/languages", "/health", "/cat/99/v2/usage", "/api/v1/none",
+    ):  # fmt: skip
+        asked_for, got = api.head(path), api.get(path)
+        assert (asked_for.status_code, asked_for.content) == (got.status_code, b""), path
+        assert asked_for.headers["content-type"] == got.headers["content-type"]
+        assert asked_for.headers["content-length"] == got.headers["content-length"]
+    assert api.head(f"/api/v1/jobs/{job.id}/events").headers["content-type"].startswith("text/event-stream")
+    assert api.head("/v2/translate").status_code == 405
+    assert api.get("/v2/translate").headers["Allow"] == "POST"
+    assert "head" not in {verb for one in api.get("/api/v1/openapi.json").json()["paths"].values() for verb in one}
+
+
 def test_a_fault_of_the_program_tells_no_traceback(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*given: object, **named: object) -> None:
         raise RuntimeError("secret detail")
