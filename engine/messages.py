@@ -33,6 +33,12 @@ def mark(text: str) -> str:
     return text
 
 
+class Given(str):
+    """A value that whoever reads the message gave themselves, such as a path: they are told it as it stands."""
+
+    __slots__ = ()
+
+
 class Message(str):
     """An English sentence with its `template`, its `params` (plain values or messages) and its `code`."""
 
@@ -51,7 +57,7 @@ class Message(str):
         one = super().__new__(cls, text)
         one.template = str(template)
         one.params = {name: _plain(value) for name, value in params.items()}
-        one.code = code or code_of(template)
+        one.code = code or _inner_code(one) or code_of(template)
         return one
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -85,11 +91,18 @@ def code_of(template: str) -> str:
     return "-".join(re.findall(r"[^\W_]+", bare)[:CODE_WORDS])
 
 
+def _inner_code(message: Message) -> str:
+    """The code of the message that a template such as `{path}: {error}`, which has no words of its own, stands around."""
+    if re.search(r"[^\W_]", re.sub(r"\{[^{}]*+\}", "", message.template)):
+        return ""
+    return next((one.code for one in message.params.values() if isinstance(one, Message)), "")
+
+
 def without_paths(text: str) -> str:
     """A sentence with names of files, folders and databases in the place of their paths and addresses, for readers who are not at
     this machine.
 
-    Of a message only the values are changed: what stands in its template, a user has given.
+    Of a message only the values are changed, and of these none that is `Given`.
     """
     found: dict[str, str] = {}
     for value in _texts_in(text):
@@ -112,7 +125,7 @@ def _texts_in(value: object) -> Iterator[str]:
     if isinstance(value, Message):
         for one in value.params.values():
             yield from _texts_in(one)
-    elif isinstance(value, str):
+    elif isinstance(value, str) and not isinstance(value, Given):
         yield value
 
 
@@ -134,7 +147,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, Message)):
         return value
     if isinstance(value, str):
-        return str(value)
+        return value if isinstance(value, Given) else str(value)
     if isinstance(value, BaseException):
         message = getattr(value, "message", None)
         return message if isinstance(message, Message) else str(value)

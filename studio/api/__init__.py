@@ -39,6 +39,7 @@ from studio.api import phrase_explorer as explore
 from studio.api.deps import Deps
 from studio.api.errors import ERRORS, add_handlers
 from studio.api.form_fields import refuse_repeated_fields
+from studio.api.head_requests import HeadRequests
 from studio.api.permissions import AuthMiddleware
 from studio.api.uploads import BoundedBody
 
@@ -75,6 +76,7 @@ def create_api(service: Service) -> FastAPI:
     api.state.deps = Deps(service)
     api.add_middleware(BoundedBody, settings=service.settings)
     api.add_middleware(AuthMiddleware)
+    api.add_middleware(HeadRequests)
     add_handlers(api)
     refuse_repeated_fields(api)
     for router in ROUTERS:

@@ -50,13 +50,15 @@ class Sent:
 
 
 async def admit(request: Request, key: str, many: tuple[str, ...] = (), scope: str = "translate") -> Sent:
-    """The values of a request and who asks, whose token may be the value named `key` and has the scope. Raises Problem.
+    """The values of a request and who asks, whose token may be the value named `key` and has the scope.
 
-    Clients put values into the body of a GET too.
+    Clients put values into the body of a GET too. Raises Problem, and as `project_at` where the address names a project or a plugin
+    that they do not see.
     """
     values, typed = await values_of(request, many)
     token = values.get(key)
     caller = await run_in_threadpool(check, request, scope, token if isinstance(token, str) else "")
+    await run_in_threadpool(project_at, request.app.state.deps, selection_of(request))
     return Sent(values, typed, caller)
 
 

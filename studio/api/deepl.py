@@ -4,15 +4,14 @@ the way.
 Languages are spelt as there: EN, EN-GB, ZH-HANS. A plugin takes the place of what DeepL calls a style rule, and may be named as a
 glossary too: both lists show the plugins, and `style_id` or `glossary_id` names one, by its id there, its number or its name. The
 `glossary_id` of a glossary that a client made (deepl_glossaries.py) enforces its terms. `/cat/3` before the paths means project 3,
-`/cat/3/7` its plugin 7. Formality, context and model types are accepted and change nothing; translation memories, which there are
-none of, are refused where one is named (deepl_styles.py).
+`/cat/3/7` its plugin 7. Formality, context and DeepL's model types are accepted and change nothing; translation memories,
+which there are none of, are refused where one is named (deepl_styles.py).
 """
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -51,6 +50,7 @@ router = APIRouter(tags=["DeepL"], responses=ANSWERS)
 ANY = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 cat_routes = APIRouter()  # also for a project or plugin in the address
 Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
+ModelType = Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"]
 Tags = list[Annotated[str, StringConstraints(max_length=200)]]
 
 
@@ -76,7 +76,7 @@ class DeepLRequest(BaseModel):
     translation_memory_id: str = Field("", max_length=120)
     context: str = ""
     show_billed_characters: bool = True
-    model_type: str = Field("", max_length=40)
+    model_type: ModelType | None = None
     auth_key: str = Field("", max_length=200)
 
     @field_validator("text", *TAGS, "glossary_ids", mode="before")
@@ -125,10 +125,8 @@ def plugin_id(number: int) -> str:
     return ID.format(number)
 
 
-def wanted_plugin(body: DeepLRequest, request: Request, plugin: str, glossaries: Sequence[str]) -> str:
-    """What names the plugin: the address, then style, glossary, header; `glossaries` are ids of others."""
-    named = [plugin, body.style_id, body.glossary_id, *body.glossary_ids, request.headers.get("x-tailormt-plugin", "")]
-    name = next((one.strip() for one in named if one.strip() and one.strip() not in glossaries), "")
+def plugin_named(name: str) -> str:
+    """The number or name of a plugin that may be named by its id."""
     match = ID_SHAPE.fullmatch(name)
     return str(whole_number(match[1], high=UNLIMITED) or 0) if match else name
 
@@ -142,12 +140,21 @@ def terms_of(deps: Deps, body: DeepLRequest, route: Route) -> str:
 def glossaries_of(deps: Deps, body: DeepLRequest) -> list[Glossary]:
     """The glossaries that a request names; an id of none is a plugin's."""
     known = Glossaries(deps.service)
-    glossaries = (known.find(name.strip()) for name in (body.glossary_id, *body.glossary_ids))
+    glossaries = (known.find(name) for name in glossary_names(body))
     return [one for one in glossaries if one is not None]
 
 
+def glossary_names(body: DeepLRequest) -> list[str]:
+    """What a request names as glossaries."""
+    return [name.strip() for name in (body.glossary_id, *body.glossary_ids) if name.strip()]
+
+
 def check_offered(body: DeepLRequest) -> None:
-    """Raises for what would change the text and is not offered: InputError for formality, Problem 404 for translation memories."""
+    """Raises for what would change the text and is not offered: InputError for formality and for a glossary without the source
+    language, Problem 404 for translation memories.
+    """
+    if glossary_names(body) and not body.source_lang:
+        raise InputError("source_lang: name the source language, which a glossary_id needs.")
     if body.formality in ("more", "less"):
         raise InputError(
             "'formality' is not supported for given 'target_lang': no language here has it. Send prefer_more or "
@@ -165,11 +172,20 @@ def no_memory(number: str) -> Problem:
 
 
 def named(deps: Deps, request: Request, selection: Selection, body: DeepLRequest) -> Selection:
-    """The project and plugin that a request names, in its address, values or headers."""
+    """The project and plugin that a request names: in its address, else as style, glossary, in its headers. Raises Problem 404
+    for a glossary that there is not.
+    """
     project = selection.project or request.headers.get("x-tailormt-project", "")
-    return Selection(
-        project, wanted_plugin(body, request, selection.plugin, [one.id for one in glossaries_of(deps, body)])
-    )
+    own = {one.id for one in glossaries_of(deps, body)}
+    others = [name for name in glossary_names(body) if name not in own]
+    row = deps.find_project(project) if project else None
+    for name in others:
+        try:
+            deps.find_plugin(plugin_named(name), row)
+        except (NotFoundError, Problem):
+            raise Problem(404, f"There is no glossary {name[:80]}.") from None
+    names = [selection.plugin, body.style_id.strip(), *others, request.headers.get("x-tailormt-plugin", "").strip()]
+    return Selection(project, plugin_named(next(filter(None, names), "")))
 
 
 def route_of(deps: Deps, selection: Selection, body: DeepLRequest, sample: str = "") -> Route:
@@ -190,10 +206,10 @@ async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTransl
     sent = await admit(request, "auth_key", LISTS)
     body = sent.read(DeepLRequest)
     check_length(body.text)
+    check_offered(body)
     sample = "\n".join(body.text[:20])
     selection = await run_in_threadpool(named, deps, request, selection, body)
     more = {"model_type_used": body.model_type.removeprefix("prefer_")} if body.model_type else {}
-    check_offered(body)
 
     def told(language: str, text: str, billed: int) -> DeepLText:
         count = billed if body.show_billed_characters else None

@@ -5,6 +5,7 @@ translation enforces the terms. Lists show the plugins too, which a client can c
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from engine.core.json_object import Json
 from engine.core.languages import canonical
 from engine.errors import InputError
 from engine.store import PluginRow
-from studio.api.cat_tools import Named, SelectionDep, Sent, admit, mount, project_at, selection_of
+from studio.api.cat_tools import Named, SelectionDep, Sent, admit, mount
 from studio.api.deepl import ANSWERS, is_named, moment, plugin_id, plugins, source_spelt
 from studio.api.deps import Deps, DepsDep
 from studio.api.errors import Problem
@@ -69,14 +70,24 @@ class PairRequest(BaseModel):
     target_lang: str = Field(min_length=2, max_length=35)
 
 
-def admitted(scope: str) -> Any:
-    """What was sent, by somebody who may do that, and who may see the project and plugin that the address names. Raises Problem
-    404, NotFoundError.
-    """
+def each_once(asked: Sequence[DictionaryRequest]) -> list[Dictionary]:
+    """The dictionaries of a request. Raises InputError where two are of the same languages: one of them would be lost."""
+    made: list[Dictionary] = []
+    for one in asked:
+        new = one.made()
+        if any(old.is_for(new.source, new.target) for old in made):
+            raise InputError(
+                f"dictionaries: the languages {new.source} to {new.target} occur twice. Put their entries into one dictionary."
+            )
+        made.append(new)
+    return made
 
-    async def sent_by(request: Request, deps: DepsDep) -> Sent:
+
+def admitted(scope: str) -> Any:
+    """What was sent, by somebody who may do that. Raises as `admit`."""
+
+    async def sent_by(request: Request) -> Sent:
         sent = await admit(request, "auth_key", scope=scope)
-        await run_in_threadpool(project_at, deps, selection_of(request))
         return replace(sent, values=listed(sent.values))
 
     return Depends(sent_by)
@@ -164,7 +175,6 @@ async def get_glossary(request: Request, deps: DepsDep, selection: SelectionDep,
 async def get_entries(request: Request, deps: DepsDep, selection: SelectionDep, glossary: Named) -> Response:
     """Its entries: source term, tab, target term. A plugin that is listed as a glossary has none."""
     listed = await plugins(request, deps, selection.project)
-    await run_in_threadpool(project_at, deps, selection)
     if any(is_named(row, glossary) for row, *_ in listed):
         return Response("", media_type=TSV)
     _, dictionary = await run_in_threadpool(one_pair, deps, glossary)
@@ -198,7 +208,7 @@ def list_glossaries_v3(deps: DepsDep) -> Json:
 def create_glossary_v3(deps: DepsDep, sent: Annotated[Sent, Writes]) -> Json:
     """Keep a glossary of one or more pairs of languages."""
     body = sent.read(GlossariesRequest)
-    return v3_glossary(Glossaries(deps.service).create(body.name, [one.made() for one in body.dictionaries]))
+    return v3_glossary(Glossaries(deps.service).create(body.name, each_once(body.dictionaries)))
 
 
 @cat_routes.get("/v3/glossaries/{glossary}", dependencies=[Reads])
@@ -226,8 +236,7 @@ def change_glossary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes
     body, glossaries = sent.read(ChangeRequest), Glossaries(deps.service)
     result = glossaries.get(glossary)
     result.name = body.name or result.name
-    for one in body.dictionaries:
-        new = one.made()
+    for new in each_once(body.dictionaries):
         old = next((old for old in result.dictionaries if old.is_for(new.source, new.target)), new)
         result.put(Dictionary(new.source, new.target, {**old.entries, **new.entries}))
     return v3_glossary(glossaries.save(result))

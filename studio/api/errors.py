@@ -193,7 +193,8 @@ def allowed(app: FastAPI, path: str) -> str:
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path)
     ]
     operations = min(fitting, key=lambda one: one[0])[1] if fitting else {}
-    return ", ".join(sorted(verb.upper() for verb in operations))
+    verbs = {verb.upper() for verb in operations}
+    return ", ".join(sorted(verbs | {"HEAD"} if "GET" in verbs else verbs))
 
 
 def plain(request: Request, error: StarletteHTTPException) -> str:
@@ -212,6 +213,8 @@ def sentence(errors: Any) -> str:
     first = problems[0] if problems else {"loc": (), "msg": "It cannot be read"}
     field = ".".join(str(part) for part in first["loc"][1:]) or "The body"
     message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+    if message.startswith("Expected UploadFile"):  # FastAPI's words, of its own classes
+        message = "a file is expected, as a part with a filename of multipart/form-data"
     message = message[:1].lower() + message[1:]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return f"{field}: {message}{more}."

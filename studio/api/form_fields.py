@@ -1,4 +1,4 @@
-"""Fields of forms that FastAPI reads for a route: one that occurs twice is refused, as it is in queries and JSON."""
+"""Fields of forms that FastAPI reads for a route: one that occurs twice or is no text is refused, as it is in queries and JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 from fastapi import Depends, FastAPI, Request, params
 from fastapi.routing import APIRoute
 
-from studio.api.form_or_json import check_repeated
+from studio.api.form_or_json import check_given
 
 
 def refuse_repeated_fields(app: FastAPI) -> None:
@@ -17,12 +17,12 @@ def refuse_repeated_fields(app: FastAPI) -> None:
 
 
 async def check_fields(request: Request) -> None:
-    """Raises Problem 400 where a field that is no list is given more than once: of those the last would count, unseen."""
+    """Raises Problem 400 where a field is no text, or one that is no list is given more than once: the last would count, unseen."""
     route = request.scope.get("route")
     if not isinstance(route, APIRoute) or not takes_form(route):
         return
     form = await request.form()  # which FastAPI has read by now
-    check_repeated(form, tuple(lists_of(route.dependant)))
+    check_given(form, tuple(lists_of(route.dependant)))
 
 
 def takes_form(route: APIRoute) -> bool:

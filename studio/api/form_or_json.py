@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.datastructures import ImmutableMultiDict
 
 from studio.api.errors import Problem
-from studio.auth.wellformed import FORMS, MOST_FIELDS, kind_of, repeated
+from studio.auth.wellformed import FORMS, MOST_FIELDS, UNREADABLE, kind_of, repeated, unreadable
 
 Model = TypeVar("Model", bound=BaseModel)
 Values = dict[str, object]
@@ -24,15 +24,12 @@ async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Value
 
     Those named in `many` may be repeated and come as lists then. Raises Problem 400 on a body that cannot be read.
     """
-    check_repeated(request.query_params, many)
+    check_given(request.query_params, many)
     values = _plain(request.query_params, many)
     kind = kind_of(request.headers)
     if kind in FORMS:
-        try:
-            form = await _form(request, kind)
-        except Exception:
-            raise Problem(400, "The form cannot be read.", code="bad_input") from None
-        check_repeated(form, many)
+        form = await _form(request, kind)
+        check_given(form, many)
         return values | _plain(form, many), False
     body = await request.body()
     if not body.strip():
@@ -46,21 +43,29 @@ async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Value
     return values | body_values, True
 
 
-def check_repeated(given: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> None:
-    """Raises Problem 400 where a value that is not named in `many` is given more than once."""
-    why = repeated(given.multi_items(), many)
+def check_given(given: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> None:
+    """Raises Problem 400 where a value that is not named in `many` is given more than once, or one is no text."""
+    why = unreadable(given.multi_items()) or repeated(given.multi_items(), many)
     if why is not None:
         raise Problem(why[0], why[2], code=why[1])
 
 
 async def _form(request: Request, kind: str) -> ImmutableMultiDict[str, Any]:
-    """The fields of a form; a large one is decoded in a thread, since that takes seconds."""
-    if kind == FORMS[0]:
-        text = (await request.body()).decode("utf-8", "replace")
-        pairs = await run_in_threadpool(parse_qsl, text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
-        return ImmutableMultiDict(pairs)
-    async with request.form(max_files=0, max_fields=MOST_FIELDS, max_part_size=8 << 20) as form:
-        return form
+    """The fields of a form; a large one is decoded in a thread, since that takes seconds. Raises Problem 400."""
+    body = await request.body()
+    try:
+        if kind == FORMS[0]:
+            pairs = await run_in_threadpool(
+                parse_qsl, body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"
+            )
+            return ImmutableMultiDict(pairs)
+        body.decode()  # as it holds no files; the parser reads as Latin-1 what is no UTF-8
+        async with request.form(max_files=0, max_fields=MOST_FIELDS, max_part_size=8 << 20) as form:
+            return form
+    except UnicodeDecodeError:
+        raise Problem(UNREADABLE[0], UNREADABLE[2], code=UNREADABLE[1]) from None
+    except Exception:
+        raise Problem(400, "The form cannot be read.", code="bad_input") from None
 
 
 def _plain(given: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> Values:

@@ -32,6 +32,7 @@ log = logging.getLogger("studio.requests")
 OWN = re.compile(r"[\w.-]{1,64}")
 JOB_BUCKETS = (10.0, 60.0, 300.0, 1800.0, 3600.0, 14400.0, 86400.0)  # seconds
 CLIENT_LEFT = 499  # as nginx notes it
+READING = ["GET", "HEAD"]
 CACHE_SECONDS = 5.0  # seconds that the figures of the store are kept, however often somebody asks
 
 
@@ -95,17 +96,17 @@ def add_health_routes(app: FastAPI, service: Service) -> None:
     """Two that anybody may ask and that tell nothing of what is inside, and the figures, for those who may read them."""
     figures = Figures(service)
 
-    @app.get("/healthz", include_in_schema=False)
+    @app.api_route("/healthz", methods=READING, include_in_schema=False)
     async def healthz() -> Response:  # needs no thread, whatever the threads wait for
         return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
 
-    @app.get("/readyz", include_in_schema=False)
+    @app.api_route("/readyz", methods=READING, include_in_schema=False)
     def readyz() -> Response:
         result = checks(service)
         ready = all(result.values())
         return JSONResponse({"ready": ready, "checks": result}, 200 if ready else 503, {"Cache-Control": "no-store"})
 
-    @app.get("/metrics", include_in_schema=False)
+    @app.api_route("/metrics", methods=READING, include_in_schema=False)
     def metrics(request: Request) -> Response:
         if service.settings.metrics == "off":
             return PlainTextResponse("There is nothing here.", 404)

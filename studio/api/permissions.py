@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyHeader, HTTPBearer
@@ -23,6 +22,7 @@ from engine.core.numerals import whole_number
 from engine.errors import InputError
 from engine.store.tokens import PREFIX
 from studio.api.errors import Problem, shaped, style_of
+from studio.auth.gateway import SAFE, from_own_site
 from studio.auth.identity import KEY, RequestIdentity, address_of, from_here, headers_of, tokens_needed, welcome
 from studio.auth.wellformed import refusal
 
@@ -179,10 +179,13 @@ def check_local(request: Request) -> None:
 
 
 def check_origin(request: Request) -> None:
-    """Raises Problem 403 for requests that a page of another site makes in somebody's browser."""
-    origin = request.headers.get("origin", "")
-    if origin and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower():
-        raise Problem(403, f"Requests from pages of another site ({origin[:80]}) need a token. {HOW}.")
+    """Raises Problem 403 for requests that a page of another site makes in somebody's browser; a link that leads here is none."""
+    headers = headers_of(request.scope)
+    if from_own_site(headers) or (request.method in SAFE and not headers.get("origin")):
+        return
+    origin = headers.get("origin", "")
+    named = f" ({origin[:80]})" if origin else ""
+    raise Problem(403, f"Requests from pages of another site{named} need a token. {HOW}.")
 
 
 def note_use(app: Any, store: Store, token: TokenRow) -> None:

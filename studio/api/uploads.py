@@ -24,7 +24,7 @@ from studio.api.errors import Problem, shaped
 from studio.api.permissions import check
 from studio.auth.gateway import read_body
 from studio.auth.identity import headers_of
-from studio.auth.wellformed import is_json, json_refusal
+from studio.auth.wellformed import FORMS, body_refusal, kind_of
 
 if TYPE_CHECKING:
     from fastapi import UploadFile
@@ -79,13 +79,14 @@ class BoundedBody:
             return part
 
         passed: Receive = counted
-        if is_json(headers_of(scope)):
+        headers = headers_of(scope)
+        if kind_of(headers) != FORMS[1]:
             try:
                 body, passed = await read_body(counted)
             except Problem as error:
                 await shaped(scope["path"], 413, "too_large", message, error.headers)(scope, receive, send)
                 return
-            why = await run_in_threadpool(json_refusal, body) if body else None
+            why = await run_in_threadpool(body_refusal, headers, body) if body else None
             if why is not None:
                 await shaped(scope["path"], *why)(scope, receive, send)
                 return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ from studio.auth.identity import (
     welcome,
 )
 from studio.auth.rate_limit import RateLimit
-from studio.auth.wellformed import FORMS, Refusal, is_json, json_refusal, kind_of, refusal
+from studio.auth.wellformed import FORMS, Refusal, body_refusal, is_json, kind_of, refusal
 
 if TYPE_CHECKING:
     from engine.core.settings import Settings
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 COOKIE = "tailormt_session"
 SAFE = ("GET", "HEAD", "OPTIONS")
+OWN_SITE = ("same-origin", "none")  # of Sec-Fetch-Site
 # What a stranger may see: where to sign in, whether the studio is well, and what a link by itself opens.
 PUBLIC = re.compile(r"/(?:sign-in|first-account|healthz|readyz|metrics|favicon\.ico|robots\.txt|rating/.+)")
 RATING = re.compile(r"/rating/.+")
@@ -168,13 +169,13 @@ class Gateway:
         return PlainTextResponse("Sign in first.", 403)
 
     def _same_site(self, headers: dict[str, str], identity: RequestIdentity, api: bool) -> bool:
-        """A browser says from which site a request comes; what carries a session has to say so."""
-        origin, site = headers.get("origin", ""), headers.get("sec-fetch-site", "")
-        if origin:
-            return _netloc(origin) == headers.get("host", "").lower() or (api and identity.account is None)
-        if identity.account is not None:
-            return site in ("same-origin", "none")
-        return True
+        """A browser says from which site a request comes; what carries a session has to say so. Programs with a token may be pages
+        of another site, and the REST interface asks again where there is none.
+        """
+        if identity.account is None:
+            return api or from_own_site(headers)
+        said = headers.get("origin", "") or headers.get("sec-fetch-site", "")
+        return bool(said) and from_own_site(headers)
 
     def _too_often(self, scope: Scope, headers: dict[str, str], identity: RequestIdentity) -> Response | None:
         if self.rates is None or (not self.needed and "authorization" not in headers and from_here(scope, headers)):
@@ -239,15 +240,17 @@ class Gateway:
         limit = _limit(headers, api, self.largest)
         receive, body, nothing = _bounded(receive, limit), b"", PlainTextResponse("There is nothing here.", 404)
         if not api and method not in SAFE and path != f"{ROOT}/upload":
-            if is_json(headers):
+            if gradio and not is_json(
+                headers
+            ):  # its handlers would read other values than those that are looked at here
+                return nothing, receive
+            if kind_of(headers) != FORMS[1]:
                 read, receive = await read_body(receive)
                 too_large = (413, "too_large", _too_large(limit))
-                why = too_large if read is None else await run_in_threadpool(json_refusal, read)
+                why = too_large if read is None else await run_in_threadpool(body_refusal, headers, read)
                 if why is not None:
                     return self._unclear(scope, why), receive
                 body = read or b""
-            elif gradio:  # a handler that takes forms would read other values than those that are looked at here
-                return nothing, receive
         guest = identity.account if gradio and self.needed else None
         if guest is not None and not self.events.may(guest.id, method, path, query, body):
             return nothing, receive
@@ -264,6 +267,13 @@ class Gateway:
 
         with contextlib.suppress(TailorError):  # the answer has gone out; a full disk is told where it is written next
             await run_in_threadpool(write)
+
+
+def from_own_site(headers: Mapping[str, str]) -> bool:
+    """Whether a request comes from a page of this site, or from no page: what browsers say in Origin, or else in Sec-Fetch-Site."""
+    if origin := headers.get("origin", ""):
+        return _netloc(origin) == headers.get("host", "").lower()
+    return headers.get("sec-fetch-site", "") in ("", *OWN_SITE)
 
 
 def _netloc(origin: str) -> str:

@@ -72,7 +72,7 @@ class Catalog:
         result = next((one for one in first if _fits(one, languages)), None)
         if result is None:
             names = listed([language_name(code) for code in languages])
-            raise InputError(tr("No base here supports {names}. Add one with `tailormt base add`.", names=names))
+            raise InputError("No base here supports {names}. Add one with `tailormt base add`.", names=names)
         return str(result["path"])
 
     def base_card(self, path: str) -> ModelCard:

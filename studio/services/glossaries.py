@@ -1,6 +1,7 @@
 """Glossaries that clients of DeepL's interface keep: source and target terms of one or more pairs of languages.
 
-Each is a file of its own, of the account whose token made it; an admin and the users of this machine see all of them.
+Each is a file of its own, of the account whose token made it; an admin and the users of this machine see all of them. A token of
+one project that belongs to no account sees those that tokens of this kind made for the same project.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.core.actor import Forbidden, current_actor
+from engine.core.actor import Forbidden
 from engine.core.atomic_files import atomic_write
 from engine.core.languages import same_language
 from engine.corpora.terminology import lines_of
@@ -58,13 +59,14 @@ class Dictionary:
 
 @dataclass
 class Glossary:
-    """`user` is the account that made it, None for a user of this machine."""
+    """`user` is the account that made it, None for a user of this machine; `project` that of a token without an account."""
 
     name: str
     dictionaries: list[Dictionary]
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     created: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
     user: int | None = None
+    project: int | None = None
 
     @property
     def made(self) -> datetime.datetime:
@@ -112,15 +114,16 @@ def _csv(text: str) -> list[list[str]]:
 
 
 class Glossaries:
-    """The glossaries of a data folder, as the actor at work sees them."""
+    """The glossaries of a data folder, as whoever asks sees them."""
 
     def __init__(self, service: Service) -> None:
+        self.access = service.store.access
         self.folder: Path = service.settings.home_dir / "glossaries"
 
     def list(self) -> list[Glossary]:
         """Those that may be seen, the oldest first."""
         files = self.folder.glob("*.json") if self.folder.exists() else ()
-        glossaries = [one for file in files if (one := self._read(file)) is not None and _visible(one)]
+        glossaries = [one for file in files if (one := self._read(file)) is not None and self._visible(one)]
         return sorted(glossaries, key=lambda one: (one.created, one.id))
 
     def find(self, number: str) -> Glossary | None:
@@ -129,7 +132,7 @@ class Glossaries:
         if not ID_SHAPE.fullmatch(number) or not file.exists():
             return None
         result = self._read(file)
-        return result if result is not None and _visible(result) else None
+        return result if result is not None and self._visible(result) else None
 
     def get(self, number: str) -> Glossary:
         """Raises NotFoundError."""
@@ -140,15 +143,15 @@ class Glossaries:
 
     def create(self, name: str, dictionaries: Sequence[Dictionary]) -> Glossary:
         """Keep a new glossary. Raises InputError where there are too many, or it is none."""
-        user = current_actor().user
-        if sum(one.user == user for one in self.list()) >= MOST_GLOSSARIES:
+        access = self.access()
+        project = access.project if access.user is None else None
+        if sum((one.user, one.project) == (access.user, project) for one in self.list()) >= MOST_GLOSSARIES:
             raise InputError(f"There are {MOST_GLOSSARIES:,} glossaries already. Delete one first.")
-        return self.save(Glossary(name, list(dictionaries), user=user))
+        return self.save(Glossary(name, list(dictionaries), user=access.user, project=project))
 
     def save(self, glossary: Glossary) -> Glossary:
         """Keep it as it is now. Raises InputError on a name or languages that cannot be, Forbidden for who may only look."""
-        if not current_actor().changes:
-            raise Forbidden("An account with the role viewer is read-only. Ask an admin for the role member.")
+        self._may_change()
         glossary.name = glossary.name.strip()
         if not glossary.name or len(glossary.name) > MOST_NAME:
             raise InputError(f"name: give one of at most {MOST_NAME:,} characters.")
@@ -164,8 +167,7 @@ class Glossaries:
 
     def delete(self, number: str) -> None:
         """Raises NotFoundError, or Forbidden for who may only look."""
-        if not current_actor().changes:
-            raise Forbidden("An account with the role viewer is read-only. Ask an admin for the role member.")
+        self._may_change()
         (self.folder / f"{self.get(number).id}.json").unlink(missing_ok=True)
 
     def _read(self, file: Path) -> Glossary | None:
@@ -177,7 +179,14 @@ class Glossaries:
             log.warning("glossary %s is damaged and left out: %s", file.stem, error)
             return None
 
+    def _may_change(self) -> None:
+        if not self.access().changes:
+            raise Forbidden("An account with the role viewer is read-only. Ask an admin for the role member.")
 
-def _visible(glossary: Glossary) -> bool:
-    actor = current_actor()
-    return actor.everything or (actor.user is not None and glossary.user == actor.user)
+    def _visible(self, glossary: Glossary) -> bool:
+        access = self.access()
+        if access.everything:
+            return True
+        if access.user is not None:
+            return glossary.user == access.user
+        return access.project is not None and (glossary.user, glossary.project) == (None, access.project)

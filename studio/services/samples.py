@@ -111,7 +111,7 @@ class SampleFiles:
         """
         path = next((path for path in self.sample_files(project.id) if path.name == name), None)
         if path is None:
-            raise InputError(tr(GONE, name=name))
+            raise InputError(GONE, name=name)
         folder = self.workspace(project.id, change=True) / REMOVED
         with storage_errors("the samples", path):
             folder.mkdir(exist_ok=True)
@@ -126,7 +126,7 @@ class SampleFiles:
     def restore_sample(self, project: ProjectRow, name: str) -> JobRow | None:
         """Bring back a file that was removed; returns a job as above. Raises InputError where there is none of that name."""
         if name not in self.removed_samples(project.id):
-            raise InputError(tr("{name} can no longer be restored. Add it again.", name=name))
+            raise InputError("{name} can no longer be restored. Add it again.", name=name)
         folder = self.workspace(project.id, change=True)
         with storage_errors("the samples", folder):
             (folder / REMOVED / name).replace(folder / SAMPLES / name)
@@ -160,7 +160,7 @@ class SampleFiles:
         """Give the sentences of a file another domain label and read the samples again. Raises InputError."""
         label = " ".join(label.split())[:40]
         if name not in [path.name for path in self.sample_files(project.id)]:
-            raise InputError(tr(GONE, name=name))
+            raise InputError(GONE, name=name)
         self._write_labels(project.id, {**self.labels(project.id), name: label or Path(name).stem})
         return self.read_again(project)
 
@@ -290,7 +290,7 @@ class SampleFiles:
         """Forget a test file. Raises InputError when it is not there."""
         path = next((path for path in self.test_files(project.id) if path.name == name), None)
         if path is None:
-            raise InputError(tr(GONE, name=name))
+            raise InputError(GONE, name=name)
         self.workspace(project.id, change=True)
         with storage_errors("the test files", path):
             path.unlink()

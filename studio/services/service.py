@@ -34,7 +34,6 @@ from engine.store.sharing import share_of
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import TRIED
 from studio.auth.identity import access_of, client_of, guest
-from studio.i18n.translate import tr
 from studio.services.catalog import Catalog, language_name
 from studio.services.files import JsonRow, device_line, read_rows
 from studio.services.samples import SampleFiles
@@ -155,22 +154,17 @@ class Service(SampleFiles):
         for code in (source, target):
             if known and code not in known:
                 raise InputError(
-                    tr(
-                        "The base {name} does not support {language}; it supports {languages}. Choose "
-                        "another base or language.",
-                        name=Path(base).name,
-                        language=language_name(code),
-                        languages=", ".join(language_name(one) for one in known),
-                    )
+                    "The base {name} does not support {language}; it supports {languages}. Choose another base or language.",
+                    name=Path(base).name,
+                    language=language_name(code),
+                    languages=", ".join(language_name(one) for one in known),
                 )
         if not knows(base, source, target):
             raise InputError(
-                tr(
-                    "The base {name} does not translate from {source} to {target}. Choose another base or direction.",
-                    name=Path(base).name,
-                    source=language_name(source),
-                    target=language_name(target),
-                )
+                "The base {name} does not translate from {source} to {target}. Choose another base or direction.",
+                name=Path(base).name,
+                source=language_name(source),
+                target=language_name(target),
             )
         return self.store.projects.create(name, source, target, base)
 

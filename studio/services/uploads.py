@@ -19,9 +19,9 @@ from engine.corpora.formats.archive import check_archive
 from engine.corpora.formats.encoding import check_file
 from engine.corpora.formats.read import READERS
 from engine.errors import CorpusError, InputError, storage_errors
-from engine.messages import Message
+from engine.messages import Given, Message
 from studio.auth.identity import guest, sign_in_needed
-from studio.i18n.translate import mark, tr
+from studio.i18n.translate import mark
 
 INBOX = "inbox"  # in the home folder: what was dropped where there was no project yet
 OLDEST = 86_400  # seconds after which Gradio removes uploads that were not used
@@ -44,11 +44,9 @@ def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] 
     count = len({*there, *(file.name for file in files if file not in refused)})
     if count > settings.max_upload_files:
         raise InputError(
-            tr(
-                "A project holds up to {most} files (setting max_upload_files); these would be {count}.",
-                most=settings.max_upload_files,
-                count=count,
-            )
+            "A project holds up to {most} files (setting max_upload_files); these would be {count}.",
+            most=settings.max_upload_files,
+            count=count,
         )
     return refused
 
@@ -135,7 +133,9 @@ def in_named_folders(real: Path, settings: Settings) -> bool:
 
 def outside(path: str) -> InputError:
     """The error for a path that lies in none of them."""
-    return InputError(tr("{path} is not in a folder that may be read from here (setting server_folders).", path=path))
+    return InputError(
+        mark("{path} is not in a folder that may be read from here (setting server_folders)."), path=Given(path)
+    )
 
 
 def server_files(text: str, settings: Settings) -> list[Path]:
@@ -151,7 +151,7 @@ def server_files(text: str, settings: Settings) -> list[Path]:
     path = Path(given).expanduser()
     if not path.is_absolute():
         raise InputError(
-            tr("{path} is not an absolute path. Start it at the root, as in /data/manuals.tmx.", path=given)
+            "{path} is not an absolute path. Start it at the root, as in /data/manuals.tmx.", path=Given(given)
         )
     signed, home = sign_in_needed(settings), os.path.realpath(settings.home_dir)
 
@@ -174,17 +174,17 @@ def server_files(text: str, settings: Settings) -> list[Path]:
             results = [one for one in sorted(real.iterdir()) if one.suffix.lower() in known_endings() and one.is_file()]
         except OSError:
             raise InputError(
-                tr("The folder {path} cannot be read by the studio; check its permissions.", path=given)
+                "The folder {path} cannot be read by the studio; check its permissions.", path=Given(given)
             ) from None
         # A link in the folder may lead out of it.
         results = list(filter(readable, results))
         if not results:
-            raise InputError(tr("The folder {path} contains no file that can be read as samples.", path=given))
+            raise InputError("The folder {path} contains no file that can be read as samples.", path=Given(given))
         return results
     if not real.is_file():
-        raise InputError(tr("There is no file at {path}; check the path.", path=given))
+        raise InputError("There is no file at {path}; check the path.", path=Given(given))
     if not os.access(real, os.R_OK):
-        raise InputError(tr("{path} cannot be read by the studio; check its permissions.", path=given))
+        raise InputError("{path} cannot be read by the studio; check its permissions.", path=Given(given))
     return [path if path.suffix.lower() in known_endings() else real]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.core.atomic_files import read_json, write_json
 from engine.errors import BundleError, InputError, StorageError, TailorError, storage_errors
 from engine.jobs.backends.remote_errors import describe_error, raise_remote_error
-from engine.messages import Message, mark, pack, unpack, without_paths
+from engine.messages import Given, Message, mark, pack, unpack, without_paths
 
 
 def test_a_message_is_its_english_sentence_and_knows_what_stands_in_it() -> None:
@@ -125,3 +125,22 @@ def test_the_system_s_errors_say_what_was_written_and_where(tmp_path: Path) -> N
     with pytest.raises(TailorError) as caught, storage_errors("the plugin", tmp_path):
         raise PermissionError(13, "denied")
     assert str(caught.value).startswith(f"The plugin could not be written to {tmp_path}: no permission.")
+
+
+def test_a_message_around_another_has_the_code_of_that_one() -> None:
+    inner = Message("The file {name} is damaged.", name="a.json")
+    around = Message("{path}: {error}", path="a.zip", error=inner)
+    assert (str(around), around.code) == ("a.zip: The file a.json is damaged.", inner.code)
+    several = Message(
+        "{reasons} {reason}", reasons=Message("{reasons} {reason}", reasons=around, reason="x"), reason=inner
+    )
+    assert several.code == "the-file-name-is-damaged"
+    assert Message("The plugin {name}: {error}", name="a", error=inner).code == "the-plugin-name-error"
+
+
+def test_a_path_that_the_reader_gave_is_told_whole(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.txt")
+    message = Message("There is no file at {path}.", path=Given(path))
+    assert without_paths(message) == f"There is no file at {path}."
+    assert without_paths(Message("There is no file at {path}.", path=path)) == "There is no file at a.txt."
+    assert message.naming("a.txt", "b.txt").params == {"path": path.replace("a.txt", "b.txt")}

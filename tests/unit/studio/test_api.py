@@ -6,6 +6,7 @@ import io
 import json
 import re
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,17 @@ def test_pages_of_other_sites_cannot_use_the_browser_of_a_user(api: TestClient) 
     wish = {"name": "x", "source": "en", "target": "zh"}
     answer = api.post("/api/v1/projects", json=wish, headers={"Origin": "https://evil.example"})
     assert "another site" in said(answer, 403, "forbidden")
-    assert api.post("/api/v1/projects", json=wish, headers={"Origin": "http://127.0.0.1:7860"}).status_code == 201
+    for site in ("cross-site", "same-site"):  # as a browser says it that sends no Origin
+        headers = {"Sec-Fetch-Site": site}
+        said(api.post("/api/v1/projects", json=wish, headers=headers), 403, "forbidden")
+        assert api.post("/v2/glossaries", json=wish, headers=headers).status_code == 403
+        said(api.post("/api/v1/projects/1/samples", files={"files": b"a"}, headers=headers), 403, "forbidden")
+        assert api.get("/api/v1/projects", headers=headers).json()["total"] == 0, "a link that leads here"
+    own: tuple[dict[str, str], ...] = (
+        {"Origin": "http://127.0.0.1:7860"}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {},
+    )  # fmt: skip
+    for headers in own:
+        assert api.post("/api/v1/projects", json=wish, headers=headers).status_code == 201
 
 
 def test_elsewhere_every_request_needs_a_token_with_the_scope(tmp_path: Path, store: Store) -> None:
@@ -178,6 +189,62 @@ def test_every_error_has_one_shape(api: TestClient) -> None:
     assert "No installed base" in said(api.post("/api/v1/projects", json=wish | {"target": "tlh"}), 409, "missing")
     assert "same language" in said(api.post("/api/v1/projects", json=wish | {"base": "en-zh"}), 400, "bad_input")
     assert "no base /etc" in said(api.post("/api/v1/projects", json=wish | {"base": "/etc"}), 404, "not_found")
+
+
+def test_a_file_that_is_sent_as_text_is_asked_for_in_words(api: TestClient, project: ProjectRow) -> None:
+    here = f"/api/v1/projects/{project.id}"
+    for path, field in (
+        ("documents", "file"),
+        ("terms/file", "file"),
+        ("plugins", "file"),
+        ("plugins/check", "file"),
+        ("samples", "files"),
+        ("tests", "files"),
+    ):
+        sentence = said(api.post(f"{here}/{path}", files={field: (None, "just text")}), 422, "invalid")
+        assert re.fullmatch(
+            rf"{field}(\.0)?: a file is expected, as a part with a filename of multipart/form-data\.", sentence
+        )
+    answer = api.post("/v2/document", files={"file": (None, "just text"), "target_lang": (None, "ZH")})
+    assert (answer.status_code, "a file is expected" in answer.json()["message"]) == (400, True)
+
+
+def test_reasons_name_the_sentence_and_not_its_values(api: TestClient, project: ProjectRow, tmp_path: Path) -> None:
+    here = f"/api/v1/projects/{project.id}"
+
+    def error(**given: Any) -> dict[str, Any]:
+        return api.post(f"{here}/samples/paths", **given).json()["error"]  # type: ignore[no-any-return]
+
+    for path in ("/nope/a.txt", str(tmp_path / "b.txt")):
+        found = error(json={"path": path})
+        assert found["message"] == f"There is no file at {path}; check the path.", (
+            "whoever gave a path is told it whole"
+        )
+        assert (found["reason"], found["params"]) == ("there-is-no-file-at-path-check-the", {"path": path})
+    assert error(json={"path": "a.txt"})["reason"] == "path-is-not-an-absolute-path-start-it"
+    gone = api.delete(f"{here}/tests/none.txt").json()["error"]
+    assert "none-txt" not in gone.get("reason", "")
+    bundle = tmp_path / "damaged.zip"
+    with zipfile.ZipFile(bundle, "w") as archive:
+        archive.writestr("README.md", "x")
+    damaged = api.post(f"{here}/plugins", files={"file": ("damaged.zip", bundle.read_bytes())}).json()["error"]
+    assert damaged["reason"] not in ("path-error", "")
+
+
+def test_head_is_answered_as_get_is(api: TestClient, project: ProjectRow, store: Store) -> None:
+    job = store.jobs.enqueue("customize", {}, project_id=project.id)
+    for path in (
+        "/api/v1/projects", f"/api/v1/projects/{project.id}", "/api/v1/projects/99", "/api/v1/openapi.json", "/v2/usage",
+        "/v2/languages", "/v3/style_rules", "/languages", "/health", "/cat/99/v2/usage", "/api/v1/none",
+    ):  # fmt: skip
+        asked_for, got = api.head(path), api.get(path)
+        assert (asked_for.status_code, asked_for.content) == (got.status_code, b""), path
+        assert asked_for.headers["content-type"] == got.headers["content-type"]
+        assert asked_for.headers["content-length"] == got.headers["content-length"]
+    assert api.head(f"/api/v1/jobs/{job.id}/events").headers["content-type"].startswith("text/event-stream")
+    assert api.head("/v2/translate").status_code == 405
+    assert api.get("/v2/translate").headers["Allow"] == "POST"
+    assert "head" not in {verb for one in api.get("/api/v1/openapi.json").json()["paths"].values() for verb in one}
 
 
 def test_a_fault_of_the_program_tells_no_traceback(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

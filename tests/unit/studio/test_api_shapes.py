@@ -201,6 +201,52 @@ def test_characters_and_model_are_told_where_they_are_asked_for(api: TestClient)
     ):
         (one,) = api.post("/v2/translate", json=wish | {"model_type": asked}).json()["translations"]
         assert one["model_type_used"] == used
+    refused = api.post("/v2/translate", json=wish | {"model_type": "bogus"})
+    assert (refused.status_code, "latency_optimized" in refused.json()["message"]) == (400, True)
+
+
+def test_a_glossary_needs_the_source_language_and_has_to_be_there(
+    api: TestClient, store: Store, tmp_path: Path
+) -> None:
+    pair = {"name": "Ours", "source_lang": "en", "target_lang": "zh", "entries": "rain\t雨"}
+    own = api.post("/v2/glossaries", json=pair).json()["glossary_id"]
+    (tmp_path / "style.zip").write_bytes(b"")
+    row = store.plugins.create(1, "Style", method="lhuc", path=str(tmp_path / "style.zip"))
+    (style,) = api.get("/v3/style_rules").json()["style_rules"]
+
+    def answers(**given: Any) -> list[Any]:
+        wish = {"target_lang": "ZH", **given}
+        paper = {"file": ("a.txt", b"Rain.")}
+        return [
+            api.post("/v2/translate", json={"text": [SENTENCE], **wish}),
+            api.post("/v2/document", data=wish, files=paper),
+        ]
+
+    for answer in answers(glossary_id=own):
+        assert (answer.status_code, answer.json()["message"].startswith("source_lang")) == (400, True)
+    for answer in answers(glossary_id="nope", source_lang="EN"):
+        assert (answer.status_code, answer.json()) == (404, {"message": "There is no glossary nope."})
+    at_plugin = api.post(
+        f"/cat/1/{row.id}/v2/translate",
+        json={"text": [SENTENCE], "glossary_id": "nope", "source_lang": "EN", "target_lang": "ZH"},
+    )
+    assert at_plugin.status_code == 404, "a plugin in the address does not hide that there is no such glossary"
+    for number in (own, "style", str(row.id), style["style_id"]):
+        assert [one.status_code for one in answers(glossary_id=number, source_lang="EN")] == [200, 200], number
+
+
+@pytest.mark.parametrize("place", ["999", "1/nope", "1/999", "nobody"])
+def test_an_address_of_a_project_or_plugin_that_there_is_not_is_404(api: TestClient, place: str) -> None:
+    for path in (
+        "v2/usage", "v2/languages", "v2/languages?type=target", "v2/glossaries", "v2/glossaries/x", "v2/glossary-language-pairs",
+        "v3/glossaries", "v3/style_rules", "v3/translation_memories", "languages",
+    ):  # fmt: skip
+        answer = api.get(f"/cat/{place}/{path}")
+        (sentence,) = answer.json().values()
+        assert (answer.status_code, sentence[:11]) == (404, "There is no"), (path, sentence)
+        assert "project" in sentence or "plugin" in sentence, (path, sentence)
+    for path in ("1/v2/usage", "Lu%20Xun/v2/usage", "1/base/v2/usage", "1/base/v2/languages"):
+        assert api.get(f"/cat/{path}").status_code == 200
 
 
 def test_plugins_are_style_rules_to_read(api: TestClient, store: Store, tmp_path: Path) -> None:
@@ -217,7 +263,7 @@ def test_plugins_are_style_rules_to_read(api: TestClient, store: Store, tmp_path
     assert one == rules[0] | {"configured_rules": {}, "custom_instructions": []}
     assert api.get(here, params={"detailed": "true"}).json()["style_rules"][0] == one
     refused = api.patch(f"{here}/{rules[0]['style_id']}", json={"name": "Other"})
-    assert (refused.status_code, refused.headers["Allow"]) == (405, "GET")
+    assert (refused.status_code, refused.headers["Allow"]) == (405, "GET, HEAD")
 
 
 def test_a_document_that_is_not_translated_yet_is_503(api: TestClient, store: Store) -> None:

@@ -175,6 +175,7 @@ def test_one_person_on_a_machine_notices_nothing(tmp_path: Path) -> None:
     assert client.post("/act", headers={"Origin": ""}).status_code == 200
     assert client.get("/account").status_code == 404
     assert client.post("/act", headers={"Origin": "https://evil.example"}).status_code == 403
+    assert client.post("/act", headers={"Origin": "", "Sec-Fetch-Site": "cross-site"}).status_code == 403
     # A name of another site that leads to this machine is not this machine's.
     assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
     assert door(tmp_path, sign_in="off", url="http://proxied.example").get("/").status_code == 200

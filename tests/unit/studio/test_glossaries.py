@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 from test_api import asked, said
 
+import studio
 from engine.core.actor import Actor, act_as
 from engine.errors import InputError, NotFoundError
 from engine.store import ProjectRow, Store
@@ -121,6 +122,20 @@ def test_glossaries_of_several_pairs_of_languages(api: TestClient) -> None:
     assert len(api.get(address).json()["dictionaries"]) == 1
 
 
+def test_a_pair_of_languages_that_occurs_twice_loses_no_terms(api: TestClient) -> None:
+    pairs = [
+        {"source_lang": source, "target_lang": "zh", "entries": entries, "entries_format": "tsv"}
+        for source, entries in (("en", "rain\t雨"), ("EN", "snow\t雪"))
+    ]
+    refused = api.post("/v3/glossaries", json={"name": "Twice", "dictionaries": pairs})
+    assert (refused.status_code, "en to zh occur twice" in refused.json()["message"]) == (400, True)
+    assert api.get("/v3/glossaries").json() == {"glossaries": []}
+    glossary = api.post("/v3/glossaries", json={"name": "Once", "dictionaries": pairs[:1]}).json()
+    address = f"/v3/glossaries/{glossary['glossary_id']}"
+    assert api.patch(address, json={"dictionaries": pairs}).status_code == 400
+    assert api.get(address).json() == glossary
+
+
 def test_dictionaries_come_in_a_form_too(api: TestClient, project: ProjectRow) -> None:
     """As DeepLClient.java of DeepLcom/deepl-java and DeepLClient.cs of deepl-dotnet send them, which send no JSON here."""
     form = {"name": "Both"}
@@ -156,6 +171,66 @@ def test_a_glossary_is_seen_by_its_account_and_by_admins(api: TestClient) -> Non
         with pytest.raises(NotFoundError):
             glossaries.delete(own.id)
     assert glossaries.list() == [own]
+
+
+def test_a_token_opens_the_glossaries_of_its_account_alone(tmp_path: Path, store: Store) -> None:
+    api = asked(tmp_path, host="0.0.0.0")
+    store.projects.create("Reports", "en", "zh", str(EN_ZH))
+    scopes = ["read", "translate", "write"]
+    ada, ann, ben, vic = (
+        store.accounts.create(name, "a long enough password", role).id
+        for name, role in (("Ada", "admin"), ("Ann", "member"), ("Ben", "member"), ("Vic", "viewer"))
+    )
+    secrets = {user: store.tokens.create("CAT", scopes, user_id=user)[1] for user in (ada, ann, ben, vic)}
+
+    def by(user: int, verb: str, path: str, **given: Any) -> Any:
+        return api.request(verb, path, headers={"Authorization": f"DeepL-Auth-Key {secrets[user]}"}, **given)
+
+    pair = {"source_lang": "en", "target_lang": "zh", "entries": "rain\t雨"}
+    made = by(ann, "post", "/v2/glossaries", json={"name": "Ann's", **pair})
+    assert made.status_code == 201
+    number = made.json()["glossary_id"]
+    assert by(ann, "get", f"/v2/glossaries/{number}").json() == made.json()
+    for version in ("v2", "v3"):
+        for user, seen in ((ann, True), (ben, False), (vic, False), (ada, True)):
+            found = [one["glossary_id"] for one in by(user, "get", f"/{version}/glossaries").json()["glossaries"]]
+            assert found == ([number] if seen else [])
+        for path in (number, f"{number}/entries"):
+            assert by(ada, "get", f"/{version}/glossaries/{path}").status_code == 200
+            assert by(ben, "get", f"/{version}/glossaries/{path}").status_code == 404
+        assert by(ben, "delete", f"/{version}/glossaries/{number}").status_code == 404
+        assert by(vic, "delete", f"/{version}/glossaries/{number}").status_code == 403
+    address = f"/v3/glossaries/{number}"
+    assert by(ben, "patch", address, json={"name": "Ben's"}).status_code == 404
+    assert by(ben, "put", f"{address}/dictionaries", json=pair).status_code == 404
+    assert by(ben, "delete", f"{address}/dictionaries", params=pair).status_code == 404
+    wish = {"source_lang": "EN", "target_lang": "ZH", "glossary_id": number}
+    assert by(ben, "post", "/v2/translate", json={"text": ["Rain."], **wish}).status_code == 404
+    paper = {"file": ("a.txt", b"Rain.")}
+    assert by(ben, "post", "/v2/document", data=wish, files=paper).status_code == 404
+    assert by(vic, "post", "/v2/glossaries", json={"name": "Vic's", **pair}).status_code == 403
+    assert by(ada, "patch", address, json={"name": "Renamed"}).json()["name"] == "Renamed"
+    assert by(ann, "get", address).json()["name"] == "Renamed", "an admin's change leaves it with its account"
+    assert by(ann, "delete", address).status_code == 204
+
+
+def test_a_token_of_a_project_without_an_account_sees_what_such_tokens_made(tmp_path: Path, store: Store) -> None:
+    api = asked(tmp_path, host="0.0.0.0")
+    projects = [store.projects.create(name, "en", "zh", str(EN_ZH)) for name in ("One", "Two")]
+    heads = [
+        {"Authorization": f"Bearer {store.tokens.create('CAT', ['translate', 'write'], project_id=one.id)[1]}"}
+        for one in projects
+    ]
+    wish = {"name": "One's", "source_lang": "en", "target_lang": "zh", "entries": "rain\t雨"}
+    address = f"/v2/glossaries/{api.post('/v2/glossaries', json=wish, headers=heads[0]).json()['glossary_id']}"
+    assert [api.get(address, headers=one).status_code for one in heads] == [200, 404]
+    assert [api.delete(address, headers=one).status_code for one in reversed(heads)] == [404, 204]
+
+
+def test_the_studio_asks_the_store_who_asks() -> None:
+    """In a request `current_actor` is whoever runs the server, not the account; `store.access` knows both."""
+    code = {path: path.read_text(encoding="utf-8") for path in Path(studio.__file__).parent.rglob("*.py")}
+    assert [path.name for path, text in code.items() if "current_actor" in text] == []
 
 
 def test_a_damaged_file_takes_no_other_glossary_with_it(api: TestClient) -> None:

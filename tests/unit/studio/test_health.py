@@ -46,6 +46,9 @@ def test_a_studio_is_well_before_it_is_ready(tmp_path: Path, store: Store) -> No
     assert asked.get("/healthz").text == "ok\n"
     answer = asked.get("/readyz")
     assert answer.status_code == 503
+    for path in ("/healthz", "/readyz"):
+        head = asked.head(path)
+        assert (head.status_code, head.content) == (asked.get(path).status_code, b"")
     assert answer.json() == {"ready": False, "checks": {"store": True, "worker": False, "base": False}}
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import pytest
 from fastapi.routing import APIRoute
@@ -19,6 +20,7 @@ from studio.api import create_api
 from studio.api.form_fields import lists_of, takes_form
 from studio.auth.wellformed import MOST_VALUES, json_refusal, refusal
 from studio.services.service import Service
+from tests.bases import EN_ZH
 from tests.unit.studio.test_gateway import door, signed, store
 
 __all__ = ["store"]
@@ -131,6 +133,54 @@ def test_json_is_read_in_one_way() -> None:
     assert json_refusal('{"a": 1}'.encode("utf-16")) is not None, "half of a pair could not be seen in it"
     for half in (b'"\\ud83d"', b'{"\\uDE00": 1}', b'["\xed\xa0\x80"]'):
         assert json_refusal(half) is not None, half
+    for nul in (b'"a\\u0000"', b'{"\\u0000": 1}', b'[{"a": ["\\u0000b"]}]'):
+        assert json_refusal(nul) is not None, nul
+    assert json_refusal(b'["\\\\u0000"]') is None, "a backslash and digits"
+
+
+@pytest.mark.parametrize("text", ["%00", "%FF", "%E9%9B", "%ED%A0%80", "a%C0%80"])
+def test_what_is_no_text_is_refused_in_queries_and_forms(tmp_path: Path, store: Store, text: str) -> None:
+    own = TestClient(
+        create_api(Service(Settings(home=str(tmp_path / "api"), device="cpu"))),
+        base_url="http://127.0.0.1", client=("127.0.0.1", 5000),
+    )  # fmt: skip
+    url = {"Content-Type": "application/x-www-form-urlencoded"}
+    parts = {"Content-Type": "multipart/form-data; boundary=b"}
+    part = b'--b\r\nContent-Disposition: form-data; name="q"\r\n\r\n' + unquote_to_bytes(text) + b"\r\n--b--\r\n"
+    for answer in (
+        own.get(f"/api/v1/projects?x={text}"),
+        own.get(f"/translate?q={text}&target=zh"),
+        own.get(f"/cat/{text}/languages"),
+        own.post("/detect", content=f"q={text}", headers=url),
+        own.post("/detect", content=f"q={text}".encode() + b"&r=\xff", headers=url),
+        own.post("/detect", content=part, headers=parts),
+        door(tmp_path).get(f"/sign-in?next={text}"),
+        door(tmp_path).post("/sign-in", content=f"name=Ann&password={text}", headers=url),
+    ):
+        assert answer.status_code == 400, answer.request.url
+        assert "no text" in answer.text
+    assert own.post("/detect", content="q=%E9%9B%A8%EF%BF%BD&format=text", headers=url).status_code == 200
+
+
+def test_a_nul_is_refused_in_json_and_in_fields_beside_files(tmp_path: Path, store: Store) -> None:
+    store.projects.create("Rain", "en", "zh", str(EN_ZH))
+    own = TestClient(
+        create_api(Service(Settings(home=str(tmp_path), device="cpu"))),
+        base_url="http://127.0.0.1", client=("127.0.0.1", 5000),
+    )  # fmt: skip
+    wish = {"name": "a\0b", "source": "en", "target": "zh"}
+    pair = {"name": "x\0", "source_lang": "en", "target_lang": "zh", "entries": "rain\t雨"}
+    paper = {"file": ("a.txt", b"Rain.\0\xff")}
+    for answer in (
+        own.post("/api/v1/projects", json=wish),
+        own.patch("/api/v1/projects/1", json={"name": "\0"}),
+        own.post("/v2/glossaries", json=pair),
+        own.post("/detect", json={"q": "\0"}),
+        own.post("/api/v1/projects/1/documents", data={"plugin": "\0"}, files=paper),
+    ):
+        assert answer.status_code == 400, answer.request.url
+        assert "no text" in answer.text
+    assert own.get("/api/v1/projects/1").json()["name"] == "Rain"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,34 @@
+"""HEAD is answered as GET is, without the body: so monitors, browsers and libraries ask whether something is there."""
+
+from __future__ import annotations
+
+import anyio
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+class HeadRequests:
+    """For every route that answers GET. Plain ASGI; OpenAPI tells of GET alone."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+        stream, ended = False, False
+
+        async def answer(message: Message) -> None:
+            nonlocal stream, ended
+            if message["type"] == "http.response.start":
+                stream = Headers(raw=message["headers"]).get("content-type", "").startswith("text/event-stream")
+                await send(message)
+            elif not ended:
+                ended = True
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                if stream:  # it would go on for as long as there is something to tell
+                    inside.cancel()
+
+        with anyio.CancelScope() as inside:
+            await self.app({**scope, "method": "GET"}, receive, answer)
