@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from studio.components.layout import FOLLOW, HEAVY, QUIET, address, guard, wante
 from studio.components.settings_fields import COLLECTED
 from studio.components.templating import render
 from studio.services.catalog import default_pair, language_name
-from studio.services.new_project import agree, language_of, open_terms, start_from_samples, start_project
+from studio.services.new_project import agree, language_of, open_terms, samples_setup, start_from_samples, start_project
 from studio.services.service import Service
 from studio.services.uploads import server_files, stashed
 
@@ -68,7 +68,9 @@ class NewProjectForm:
             field.change(guard(self.choose_languages), [self.base, self.source, self.target], self.terms, **QUIET)
         for event in (
             start.click(guard(self.create, heavy=True), given, self.address, js=COLLECTED, **HEAVY),
-            self.samples.choose(guard(self.create_from_samples, heavy=True), chosen, self.address, **HEAVY),
+            self.samples.choose(
+                guard(self.create_from_samples, heavy=True), chosen, [*chosen, self.terms, self.address], **HEAVY
+            ),
         ):
             event.then(None, self.address, None, js=FOLLOW)
 
@@ -138,11 +140,24 @@ class NewProjectForm:
 
     def create_from_samples(
         self, source: str, target: str, base: str, agreed: bool, event: gr.EventData
-    ) -> dict[Any, Any]:
-        """A project of the bundled corpus that was clicked; the browser goes to it."""
+    ) -> Iterator[dict[Any, Any]]:
+        """A project of the bundled corpus that was clicked; the browser goes to it.
+
+        Where that needs another base, the form shows it first: a tick accepts the terms that it stands beside.
+        """
         corpora = chosen_corpora(self.service, event)
-        project = start_from_samples(self.service, corpora, source, target, base, agreed)
-        return {self.address: address("samples", project.id)}
+        source, target, fitting = samples_setup(self.service, corpora, source, target, base)
+        if fitting != base:
+            codes = _languages(self._card(fitting))
+            yield {
+                self.source: gr.update(choices=codes, value=source),
+                self.target: gr.update(choices=codes, value=target),
+                self.base: fitting,
+                **self._licence(fitting, source, target),
+            }
+            agreed = False
+        project = start_from_samples(self.service, corpora, source, target, fitting, agreed)
+        yield {self.address: address("samples", project.id)}
 
     def choose_languages(self, base: str | None, source: str | None, target: str | None) -> dict[Any, Any]:
         """What is said of the base's quality, in that direction."""
@@ -154,7 +169,8 @@ class NewProjectForm:
         quality = quality_note(self.service, base, source or "", target or "")
         return {
             self.terms: quality + base_terms(self.service.catalog.base_card(base)),
-            self.agreed: gr.update(visible=bool(open_terms(self.service, base))),
+            # Other terms, another tick.
+            self.agreed: gr.update(visible=bool(open_terms(self.service, base)), value=False),
         }
 
     def _card(self, base: str | None) -> Mapping[str, Any] | None:

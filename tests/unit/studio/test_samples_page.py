@@ -481,6 +481,27 @@ def test_a_start_from_samples_asks_for_their_terms_once(service: Service) -> Non
     assert start_from_samples(service, corpora, "en", "zh", str(BASE), agreed=False).id != project.id
 
 
+def test_a_sample_of_other_languages_brings_them_its_base_and_its_terms_onto_the_form(service: Service) -> None:
+    service.catalog.accept(service.catalog.base_card(str(BASE)), BASE)
+    form = NewProjectForm(service)
+    with gr.Blocks():
+        form.layout()
+    click: Any = SimpleNamespace(name="letters-de-en", together="")
+    german = str(BASE.with_name("de-en"))
+    shown = form.create_from_samples("en", "zh", str(BASE), True, click)
+    values = next(shown)
+    assert (values[form.source]["value"], values[form.target]["value"], values[form.base]) == ("de", "en", german)
+    assert "de-en is a demonstration model" in values[form.terms]
+    assert values[form.agreed]["visible"]
+    assert values[form.agreed]["value"] is False
+    with pytest.raises(InputError, match="Tick “I accept these terms”"):  # the tick beside other terms was for those
+        next(shown)
+    (done,) = form.create_from_samples("de", "en", german, True, click)
+    assert list(done) == [form.address]
+    (project,) = service.store.projects.list()
+    assert (project.source, project.target, project.base) == ("de", "en", german)
+
+
 def test_files_dropped_on_the_first_page_wait_for_the_page_samples(service: Service, tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("雨停了。", encoding="utf-8")
