@@ -490,7 +490,7 @@ def test_a_sample_of_other_languages_brings_them_its_base_and_its_terms_onto_the
     german = str(BASE.with_name("de-en"))
     shown = form.create_from_samples("en", "zh", str(BASE), True, click)
     values = next(shown)
-    assert (values[form.source]["value"], values[form.target]["value"], values[form.base]) == ("de", "en", german)
+    assert (values[form.source], values[form.target], values[form.base]) == ("de", "en", german)
     assert "de-en is a demonstration model" in values[form.terms]
     assert values[form.agreed]["visible"]
     assert values[form.agreed]["value"] is False
@@ -500,6 +500,27 @@ def test_a_sample_of_other_languages_brings_them_its_base_and_its_terms_onto_the
     assert list(done) == [form.address]
     (project,) = service.store.projects.list()
     assert (project.source, project.target, project.base) == ("de", "en", german)
+
+
+def test_the_languages_of_all_bases_can_be_chosen_and_the_base_follows(service: Service) -> None:
+    form = NewProjectForm(service)
+    with gr.Blocks():
+        form.layout()
+    german, chinese = str(BASE.with_name("de-en")), str(BASE)
+    request: Any = SimpleNamespace(query_params={"project": "new", "base": "en-zh"})
+    shown = form.refresh_bases(request)
+    for field in (form.source, form.target):
+        assert {code for _, code in shown[field]["choices"]} == {"de", "en", "zh"}
+    assert form.choose_source(chinese, "de", "zh") == {form.target: "en"}, "no base translates German into Chinese"
+    assert form.choose_source(chinese, "zh", "zh") == {form.target: "en"}
+    assert form.choose_source(german, "en", "zh") == {form.target: "zh"}, "another base does"
+    assert form.choose_target(chinese, "zh", "de") == {form.source: "en"}
+    follows = form.choose_languages(chinese, "de", "en")
+    assert follows[form.base] == german
+    assert "de-en is a demonstration model" in follows[form.terms]
+    assert follows[form.agreed]["visible"]
+    assert list(form.choose_languages(german, "en", "de")) == [form.terms], "the base stays, and so does the tick"
+    assert list(form.choose_languages(chinese, "de", "zh")) == [form.terms]
 
 
 def test_files_dropped_on_the_first_page_wait_for_the_page_samples(service: Service, tmp_path: Path) -> None:
@@ -605,7 +626,9 @@ def test_the_form_takes_its_languages_from_the_files_wherever_they_were_dropped(
     on_samples = form.look_at_files([str(file)], "", str(BASE), "en", "zh")
     assert (on_samples[form.source], on_samples[form.target]) == (away, into)
     on_home: Any = SimpleNamespace(query_params={"project": "new", "files": stash([file], service.settings)})
-    for shown in (form.refresh_bases(on_home), form.choose_base(str(BASE), [str(file)])):
-        assert (shown[form.source]["value"], shown[form.target]["value"]) == (away, into)
+    refreshed = form.refresh_bases(on_home)
+    assert (refreshed[form.source]["value"], refreshed[form.target]["value"]) == (away, into)
+    chosen_again = form.choose_base(str(BASE), [str(file)])
+    assert (chosen_again[form.source], chosen_again[form.target]) == (away, into)
     nothing: Any = SimpleNamespace(query_params={"project": "new", "base": "en-zh"})
     assert form.refresh_bases(nothing)[form.target]["value"] == "zh", "the first pair of the base"
