@@ -323,7 +323,11 @@ def test_files_say_what_they_hold_and_lead_to_every_sentence() -> None:
     assert "damaged &lt;b&gt;" in unread_card({"a.tmx": "damaged <b>"})
     assert 'data-restore="a.txt"' in unread_card({}, ["b.txt", "a.txt"])
     assert "take effect at the next import or training" in unread_card({}, changed=True)
-    assert 'data-dismiss="a &#34;.png"' in unread_card({}, (), {'a ".png': "no <b> text"})
+    refused = unread_card({"a.tmx": "damaged"}, (), {'a ".png': "no <b> text"})
+    assert 'data-dismiss="a &#34;.png"' in refused
+    assert re.findall(r"(?<=>)\w+(?=</button>)", refused) == ["Remove", "Remove"], (
+        "one word for what is one thing to a user"
+    )
     assert "no &lt;b&gt; text" in unread_card({}, (), {"a.png": "no <b> text"})
     assert "no &lt;b&gt; text" in leak_card({}, [], 5, {"a.png": "no <b> text"})
     assert "12 pages" in files_card({"files": [{**file, "unit": "page", "lines": 12}]})
