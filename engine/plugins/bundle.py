@@ -97,10 +97,8 @@ def open_bundle(path: Path) -> Iterator[zipfile.ZipFile]:
     with contextlib.ExitStack() as stack:
         try:
             bundle = stack.enter_context(zipfile.ZipFile(stack.enter_context(_InPieces(path))))
-        except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
-            raise BundleError(
-                "{path} is not a plugin bundle: it cannot be read as a zip file ({error}).", path=path, error=error
-            ) from None
+        except (zipfile.BadZipFile, OSError, ValueError, RuntimeError):
+            raise BundleError("{path} is not a plugin bundle: it cannot be read as a zip file.", path=path) from None
         yield bundle
 
 

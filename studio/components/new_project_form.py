@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from studio.components.layout import FOLLOW, HEAVY, QUIET, address, guard, wante
 from studio.components.settings_fields import COLLECTED
 from studio.components.templating import render
 from studio.services.catalog import default_pair, language_name
-from studio.services.new_project import agree, language_of, open_terms, start_from_samples, start_project
+from studio.services.new_project import agree, language_of, open_terms, samples_setup, start_from_samples, start_project
 from studio.services.service import Service
 from studio.services.uploads import server_files, stashed
 
@@ -34,6 +35,7 @@ class NewProjectForm:
     def layout(self) -> None:
         """Lay out the fields."""
         base = next(iter(self.service.catalog.bases()), None)
+        sources, targets = map(_choices, self.service.catalog.languages())
         with gr.Column(visible=False) as self.column:
             view(render("samples_invitation.html"))
             with gr.Row(equal_height=True):
@@ -43,8 +45,8 @@ class NewProjectForm:
                 with gr.Column(scale=2, min_width=280, elem_classes="tm-card tm-pad tm-fields"):
                     self.name = gr.Textbox(label="Project", placeholder="named after the first file", max_length=80)
                     with gr.Row():
-                        self.source = gr.Dropdown(label="From", choices=_languages(base), value=_pair(base)[0])
-                        self.target = gr.Dropdown(label="Into", choices=_languages(base), value=_pair(base)[1])
+                        self.source = gr.Dropdown(label="From", choices=sources, value=_pair(base)[0])
+                        self.target = gr.Dropdown(label="Into", choices=targets, value=_pair(base)[1])
                     self.base = gr.Dropdown(
                         label="Base model (stays frozen)",
                         choices=self._base_choices(),
@@ -64,11 +66,19 @@ class NewProjectForm:
         dropped = [self.files, self.name, self.base, self.source, self.target]
         self.files.upload(guard(self.look_at_files, heavy=True), dropped, dropped[1:2] + dropped[3:], **HEAVY)
         self.base.input(guard(self.choose_base), [self.base, self.files], self.of_base, **QUIET)
-        for field in (self.source, self.target):
-            field.change(guard(self.choose_languages), [self.base, self.source, self.target], self.terms, **QUIET)
+        languages = [self.base, self.source, self.target]
+        self.source.input(guard(self.choose_source), languages, self.target, **QUIET)
+        self.target.input(guard(self.choose_target), languages, self.source, **QUIET)
+        # One after the other, the last with what is on the form by then: the base is that of both languages.
+        gr.on(
+            [self.source.change, self.target.change], guard(self.choose_languages), languages,
+            [self.base, self.terms, self.agreed], trigger_mode="always_last", **QUIET,
+        )  # fmt: skip
         for event in (
             start.click(guard(self.create, heavy=True), given, self.address, js=COLLECTED, **HEAVY),
-            self.samples.choose(guard(self.create_from_samples, heavy=True), chosen, self.address, **HEAVY),
+            self.samples.choose(
+                guard(self.create_from_samples, heavy=True), chosen, [*chosen, self.terms, self.address], **HEAVY
+            ),
         ):
             event.then(None, self.address, None, js=FOLLOW)
 
@@ -104,15 +114,18 @@ class NewProjectForm:
         named = str(request.query_params.get("base", ""))
         chosen = next((one for one in bases if one["name"] == named), bases[0] if bases else {}).get("path")
         waiting = [str(path) for path in stashed(str(request.query_params.get("files", "")), self.service.settings)]
-        return {self.base: gr.update(choices=self._base_choices(), value=chosen), **self.choose_base(chosen, waiting)}
+        values = self.choose_base(chosen, waiting)
+        for field, codes in zip((self.source, self.target), self.service.catalog.languages(), strict=True):
+            values[field] = gr.update(choices=_choices(codes), value=values[field])
+        return {**values, self.base: gr.update(choices=self._base_choices(), value=chosen)}
 
     def choose_base(self, base: str | None, files: list[str] | None) -> dict[Any, Any]:
         """The languages and the licence of the chosen base; it translates into the language of the files."""
         card = self._card(base)
         source, target = _into_language_of(files, card, *_pair(card))
         return {
-            self.source: gr.update(choices=_languages(card), value=source),
-            self.target: gr.update(choices=_languages(card), value=target),
+            self.source: source,
+            self.target: target,
             **self._licence(base, source, target),
         }
 
@@ -138,15 +151,37 @@ class NewProjectForm:
 
     def create_from_samples(
         self, source: str, target: str, base: str, agreed: bool, event: gr.EventData
-    ) -> dict[Any, Any]:
-        """A project of the bundled corpus that was clicked; the browser goes to it."""
+    ) -> Iterator[dict[Any, Any]]:
+        """A project of the bundled corpus that was clicked; the browser goes to it.
+
+        Where that needs another base, the form shows it first: a tick accepts the terms that it stands beside.
+        """
         corpora = chosen_corpora(self.service, event)
-        project = start_from_samples(self.service, corpora, source, target, base, agreed)
-        return {self.address: address("samples", project.id)}
+        source, target, fitting = samples_setup(self.service, corpora, source, target, base)
+        if fitting != base:
+            yield {
+                self.source: source, self.target: target, self.base: fitting, **self._licence(fitting, source, target),
+            }  # fmt: skip
+            agreed = False
+        project = start_from_samples(self.service, corpora, source, target, fitting, agreed)
+        yield {self.address: address("samples", project.id)}
+
+    def choose_source(self, base: str | None, source: str, target: str) -> dict[Any, Any]:
+        """Into a language that a base translates the chosen one into."""
+        return {self.target: self.service.catalog.other_language(base or "", source, target)}
+
+    def choose_target(self, base: str | None, source: str, target: str) -> dict[Any, Any]:
+        """From a language that a base translates into the chosen one."""
+        return {self.source: self.service.catalog.other_language(base or "", target, source, into=True)}
 
     def choose_languages(self, base: str | None, source: str | None, target: str | None) -> dict[Any, Any]:
-        """What is said of the base's quality, in that direction."""
-        return {self.terms: self._licence(base, source, target)[self.terms]}
+        """A base of that direction, the chosen one where it is; and what is said of its quality, in that direction."""
+        fitting = base
+        if base and source and target:
+            with contextlib.suppress(InputError):  # said when the project is begun
+                fitting = self.service.catalog.base_for(base, source, target)
+        values = self._licence(fitting, source, target)
+        return {self.terms: values[self.terms]} if fitting == base else {self.base: fitting, **values}
 
     def _licence(self, base: str | None, source: str | None, target: str | None) -> dict[Any, Any]:
         if not base:
@@ -154,7 +189,8 @@ class NewProjectForm:
         quality = quality_note(self.service, base, source or "", target or "")
         return {
             self.terms: quality + base_terms(self.service.catalog.base_card(base)),
-            self.agreed: gr.update(visible=bool(open_terms(self.service, base))),
+            # Other terms, another tick.
+            self.agreed: gr.update(visible=bool(open_terms(self.service, base)), value=False),
         }
 
     def _card(self, base: str | None) -> Mapping[str, Any] | None:
@@ -181,8 +217,8 @@ def _into_language_of(
     return source, target
 
 
-def _languages(base: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    return [(language_name(code), code) for code in base["languages"]] if base else []
+def _choices(codes: Sequence[str]) -> list[tuple[str, str]]:
+    return [(language_name(code), code) for code in codes]
 
 
 def _pair(base: Mapping[str, Any] | None) -> tuple[str | None, str | None]:

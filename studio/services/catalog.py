@@ -44,8 +44,7 @@ def language_pair_text(source: str, target: str) -> str:
 
 def default_pair(base: str) -> tuple[str | None, str | None]:
     """The direction that a new project of a base starts with: its own, or from English for one of many languages."""
-    sources, targets = directions(base)
-    sources, targets = sources or targets, targets or sources
+    sources, targets = _directions(base)
     first = "en" if "en" in sources and len(targets) > 2 else next(iter(sources), None)
     second = next((code for code in ("zh", *targets) if code in targets and code != first), None)
     return first, second
@@ -74,6 +73,21 @@ class Catalog:
             names = listed([language_name(code) for code in languages])
             raise InputError("No base here supports {names}. Add one with `tailormt base add`.", names=names)
         return str(result["path"])
+
+    def languages(self) -> tuple[list[str], list[str]]:
+        """The languages that the bases here translate from, and those that they translate into, in the order of the bases."""
+        pairs = [_directions(one["path"]) for one in self.bases()]
+        sources, targets = (list(dict.fromkeys(code for pair in pairs for code in pair[side])) for side in (0, 1))
+        return sources, targets
+
+    def other_language(self, wanted: str, language: str, other: str, *, into: bool = False) -> str:
+        """The language for `language` to be translated into, or from if that is the one `into`: `other` where a base here
+        goes with it; else the first that one goes with, the base `wanted` before the others. `other` too where none is.
+        """
+        bases = sorted(self.bases(), key=lambda one: one["path"] != wanted)
+        pairs = [_directions(one["path"])[:: -1 if into else 1] for one in bases]
+        codes = [code for own, others in pairs if language in own for code in others if code != language]
+        return other if other in codes or not codes else codes[0]
 
     def base_card(self, path: str) -> ModelCard:
         """The card of a base; one that says that nothing is stated, where it has none."""
@@ -125,6 +139,12 @@ def terms_not_accepted(card: ModelCard, name: str) -> InputError:
     """The error where a licence asks for a tick that is missing."""
     words = tr("{name} is for {licence}. Tick “I accept these terms” to use it.", name=name, licence=card.license_name)
     return InputError(words)
+
+
+def _directions(path: str) -> tuple[list[str], list[str]]:
+    """The languages that a base translates from and into; where it tells one of them only, that for both."""
+    sources, targets = directions(path)
+    return sources or targets, targets or sources
 
 
 def _fits(card: Mapping[str, Any], languages: tuple[str, ...]) -> bool:

@@ -19,6 +19,7 @@ from engine.workflows.compare.translate_missing import judged
 from studio.i18n.translate import mark
 from studio.services.service import Service
 from studio.services.terminology import enforced_terms, project_terms
+from studio.services.translation import first_plugin
 
 if TYPE_CHECKING:
     from engine.serving.turns import Ticket
@@ -92,10 +93,10 @@ class Comparisons:
 
     def chosen_plugins(self, project: ProjectRow, sheet: ComparisonRecord | None, asked: int | None) -> list[int]:
         """The plugins to begin with: the one asked for, those of the comparison, or the project's usual one."""
-        usual = self.store.defaults.get(project.id)
         if asked is not None:
             chosen = [asked]
         elif sheet is None or (len(sheet.systems) == 1 and sheet.file):
+            usual = first_plugin(self.service, project)
             chosen = [usual.id] if usual else []
         else:
             chosen = [one["plugin_id"] for one in sheet.systems[1:] if one["plugin_id"] is not None]

@@ -79,16 +79,26 @@ def start_project(
     return project
 
 
-def start_from_samples(
-    service: Service, corpora: Sequence[SampleCorpus], source: str, target: str, base: str, agreed: bool
-) -> ProjectRow:
-    """A new project of bundled corpora, in their languages whatever was chosen. Raises InputError as above."""
+def samples_setup(
+    service: Service, corpora: Sequence[SampleCorpus], source: str, target: str, base: str
+) -> tuple[str, str, str]:
+    """Source, target and base of a project of bundled corpora: what was chosen, as far as it goes with their languages.
+
+    Raises InputError where no base does.
+    """
     first = corpora[0]
     if first.source:
         source, target = first.source, first.target
     elif first.target != target:
         source, target = (target if source == first.target else source), first.target
-    base = service.catalog.base_for(base, source, target) if base else base
+    return source, target, service.catalog.base_for(base, source, target) if base else base
+
+
+def start_from_samples(
+    service: Service, corpora: Sequence[SampleCorpus], source: str, target: str, base: str, agreed: bool
+) -> ProjectRow:
+    """A new project of bundled corpora, in their languages whatever was chosen. Raises InputError as above."""
+    source, target, base = samples_setup(service, corpora, source, target, base)
     agree(service, agreed, base, corpora)
     files = [file for one in corpora for file in one.files]
     title = listed([one.title for one in corpora])

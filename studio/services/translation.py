@@ -36,12 +36,24 @@ def plugin_choices(service: Service, project: ProjectRow) -> list[tuple[str, int
 
 
 def wanted_plugin(service: Service, project: ProjectRow, asked: str) -> PluginRow | None:
-    """The plugin that the address names; the project's default where it names none."""
+    """The plugin that the address names; where it names none, the one to begin with."""
     if asked == "0":
         return None
     rows = service.store.plugins.list(project.id)
     named = next((row for row in rows if str(row.id) == asked and row.exists), None)
-    return named or service.store.defaults.get(project.id)
+    return named or first_plugin(service, project)
+
+
+def first_plugin(service: Service, project: ProjectRow) -> PluginRow | None:
+    """The plugin that a page begins with: the project's default; where nobody chose the base alone, the only plugin there is.
+
+    An imported one is never the default by itself, but a page says what it translates with before it does.
+    """
+    usual = service.store.defaults.get(project.id)
+    if usual is not None or service.store.defaults.chosen(project.id):
+        return usual
+    there = [row for row in service.store.plugins.list(project.id) if row.exists]
+    return there[0] if len(there) == 1 else None
 
 
 def plugin_of(service: Service, chosen: int | None) -> PluginRow | None:

@@ -184,3 +184,21 @@ def test_a_memory_by_its_path_and_one_that_is_damaged(studio: Studio, page: Any,
     page.get_by_role("button", name="Remove bad.tmx").click()
     expect(page.get_by_text("Not read yet")).to_have_count(0)
     expect(page.get_by_text(re.compile("declares an XML entity"))).to_have_count(0, timeout=300_000)
+
+
+def test_the_buttons_of_a_list_of_files_cover_none_of_it(studio: Studio, page: Any, tmp_path: Path) -> None:
+    files = [tmp_path / f"{number}.txt" for number in range(7)]
+    for file in files:
+        file.write_text("雨停了。\n", encoding="utf-8")
+    page.goto(f"{studio.url}/samples?project=new")
+    expect(page.locator(".tm-corpus").first).to_be_visible()
+    page.locator(".tm-drop:visible input[type=file]").set_input_files([str(file) for file in files])
+    rows = page.locator(".tm-drop:visible tr.file")
+    expect(rows).to_have_count(len(files))
+    buttons = page.locator(".tm-drop:visible .icon-button-wrapper").bounding_box()
+    holder = page.locator(".tm-drop:visible .file-preview-holder").bounding_box()
+    first, last = rows.first.bounding_box(), rows.last.bounding_box()
+    assert first["y"] >= buttons["y"] + buttons["height"]
+    assert last["y"] + last["height"] <= holder["y"] + holder["height"], "the last row is whole"
+    rows.first.get_by_label("Remove this file").click()
+    expect(rows).to_have_count(len(files) - 1)

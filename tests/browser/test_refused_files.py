@@ -77,7 +77,7 @@ def test_refused_files_are_named_and_the_others_imported(url: str, page: Any, tm
         if page.evaluate(IDLE):
             break
         page.wait_for_timeout(500)
-    page.get_by_role("button", name="Dismiss photo.png").click()
+    page.get_by_role("button", name="Remove photo.png").click()
     expect(unread).not_to_contain_text("photo.png")
     expect(unread).to_contain_text("large.txt")
 

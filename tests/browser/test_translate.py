@@ -58,7 +58,7 @@ def test_what_cannot_be_translated_is_said_at_once(studio: Studio, page: Any, tm
     page.get_by_role("button", name="Translate documents").click()
     unread = page.locator(".tm-card", has=page.get_by_role("heading", name="Not read"))
     expect(unread).to_contain_text("a.docx cannot be opened")
-    page.get_by_role("button", name="Dismiss a.docx").click()
+    page.get_by_role("button", name="Remove a.docx").click()
     expect(unread).to_have_count(0)
     assert studio.store.jobs.list(project.id) == []
 

@@ -29,20 +29,23 @@ MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
 
 MAGIC = (
     (b"%PDF", mark("a PDF document")),
-    (b"\x89PNG\r\n", mark("a PNG image")),
-    (b"\xff\xd8\xff", mark("a JPEG image")),
-    (b"GIF8", mark("a GIF image")),
     (b"\x1f\x8b", mark("a gzip archive")),
     (b"BZh", mark("a bzip2 archive")),
     (b"\xfd7zXZ\x00", mark("an xz archive")),
     (b"7z\xbc\xaf\x27\x1c", mark("a 7-Zip archive")),
     (b"Rar!\x1a\x07", mark("a RAR archive")),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", mark("an old Microsoft Office document")),
+    (b"{\\rtf", mark("an RTF document")),
+)
+MEDIA = mark("a sound or video file")
+TEXTLESS = (  # what no text can be saved from
+    (b"\x89PNG\r\n", mark("a PNG image")),
+    (b"\xff\xd8\xff", mark("a JPEG image")),
+    (b"GIF8", mark("a GIF image")),
     (b"SQLite format 3\x00", mark("an SQLite database")),
     (b"\x7fELF", mark("a program")),
-    (b"{\\rtf", mark("an RTF document")),
     (b"ID3", mark("a sound file")),
-    (b"OggS", mark("a sound or video file")),
+    (b"OggS", MEDIA),
 )
 
 OFFICE = (
@@ -133,6 +136,11 @@ def detect_encoding(path: Path, languages: Sequence[str] = ()) -> str:
 
 
 def _refuse_known_formats(path: Path, head: bytes) -> None:
+    textless = next((what for magic, what in TEXTLESS if head.startswith(magic)), "")
+    if head[4:8] == b"ftyp":
+        textless = MEDIA
+    if textless:
+        raise CorpusError("{path} is {what}, not text. Provide a text file.", path=path, what=Message(textless))
     for magic, what in MAGIC:
         if head.startswith(magic):
             raise CorpusError(
@@ -153,8 +161,6 @@ def _refuse_known_formats(path: Path, head: bytes) -> None:
             path=path,
             what=Message(what),
         )
-    if head[4:8] == b"ftyp":
-        raise CorpusError("{path} is a video or sound file, not text; provide a text file.", path=path)
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

@@ -136,6 +136,24 @@ def test_no_text_is_refused_by_name(tmp_path: Path, data: bytes, what: str) -> N
     assert str(path.parent) not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"\x7fELF\x02\x01\x01\x00", "a program"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "a PNG image"),
+        (b"SQLite format 3\x00\x10\x00", "an SQLite database"),
+        (b"OggS\x00\x02", "a sound or video file"),
+        (b"\x00\x00\x00\x18ftypmp42", "a sound or video file"),
+    ],
+)
+def test_nobody_is_asked_to_save_the_text_of_what_has_none(tmp_path: Path, data: bytes, what: str) -> None:
+    path = tmp_path / "samples.txt"
+    path.write_bytes(data)
+    with pytest.raises(CorpusError) as error:
+        import_corpus([path], "en")
+    assert f"samples.txt is {what}, not text. Provide a text file." in str(error.value)
+
+
 @pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"\xff\xfe"])
 def test_empty_file_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "samples.txt"

@@ -323,7 +323,11 @@ def test_files_say_what_they_hold_and_lead_to_every_sentence() -> None:
     assert "damaged &lt;b&gt;" in unread_card({"a.tmx": "damaged <b>"})
     assert 'data-restore="a.txt"' in unread_card({}, ["b.txt", "a.txt"])
     assert "take effect at the next import or training" in unread_card({}, changed=True)
-    assert 'data-dismiss="a &#34;.png"' in unread_card({}, (), {'a ".png': "no <b> text"})
+    refused = unread_card({"a.tmx": "damaged"}, (), {'a ".png': "no <b> text"})
+    assert 'data-dismiss="a &#34;.png"' in refused
+    assert re.findall(r"(?<=>)\w+(?=</button>)", refused) == ["Remove", "Remove"], (
+        "one word for what is one thing to a user"
+    )
     assert "no &lt;b&gt; text" in unread_card({}, (), {"a.png": "no <b> text"})
     assert "no &lt;b&gt; text" in leak_card({}, [], 5, {"a.png": "no <b> text"})
     assert "12 pages" in files_card({"files": [{**file, "unit": "page", "lines": 12}]})
@@ -481,6 +485,48 @@ def test_a_start_from_samples_asks_for_their_terms_once(service: Service) -> Non
     assert start_from_samples(service, corpora, "en", "zh", str(BASE), agreed=False).id != project.id
 
 
+def test_a_sample_of_other_languages_brings_them_its_base_and_its_terms_onto_the_form(service: Service) -> None:
+    service.catalog.accept(service.catalog.base_card(str(BASE)), BASE)
+    form = NewProjectForm(service)
+    with gr.Blocks():
+        form.layout()
+    click: Any = SimpleNamespace(name="letters-de-en", together="")
+    german = str(BASE.with_name("de-en"))
+    shown = form.create_from_samples("en", "zh", str(BASE), True, click)
+    values = next(shown)
+    assert (values[form.source], values[form.target], values[form.base]) == ("de", "en", german)
+    assert "de-en is a demonstration model" in values[form.terms]
+    assert values[form.agreed]["visible"]
+    assert values[form.agreed]["value"] is False
+    with pytest.raises(InputError, match="Tick “I accept these terms”"):  # the tick beside other terms was for those
+        next(shown)
+    (done,) = form.create_from_samples("de", "en", german, True, click)
+    assert list(done) == [form.address]
+    (project,) = service.store.projects.list()
+    assert (project.source, project.target, project.base) == ("de", "en", german)
+
+
+def test_the_languages_of_all_bases_can_be_chosen_and_the_base_follows(service: Service) -> None:
+    form = NewProjectForm(service)
+    with gr.Blocks():
+        form.layout()
+    german, chinese = str(BASE.with_name("de-en")), str(BASE)
+    request: Any = SimpleNamespace(query_params={"project": "new", "base": "en-zh"})
+    shown = form.refresh_bases(request)
+    for field in (form.source, form.target):
+        assert {code for _, code in shown[field]["choices"]} == {"de", "en", "zh"}
+    assert form.choose_source(chinese, "de", "zh") == {form.target: "en"}, "no base translates German into Chinese"
+    assert form.choose_source(chinese, "zh", "zh") == {form.target: "en"}
+    assert form.choose_source(german, "en", "zh") == {form.target: "zh"}, "another base does"
+    assert form.choose_target(chinese, "zh", "de") == {form.source: "en"}
+    follows = form.choose_languages(chinese, "de", "en")
+    assert follows[form.base] == german
+    assert "de-en is a demonstration model" in follows[form.terms]
+    assert follows[form.agreed]["visible"]
+    assert list(form.choose_languages(german, "en", "de")) == [form.terms], "the base stays, and so does the tick"
+    assert list(form.choose_languages(chinese, "de", "zh")) == [form.terms]
+
+
 def test_files_dropped_on_the_first_page_wait_for_the_page_samples(service: Service, tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("雨停了。", encoding="utf-8")
@@ -584,7 +630,9 @@ def test_the_form_takes_its_languages_from_the_files_wherever_they_were_dropped(
     on_samples = form.look_at_files([str(file)], "", str(BASE), "en", "zh")
     assert (on_samples[form.source], on_samples[form.target]) == (away, into)
     on_home: Any = SimpleNamespace(query_params={"project": "new", "files": stash([file], service.settings)})
-    for shown in (form.refresh_bases(on_home), form.choose_base(str(BASE), [str(file)])):
-        assert (shown[form.source]["value"], shown[form.target]["value"]) == (away, into)
+    refreshed = form.refresh_bases(on_home)
+    assert (refreshed[form.source]["value"], refreshed[form.target]["value"]) == (away, into)
+    chosen_again = form.choose_base(str(BASE), [str(file)])
+    assert (chosen_again[form.source], chosen_again[form.target]) == (away, into)
     nothing: Any = SimpleNamespace(query_params={"project": "new", "base": "en-zh"})
     assert form.refresh_bases(nothing)[form.target]["value"] == "zh", "the first pair of the base"

@@ -13,7 +13,9 @@ import pytest
 from engine.corpora.formats.documents.model import Result
 from engine.store import ProjectRow
 from studio.pages.translate import TranslatePage
+from studio.services.comparisons import Comparisons
 from studio.services.service import Service
+from studio.services.translation import wanted_plugin
 
 
 @pytest.fixture
@@ -81,3 +83,35 @@ def test_documents_that_cannot_be_translated_are_listed_and_the_others_queued(
     drawn = str(translate.fill(request)[translate.refused])
     assert "a.docx" in drawn
     assert "c.png" not in drawn, "it was dismissed"
+
+
+def test_the_only_plugin_is_chosen_to_begin_with_though_it_was_imported(
+    translate: TranslatePage, project: ProjectRow, tmp_path: Path
+) -> None:
+    store, comparisons = translate.service.store, Comparisons(translate.service)
+    bundle = tmp_path / "bought.zip"
+    bundle.write_bytes(b"PK")
+
+    def begins_with() -> tuple[int, list[int]]:
+        menu = translate.fill(asked(project))[translate.plugin]
+        return menu["value"], comparisons.chosen_plugins(project, None, None)
+
+    assert begins_with() == (0, [])
+    bought = store.plugins.create(project.id, "Bought", method="lhuc", path=str(bundle), imported=True).id
+    assert begins_with() == (bought, [bought])
+    assert store.defaults.get(project.id) is None, "it is still no default"
+    store.defaults.set(project.id, None)
+    assert begins_with() == (0, []), "somebody chose the base alone"
+    store.defaults.set(project.id, bought)
+    assert begins_with() == (bought, [bought])
+
+
+def test_of_several_imported_plugins_none_is_chosen_to_begin_with(
+    translate: TranslatePage, project: ProjectRow, tmp_path: Path
+) -> None:
+    for name in ("Bought", "Found"):
+        bundle = tmp_path / f"{name}.zip"
+        bundle.write_bytes(b"PK")
+        translate.service.store.plugins.create(project.id, name, method="lhuc", path=str(bundle), imported=True)
+    assert wanted_plugin(translate.service, project, "") is None
+    assert Comparisons(translate.service).chosen_plugins(project, None, None) == []
