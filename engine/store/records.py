@@ -18,6 +18,7 @@ class TrailStep(TypedDict):
     index: int  # from 0
     begun: str  # ISO 8601, UTC
     attempt: int
+    earlier: NotRequired[float]  # seconds that the attempts before took
 
 
 class System(TypedDict):
@@ -154,11 +155,18 @@ class JobRow:
 
     @property
     def seconds(self) -> float | None:
-        """How long the latest attempt has been running, or ran."""
+        """How long it has been at work, or was: all attempts, without the waiting between them; None before the first."""
         if self.started is None:
-            return None
-        spent = ((self.finished or datetime.datetime.now(datetime.UTC)) - self.started).total_seconds()
-        return max(0.0, spent)  # the clock may have been set back since
+            return self.earlier or None
+        end = self.finished or datetime.datetime.now(datetime.UTC)
+        if self.state == JobState.INTERRUPTED and self.heartbeat is not None:
+            end = min(end, self.heartbeat)  # that its process was gone may have been noticed hours later
+        return self.earlier + max(0.0, (end - self.started).total_seconds())  # the clock may have been set back since
+
+    @property
+    def earlier(self) -> float:
+        """How many seconds the attempts before this one took."""
+        return max((one.get("earlier", 0.0) for one in self.trail), default=0.0)
 
 
 @dataclass(frozen=True)
