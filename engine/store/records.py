@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NotRequired, Required, TypedDict
 
 from engine.core.json_object import Json
+from engine.messages import Message
 
 
 class TrailStep(TypedDict):
@@ -58,6 +59,7 @@ class JobState(StrEnum):
 
 ACTIVE = (JobState.QUEUED, JobState.RUNNING)
 RESUMABLE = (JobState.FAILED, JobState.CANCELLED, JobState.INTERRUPTED)
+GAVE_WAY = Message("It was paused for a job requested in the meantime and will continue automatically.")
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,11 @@ class JobRow:
     def active(self) -> bool:
         """Waiting or at work."""
         return self.state in ACTIVE
+
+    @property
+    def paused(self) -> bool:
+        """Begun, and waiting while a job that came first is at work."""
+        return self.state == JobState.QUEUED and self.note == GAVE_WAY
 
     @property
     def resumable(self) -> bool:

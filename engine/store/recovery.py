@@ -19,11 +19,10 @@ from engine.errors import InputError
 from engine.messages import Message, mark, unpack
 from engine.store import tables
 from engine.store.audit import write_down
-from engine.store.records import RESUMABLE, JobRow, JobState, TrailStep
+from engine.store.records import GAVE_WAY, RESUMABLE, JobRow, JobState, TrailStep
 from engine.store.repositories import Repository, to_row
 
 FURTHEST_SECONDS = 600.0  # the longest pause before another attempt
-GAVE_WAY = Message("It was paused for a job requested in the meantime and will continue automatically.")
 AGAIN: Json = {  # of a job that is queued again
     "state": JobState.QUEUED.value,
     "note": "",

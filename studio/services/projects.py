@@ -92,6 +92,8 @@ def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[Plugi
     """The state of a project in a few words, and the kind of tag."""
     if last is not None and last.active:
         words = tr(WORK.get(last.kind, "")) or tr("running")
+        if last.paused:
+            return tr("{what}: paused", what=words), "accent"
         if last.state == "queued":
             return tr("{what}: waiting", what=words), "accent"
         share = percent(last.fraction)
