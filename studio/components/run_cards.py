@@ -22,7 +22,7 @@ from studio.components.plugin_cards import setting_label
 from studio.components.templating import render, script
 from studio.i18n.translate import mark, span, tr, translate_message, trn
 from studio.services.runs import own_settings, request_that_made, stopped_by_time
-from studio.services.scores import Score, scores
+from studio.services.scores import Score, harm, scores
 
 STATES = {
     mark("queued"): "",
@@ -58,8 +58,12 @@ def training(job: JobRow) -> bool:
 # -- the run that is shown
 
 
-def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], before: int = 0) -> str:
-    """Run, method, budget and state at the left; how far and how long at the right; the reason where it failed."""
+def progress_card(
+    job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], before: int = 0, plugin: PluginRow | None = None
+) -> str:
+    """Run, method, budget and state at the left; how far and how long at the right; the reason where it failed, and a warning
+    where the `plugin` does more harm than good.
+    """
     return render(
         "run_progress.html",
         job=job,
@@ -69,6 +73,7 @@ def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], befo
         state=tr(_state_word(job)),
         facts=_progress(job, rows, before),
         short=stopped_by_time(job),
+        harm=harm(plugin.metrics) if plugin else "",
         best=words(request_that_made(job).method) if job.result.get("tried") else "",
         note=translate_message(job.note) if job.note and (not rows or job.state == "queued") else "",
     )

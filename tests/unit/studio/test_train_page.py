@@ -371,6 +371,15 @@ def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
     assert "<b>knn</b>" in figure_card(replace(several, result={**short, "tried": older}), ROWS, project)
 
 
+def test_a_run_warns_where_its_plugin_does_harm(service: Service, project: ProjectRow) -> None:
+    done = job(service, project, state="succeeded")
+    figures = {"bleu_vanilla": 14.8, "bleu": 15.0, "bleu_p": 0.299}
+    figures |= {"general_bleu_vanilla": 20.0, "general_bleu": 18.7, "general_bleu_p": 0.03}
+    plugin = service.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=figures, job_id=done.id)
+    assert "general text loses 1.3 BLEU" in progress_card(done, 1, ROWS, plugin=plugin)
+    assert "general text" not in progress_card(done, 1, ROWS)
+
+
 def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) -> None:
     running = job(service, project, state="running")
     assert device_card(running, None, 2) == ""
