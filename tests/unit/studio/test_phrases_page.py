@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -151,6 +152,9 @@ def test_the_file_has_every_row_of_the_view(found: Phrases) -> None:
 
 def test_ratios_say_how_often(found: Phrases) -> None:
     assert times_as_often(found.row(int(found.select(PhraseView())[0]))).rstrip("+").endswith("×")
+    row = replace(found.row(0), ratio=math.log2(50), own=1, general=0)
+    assert times_as_often(row) == "≈\u00a050×", "an estimate, no lower bound: its interval reaches below"
+    assert times_as_often(replace(row, general=3)) == "50×"
 
 
 # -- histograms
