@@ -89,6 +89,8 @@ class RowProgress(Progress):
             with self._lock:  # a step that is begun again, in this attempt or another, is one step
                 before = [one for one in self._trail if one.get("step") != step]
                 row: TrailStep = {"step": step, "index": index, "begun": moment, "attempt": self._job.attempt}
+                if self._job.earlier:
+                    row["earlier"] = self._job.earlier
                 self._trail = [*before, row][-MOST_STEPS:]
         known = self.step
         super().begin(step, index, steps)

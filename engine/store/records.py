@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NotRequired, Required, TypedDict
 
 from engine.core.json_object import Json
+from engine.messages import Message
 
 
 class TrailStep(TypedDict):
@@ -18,6 +19,7 @@ class TrailStep(TypedDict):
     index: int  # from 0
     begun: str  # ISO 8601, UTC
     attempt: int
+    earlier: NotRequired[float]  # seconds that the attempts before took
 
 
 class System(TypedDict):
@@ -57,6 +59,7 @@ class JobState(StrEnum):
 
 ACTIVE = (JobState.QUEUED, JobState.RUNNING)
 RESUMABLE = (JobState.FAILED, JobState.CANCELLED, JobState.INTERRUPTED)
+GAVE_WAY = Message("It was paused for a job requested in the meantime and will continue automatically.")
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,11 @@ class JobRow:
         return self.state in ACTIVE
 
     @property
+    def paused(self) -> bool:
+        """Begun, and waiting while a job that came first is at work."""
+        return self.state == JobState.QUEUED and self.note == GAVE_WAY
+
+    @property
     def resumable(self) -> bool:
         """Ended without success, so that it can be queued again."""
         return self.state in RESUMABLE
@@ -154,11 +162,18 @@ class JobRow:
 
     @property
     def seconds(self) -> float | None:
-        """How long the latest attempt has been running, or ran."""
+        """How long it has been at work, or was: all attempts, without the waiting between them; None before the first."""
         if self.started is None:
-            return None
-        spent = ((self.finished or datetime.datetime.now(datetime.UTC)) - self.started).total_seconds()
-        return max(0.0, spent)  # the clock may have been set back since
+            return self.earlier or None
+        end = self.finished or datetime.datetime.now(datetime.UTC)
+        if self.state == JobState.INTERRUPTED and self.heartbeat is not None:
+            end = min(end, self.heartbeat)  # that its process was gone may have been noticed hours later
+        return self.earlier + max(0.0, (end - self.started).total_seconds())  # the clock may have been set back since
+
+    @property
+    def earlier(self) -> float:
+        """How many seconds the attempts before this one took."""
+        return max((one.get("earlier", 0.0) for one in self.trail), default=0.0)
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,10 @@ from engine.errors import InputError
 from engine.messages import Message, mark, unpack
 from engine.store import tables
 from engine.store.audit import write_down
-from engine.store.records import RESUMABLE, JobRow, JobState
+from engine.store.records import GAVE_WAY, RESUMABLE, JobRow, JobState, TrailStep
 from engine.store.repositories import Repository, to_row
 
 FURTHEST_SECONDS = 600.0  # the longest pause before another attempt
-GAVE_WAY = Message("It was paused for a job requested in the meantime and will continue automatically.")
 AGAIN: Json = {  # of a job that is queued again
     "state": JobState.QUEUED.value,
     "note": "",
@@ -137,12 +136,13 @@ class JobRecovery(Repository[tables.Job, JobRow]):
                     state=Message(record.state),
                 )
             write_down(session, record, "resumed")
+            trail = self._timed(record)
             session.execute(
                 update(job)
                 .where(job.id == id, job.state.in_([state.value for state in RESUMABLE]))
                 .values(
                     **AGAIN, attempt=job.attempt + 1, cancel_requested=False, error="", not_before=None, retries=0,
-                    reached=0.0,
+                    reached=0.0, trail=trail,
                 )
                 .execution_options(synchronize_session=False)
             )  # fmt: skip
@@ -150,6 +150,7 @@ class JobRecovery(Repository[tables.Job, JobRow]):
             return self._out(record)
 
     def _again(self, record: tables.Job, seconds: float) -> None:
+        record.trail = self._timed(record)
         for name, value in AGAIN.items():
             setattr(record, name, value)
         record.attempt += 1
@@ -157,6 +158,13 @@ class JobRecovery(Repository[tables.Job, JobRow]):
         if record.retries > 0:
             pause = min(FURTHEST_SECONDS, seconds * 2 ** min(record.retries - 1, 30))
             record.not_before = tables.now() + datetime.timedelta(seconds=pause)
+
+    def _timed(self, record: tables.Job) -> list[TrailStep]:
+        """The steps so far, with the time of all attempts at the last: the row's own times become those of the next attempt."""
+        steps = list(record.trail)
+        if steps:
+            steps[-1] = {**steps[-1], "earlier": self._out(record).seconds or 0.0}
+        return steps
 
     @contextlib.contextmanager
     def _ending(self, id: int, attempt: int) -> Iterator[tables.Job | None]:

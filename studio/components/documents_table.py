@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.core.languages import unspaced
 from studio.components.html import empty, number, way
+from studio.components.layout import paused_text
 from studio.components.templating import render
 from studio.i18n.translate import ago, mark, span, tr, translate_message
 from studio.services.catalog import language_name
@@ -59,6 +60,8 @@ def _progress_line(job: JobRow, running: JobRow | None) -> str:
     """Where the work is: stopping, waiting, or the step with what is left of it."""
     if job.cancel_requested:
         return tr("Stopping")
+    if job.paused:
+        return paused_text()
     if job.state == "queued":
         other = running is not None and running.id != job.id
         return tr("Waiting for earlier jobs") if other else tr("Starts when a worker is free")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -23,6 +24,7 @@ BINS = [f"{low}–{low + 10}\u00a0%" for low in range(0, 100, 10)]
 OWN = (mark("samples"), mark("general"), mark("bundled general"))
 LISTED = 14  # words of a list
 SEARCH_LIMIT = 12  # words of a search
+SURE = 0.05  # from this p on, what was counted may be chance
 WORD_SCRIPT = script("domain-figures.js")
 MARK = script("proportions.js")
 
@@ -153,12 +155,32 @@ def title_line(shown: Shown, plugin: PluginRow | None) -> str:
 
 
 def held_out_line(shown: Shown) -> str:
-    """How well held-out sentences lean towards their own domain, in a sentence."""
+    """How well held-out sentences lean towards their own domain, in a sentence; another where it is no better than chance."""
     held = shown.get("held_out", {}).get("decoder") or shown.get("held_out", {}).get("encoder")
     if not held:
         return ""
     right = round(held["sentences"] * held["sentences_leaning_right"])
-    return tr("{some} of {all} held-out sentences lean towards their own domain.", some=right, all=held["sentences"])
+    line = tr("{some} of {all} held-out sentences lean towards their own domain.", some=right, all=held["sentences"])
+    share = 1 / max(1, len(shown["domains"]))
+    if chance_of(right, held["sentences"], share) < SURE:
+        return line
+    says = tr(
+        "That is not significantly more than by chance ({chance}): these samples do not distinguish the domains.",
+        chance=f"{held['sentences'] * share:.1f}",
+    )
+    return together(line, says)
+
+
+def chance_of(successes: int, trials: int, share: float) -> float:
+    """The probability of at least that many successes where each trial has one with the probability `share` (exact binomial)."""
+    if successes <= 0 or share >= 1:
+        return 1.0
+    whole = math.lgamma(trials + 1)
+    logs = (  # of binomial terms, whose factors are too large and too small for floats where there are thousands of trials
+        whole - math.lgamma(i + 1) - math.lgamma(trials - i + 1) + i * math.log(share) + (trials - i) * math.log1p(-share)
+        for i in range(successes, trials + 1)
+    )  # fmt: skip
+    return min(1.0, math.fsum(map(math.exp, logs)))
 
 
 # -- words

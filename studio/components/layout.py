@@ -232,7 +232,7 @@ def foot_boxes(seen: Overview) -> str:
     job = seen.active
     lines: list[str] = []
     if job is not None and job.state == "queued":
-        lines = [tr("Starts when a worker is free")]
+        lines = [paused_text() if job.paused else tr("Starts when a worker is free")]
     elif job is not None:
         left = tr("{time} left in this step", time=span(job.eta)) if job.eta is not None else tr("estimating")
         queued = " · " + tr("{count} queued", count=seen.waiting) if seen.waiting else ""
@@ -242,11 +242,21 @@ def foot_boxes(seen: Overview) -> str:
     base = Path(seen.project.base).name if seen.project else ""
     return render(
         "foot_boxes.html", job=job, title=tr(WORDS.get(job.kind, job.kind)) if job else "",
-        state=(tr("waiting") if job.state == "queued" else percent(job.fraction)) if job else "",
+        state=(waiting_word(job) if job.state == "queued" else percent(job.fraction)) if job else "",
         lines=lines, job_page=AT_WORK.get(job.kind, "samples") if job else "", address=address,
         device=device_text(seen.device).split(" · "), project=seen.project.id if seen.project else None,
         base=tr("base {name}, frozen", name=base) if base else tr("Bases"),
     )  # fmt: skip
+
+
+def waiting_word(job: JobRow) -> str:
+    """Whether a queued job has not begun, or goes on by itself."""
+    return tr("paused") if job.paused else tr("waiting")
+
+
+def paused_text() -> str:
+    """What a job that gave way to another waits for."""
+    return tr("Paused for another job; continues by itself")
 
 
 def signed_in() -> str:

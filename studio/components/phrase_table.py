@@ -127,11 +127,14 @@ def phrase_table(rows: Sequence[Row], target: str, source: str, chosen: str = ""
 
 
 def times_as_often(row: Row) -> str:
-    """`12×`: as often again as in general text; `≥ 39×` where general text never has it; a dash where nothing is known."""
+    """`12×`: as often again as in general text; `≈ 39×` where general text never has it; a dash where nothing is known.
+
+    Where it never has it, the factor rests on a pseudo-count: an estimate that the interval reaches below and above.
+    """
     if row.ratio is None or not row.own:
         return "–"
     shown = f"{short(2.0**row.ratio)}×"
-    return shown if row.general else f"≥\u00a0{shown}"
+    return shown if row.general else f"≈\u00a0{shown}"
 
 
 def short(times: float) -> str:

@@ -25,7 +25,7 @@ from studio.components.model_cards import card_fold, license_line
 from studio.components.templating import render
 from studio.i18n.labels import label
 from studio.i18n.translate import ago, listed, mark, tr, translate_message, trn
-from studio.services.scores import NAMES, scores
+from studio.services.scores import NAMES, harm, scores
 
 UNLIKE = mark("Differs from the paper")  # settings of a provenance, below
 PLAIN = ("created", "made_of", "sentences", "phrases", "budget")  # of the provenance: said in the line above the table
@@ -131,6 +131,7 @@ def _card(
             (kind, [score for score in measured if score.kind == kind])
             for kind in dict.fromkeys(score.kind for score in measured)
         ],
+        "harm": harm(row.metrics),
         "readable": bool(data.about),
         "needs_texts": data.needs_texts,
         "job": data.job,

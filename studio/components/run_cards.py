@@ -17,12 +17,12 @@ from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import Trial
 from studio.components.diff import marked
 from studio.components.html import empty, lang_attribute, number, size, way
-from studio.components.layout import address
+from studio.components.layout import address, paused_text
 from studio.components.plugin_cards import setting_label
 from studio.components.templating import render, script
 from studio.i18n.translate import mark, span, tr, translate_message, trn
 from studio.services.runs import own_settings, request_that_made, stopped_by_time
-from studio.services.scores import Score, scores
+from studio.services.scores import Score, harm, scores
 
 STATES = {
     mark("queued"): "",
@@ -58,26 +58,37 @@ def training(job: JobRow) -> bool:
 # -- the run that is shown
 
 
-def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], before: int = 0) -> str:
-    """Run, method, budget and state at the left; how far and how long at the right; the reason where it failed."""
+def progress_card(
+    job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], before: int = 0, plugin: PluginRow | None = None
+) -> str:
+    """Run, method, budget and state at the left; how far and how long at the right; the reason where it failed, and a warning
+    where the `plugin` does more harm than good.
+    """
     return render(
         "run_progress.html",
         job=job,
         number_of_run=run,
         title=title_of(job),
         colour=STATES.get(job.state, ""),
-        state=tr(
-            (job.step or "starting") if job.state == "running" else "done" if job.state == "succeeded" else job.state
-        ),
+        state=tr(_state_word(job)),
         facts=_progress(job, rows, before),
         short=stopped_by_time(job),
+        harm=harm(plugin.metrics) if plugin else "",
         best=words(request_that_made(job).method) if job.result.get("tried") else "",
         note=translate_message(job.note) if job.note and (not rows or job.state == "queued") else "",
     )
 
 
+def _state_word(job: JobRow) -> str:
+    if job.state == "running":
+        return job.step or "starting"
+    return mark("paused") if job.paused else "done" if job.state == "succeeded" else job.state
+
+
 def _progress(job: JobRow, rows: Sequence[Mapping[str, Any]], before: int) -> list[str]:
     """How far the run is and how long it takes; `before`: how many jobs come before it."""
+    if job.paused:
+        return [paused_text()]
     if job.state == "queued":
         return [tr("{count} ahead in the queue", count=before) if before else tr("starts when a worker is free")]
     if job.state != "running":
@@ -226,6 +237,8 @@ def runs_table(
 def _state(job: JobRow, before: int | None) -> str:
     if job.state == "running":
         return tr(job.step).lower() or tr("starting")
+    if job.paused:
+        return tr("paused")
     if job.state == "queued" and before is not None:
         position = tr(WAITS[before]) if before < len(WAITS) else tr("no. {number}", number=before + 1)
         return tr("waiting, {place}", place=position)

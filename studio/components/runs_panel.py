@@ -112,8 +112,8 @@ class RunsPanel:
             gates = {self.live: shown_if(False), self.comparing: shown_if(False)}
             return {**sent.updates, **gates, self.stamps: sent.stamps}
         watched = whole_number(sample or str(request.query_params.get("sample", "")))
-        self._show_run(sent, project, jobs, job, curve, watched)
         plugins = self.runs.plugins(project.id)
+        self._show_run(sent, project, jobs, job, curve, watched, plugins.get(job.id))
         chosen = [int(number) for number in run_numbers(compared)]
         table = runs_table(jobs, plugins, project, self.runs.queue_positions(), chosen, job.id)
         sent.put(self.table, "runs", table)
@@ -136,10 +136,10 @@ class RunsPanel:
         }
 
     def _show_run(self, sent: Unchanged, project: ProjectRow, jobs: Sequence[JobRow], job: JobRow, curve: str,
-                  sample: int | None) -> None:  # fmt: skip
-        rows, number = self.runs.curve(job), len(jobs) - jobs.index(job)
+                  sample: int | None, plugin: PluginRow | None) -> None:  # fmt: skip
+        rows, number, before = self.runs.curve(job), len(jobs) - jobs.index(job), self.runs.queue_positions()
         sent.put(self.look, "look", look_card(project, *self.runs.look_shown(project), folded=True))
-        sent.put(self.status, "status", progress_card(job, number, rows, self.runs.queue_positions().get(job.id, 0)))
+        sent.put(self.status, "status", progress_card(job, number, rows, before.get(job.id, 0), plugin))
         sent.put(self.device, "device", device_card(job, self.store.usage.get(job.id), usable_cores()))
         sent.put(self.log, "log", log_card(log_tail(job, LOG)))
         sent.put(self.figures, "figures", figure_card(job, rows, project, sample))

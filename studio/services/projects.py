@@ -24,7 +24,7 @@ FAILED = {"prepare": mark("reading failed"), "customize": mark("training failed"
 
 @dataclass(frozen=True)
 class Best:
-    """The plugin that translates the test set best."""
+    """The plugin that gains most over the base."""
 
     plugin: str
     metric: str
@@ -92,6 +92,8 @@ def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[Plugi
     """The state of a project in a few words, and the kind of tag."""
     if last is not None and last.active:
         words = tr(WORK.get(last.kind, "")) or tr("running")
+        if last.paused:
+            return tr("{what}: paused", what=words), "accent"
         if last.state == "queued":
             return tr("{what}: waiting", what=words), "accent"
         share = percent(last.fraction)
@@ -109,16 +111,14 @@ def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[Plugi
 
 
 def best_of(plugins: Sequence[PluginRow]) -> Best | None:
-    """By BLEU on style or held-out samples, of those made here and measured on the same sentences as the newest; None where
+    """By the gain in BLEU over the base on the style or held-out samples that each was measured on, of those made here; None where
     nothing was measured. `plugins`: newest first.
     """
+    # What is held out changes with the samples: sentences that are easier to translate have higher scores, with any plugin.
     measured = [
-        (row.metrics.get("test_set") or (row.metrics.get("held_out_sentences"), one.before), row, one)
+        Best(row.name, "BLEU", one.before, one.after)
         for row in plugins
         for one in scores(row.metrics)
         if one.metric == "bleu" and one.kind != "general" and not row.imported
     ]
-    same = [
-        Best(row.name, "BLEU", one.before, one.after) for test_set, row, one in measured if test_set == measured[0][0]
-    ]
-    return max(same, key=lambda one: one.after, default=None)
+    return max(measured, key=lambda one: one.after - one.before, default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import update
 
 from engine.errors import Cancelled, StorageError
 from engine.jobs.progress import LOOK_SECONDS, RowProgress, StopReason, plain
-from engine.store import JobRow, Store
+from engine.store import JobRow, Store, tables
 
 
 @pytest.fixture
@@ -107,3 +109,48 @@ def test_what_is_plain_is_strict_json(value: object) -> None:
 def test_numbers_of_numpy_are_unwrapped() -> None:
     values = {"a": np.float32(0.5), "b": np.int64(3), "c": np.array([1.0]), "d": Path("x"), "e": np.float64("nan")}
     assert plain(values) == {"a": 0.5, "b": 3, "c": 1.0, "d": "x", "e": None}
+
+
+def _turned_back(store: Store, job: JobRow, seconds: float) -> JobRow:
+    """The job as if its attempt had begun earlier."""
+    row = store.jobs.get(job.id)
+    assert row.started is not None
+    with store.write() as session:
+        earlier = row.started - datetime.timedelta(seconds=seconds)
+        session.execute(update(tables.Job).where(tables.Job.id == job.id).values(started=earlier))
+    return store.jobs.get(job.id)
+
+
+def _attempt(store: Store, step: str, seconds: float) -> JobRow:
+    """The waiting job is at work in that step, and has been for that long."""
+    claimed = store.jobs.claim("here:1:a")
+    assert claimed is not None
+    with RowProgress(store, claimed) as progress:
+        progress.begin(step, 0, 2)
+    return _turned_back(store, claimed, seconds)
+
+
+def test_the_time_of_a_job_is_that_of_all_its_attempts(store: Store) -> None:
+    number = store.jobs.enqueue("count", {}).id
+    assert store.jobs.get(number).seconds is None
+    first = _attempt(store, "reading", 60)
+    assert store.jobs.give_way(number, first.attempt)
+    assert store.jobs.get(number).seconds == pytest.approx(60, abs=5), "while it waits again"
+    second = _attempt(store, "training", 600)
+    assert second.seconds == pytest.approx(660, abs=5)
+    store.jobs.cancelled(number, second.attempt)
+    assert store.jobs.resume(number).seconds == pytest.approx(660, abs=5)
+    third = _attempt(store, "training", 180)  # the step that the last attempt was in, once more
+    store.jobs.finish(number, third.attempt)
+    assert store.jobs.get(number).seconds == pytest.approx(840, abs=5)
+
+
+def test_what_a_lost_job_did_not_work_is_no_time_of_it(store: Store) -> None:
+    store.jobs.enqueue("count", {})
+    job = _attempt(store, "training", 7200)
+    with store.write() as session:  # its process was gone after an hour; the machine was switched on an hour later
+        beat = update(tables.Job).where(tables.Job.id == job.id)
+        session.execute(beat.values(heartbeat=tables.now() - datetime.timedelta(hours=1)))
+    store.jobs.interrupt_stale(lambda row: False, "gone")
+    assert store.jobs.get(job.id).seconds == pytest.approx(3600, abs=5)
+    assert store.jobs.resume(job.id).seconds == pytest.approx(3600, abs=5)

@@ -14,7 +14,7 @@ from studio.components.layout import PAGES
 from studio.components.metric_cards import figure_row
 from studio.components.settings_fields import SettingsGroup, changed, settings_fields, shown
 from studio.i18n.labels import label
-from studio.services.scores import scores
+from studio.services.scores import harm, scores
 
 CLASSES: list[tuple[str, type[Options]]] = [(name, get_method(name).config_class) for name in method_names()]
 CLASSES.append(("", TrainingOptions))
@@ -55,6 +55,21 @@ def test_figures_of_a_real_evaluation() -> None:
     assert figure_row({"style": style}).count('tm-figure"') == 2
     assert figure_row({}) == figure_row({"loss": 3.1, "systems": "x"}) == ""
     assert [one.title for one in scores(style)] == ["BLEU", "chrF"]
+
+
+def test_harm_is_named_where_it_is_sure_and_the_gain_is_not() -> None:
+    metrics = {
+        "bleu_vanilla": 14.8, "bleu": 15.0, "bleu_p": 0.299,
+        "general_bleu_vanilla": 20.0, "general_bleu": 18.7, "general_bleu_p": 0.03,
+    }  # fmt: skip
+    says = harm(metrics)
+    assert "not significantly better than the base, and general text loses 1.3 BLEU." in says
+    assert harm(metrics | {"bleu": 14.0, "bleu_p": 0.01}) == says, "surely worse is not better"
+    assert harm(metrics | {"bleu_p": 0.04}) == ""
+    assert harm(metrics | {"general_bleu_p": 0.06}) == ""
+    assert harm(metrics | {"general_bleu": 21.0}) == ""
+    assert harm({key: value for key, value in metrics.items() if not key.endswith("_p")}) == ""
+    assert harm({}) == ""
 
 
 def test_labels_are_words() -> None:

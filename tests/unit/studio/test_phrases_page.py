@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from engine.phrases import PhraseOptions, Tree, extract_phrases
 from engine.phrases.exclusions import Exclusions
 from engine.store import ProjectRow, Store
 from studio.api.downloads import lines
-from studio.components.domain_figures import corpus_card, sentence_view, word_card
+from studio.components.domain_figures import chance_of, corpus_card, held_out_line, sentence_view, word_card
 from studio.components.phrase_table import detail_card, example, histograms, phrase_table, times_as_often
 from studio.components.plotly import domain_colours
 from studio.components.tree_svg import flat, tree_svg, trimmed
@@ -151,6 +152,9 @@ def test_the_file_has_every_row_of_the_view(found: Phrases) -> None:
 
 def test_ratios_say_how_often(found: Phrases) -> None:
     assert times_as_often(found.row(int(found.select(PhraseView())[0]))).rstrip("+").endswith("×")
+    row = replace(found.row(0), ratio=math.log2(50), own=1, general=0)
+    assert times_as_often(row) == "≈\u00a050×", "an estimate, no lower bound: its interval reaches below"
+    assert times_as_often(replace(row, general=3)) == "50×"
 
 
 # -- histograms
@@ -266,6 +270,23 @@ def test_a_sentence_is_shown_word_by_word(project: ProjectRow) -> None:
     assert data[0]["colours"] == domain_colours(["medical", "general"])
     assert "layer 2</output>" in shown
     assert "<dose>" not in shown
+
+
+def test_a_fit_that_is_no_better_than_chance_says_so() -> None:
+    def line(right: int, sentences: int, domains: int) -> str:
+        held = {"sentences": sentences, "sentences_leaning_right": round(right / sentences, 4)}
+        return held_out_line({"held_out": {"decoder": held}, "domains": ["x"] * domains})  # type: ignore[typeddict-item]
+
+    assert line(4, 26, 4) == (
+        "4 of 26 held-out sentences lean towards their own domain. That is not significantly more than by chance (6.5): "
+        "these samples do not distinguish the domains."
+    )
+    assert line(22, 26, 4) == "22 of 26 held-out sentences lean towards their own domain."
+    assert "by chance (13.0)" in line(16, 26, 2)
+    assert "by chance" not in line(2100, 4000, 2)
+    assert chance_of(2, 3, 0.5) == pytest.approx(0.5)
+    assert chance_of(3, 3, 0.25) == pytest.approx(1 / 64)
+    assert chance_of(0, 9, 0.5) == 1.0
 
 
 def test_words_are_looked_up_across_domains() -> None:

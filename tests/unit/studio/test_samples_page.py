@@ -394,6 +394,10 @@ def test_cards_say_where_a_project_stands(service: Service, project: ProjectRow)
     service.store.plugins.create(project.id, "Bought", method="knn", path="/none", metrics=elsewhere, imported=True)
     again = {one.project.id: one for one in glances(service)}[project.id]
     assert again.best == result.best, "what was measured on other sentences does not compare"
+    easier = {**metrics, "bleu_vanilla": 20.0, "bleu": 20.2, "held_out_sentences": 7}
+    service.store.plugins.create(project.id, "Easier", method="knn", path="/none", metrics=easier)
+    again = {one.project.id: one for one in glances(service)}[project.id]
+    assert again.best == result.best, "a higher score on easier sentences is no larger gain"
     shown = home_cards([result])
     assert "480 sentences · 6,000 phrases · 2 plugins" in shown
     assert "<s>7.8</s> → <b>13.4</b>" in shown

@@ -18,6 +18,7 @@ from engine.training import budget_options
 from engine.workflows.customize.request import AUTO, CustomizeRequest, candidates
 from engine.workflows.estimate import Estimate
 from studio.components.import_status import translations_card
+from studio.components.layout import foot_boxes
 from studio.components.method_cards import (
     MethodCard,
     automatic_card,
@@ -32,6 +33,7 @@ from studio.components.preview_card import look_card, look_rows
 from studio.components.run_cards import compare_card, device_card, figure_card, log_card, progress_card, runs_table
 from studio.components.train_form import PlanForm, plan_in_address
 from studio.i18n.labels import label
+from studio.services.projects import glances
 from studio.services.runs import WATCH, Runs, own_settings
 from studio.services.service import Service
 
@@ -318,6 +320,24 @@ def test_a_run_shows_how_far_it_is_and_what_it_says_now(service: Service, projec
     assert f"clone={running.id}" in figure_card(stopped, ROWS, project)
 
 
+def test_a_run_that_gave_way_is_paused_and_not_waiting_to_begin(service: Service, project: ProjectRow) -> None:
+    run = service.start_run(project, request_of("lhuc", "quick", project.base))
+    claimed = service.store.jobs.claim("here:1:a")
+    assert claimed is not None
+    assert "Starts when a worker is free" not in foot_boxes(service.overview(project.id))
+    assert service.store.jobs.give_way(run.id, claimed.attempt)
+    (paused,) = runs = Runs(service).of(project.id)
+    says = "Paused for another job; continues by itself"
+    card, frame = progress_card(paused, 1, ROWS), foot_boxes(service.overview(project.id))
+    assert says in card
+    assert ">paused</span>" in card
+    assert "when it starts" not in card
+    assert says in frame
+    assert "Starts when a worker is free" not in frame
+    assert ">paused</span>" in runs_table(runs, {}, project, Runs(service).queue_positions())
+    assert [one.state[0] for one in glances(service)] == ["training: paused"]
+
+
 def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
     service: Service, project: ProjectRow
 ) -> None:
@@ -349,6 +369,15 @@ def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
     assert "<b>fine_tuning (shrink 0.4)</b>" in figure_card(weak, ROWS, project)
     older = [{"method": "knn", "knn": False, "chosen": True, **figures}]
     assert "<b>knn</b>" in figure_card(replace(several, result={**short, "tried": older}), ROWS, project)
+
+
+def test_a_run_warns_where_its_plugin_does_harm(service: Service, project: ProjectRow) -> None:
+    done = job(service, project, state="succeeded")
+    figures = {"bleu_vanilla": 14.8, "bleu": 15.0, "bleu_p": 0.299}
+    figures |= {"general_bleu_vanilla": 20.0, "general_bleu": 18.7, "general_bleu_p": 0.03}
+    plugin = service.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=figures, job_id=done.id)
+    assert "general text loses 1.3 BLEU" in progress_card(done, 1, ROWS, plugin=plugin)
+    assert "general text" not in progress_card(done, 1, ROWS)
 
 
 def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) -> None:
