@@ -311,7 +311,7 @@ def test_po(tmp_path: Path) -> None:
     assert read["Hello %s, <b>you have</b> %d%% of it.\n"] == "HELLO %s, <b>YOU HAVE</b> %d%% OF IT.\n"
     assert read["_Open %d file"] == {0: "_OPEN %d FILE", 1: "_OPEN %d FILES"}
     assert read["kept"] == "behalten"
-    assert read['no empty line before, "quoted"\ttab'] == 'NO EMPTY LINE BEFORE, "QUOTED" TAB'
+    assert read['no empty line before, "quoted"\ttab'] == 'NO EMPTY LINE BEFORE, "QUOTED"\tTAB'
     shown = out.decode()
     assert '#, c-format\nmsgid "_Open %d file"' in shown, "no longer fuzzy, and without the old msgid"
     untouched = [line for line in PO.splitlines() if not line.startswith(("msgstr", "#,", "#|"))]
