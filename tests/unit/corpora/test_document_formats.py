@@ -256,8 +256,8 @@ def test_markdown(tmp_path: Path) -> None:
     out, _ = through(tmp_path, "a.md", MARKDOWN, shout())
     shown = out.decode()
     assert shown.startswith("---\ntitle: not this\n---\n# A *BIG* HEADING\n")
-    assert 'SOME **BOLD TEXT** AND `code` AND [A LINK](http://a.b/c "tip"). IT GOES ON IN \\*THIS\\* LINE.\\\n' in shown
-    assert "A HARD BREAK <https://x.y> ![a picture](p.png)\n" in shown
+    assert 'SOME **BOLD TEXT** AND `code` AND [A LINK](http://a.b/c "TIP"). IT GOES ON IN \\*THIS\\* LINE.\\\n' in shown
+    assert "A HARD BREAK <https://x.y> ![A PICTURE](p.png)\n" in shown
     assert "> A QUOTE OF TWO LINES\n\n1. FIRST _ITEM_\n2. SECOND\n" in shown
     assert "| HEAD | OTHER |\n|:-----|-------|\n| ONE \\| X | TWO |\n" in shown
     assert shown.endswith("```\ncode stays\n```\n\n    so does this\n\n[ref]: http://a.b\n")

@@ -29,7 +29,8 @@ def test_the_tabs_of_a_text_stay(tmp_path: Path) -> None:
     ],
 )
 def test_a_tab_stays_and_what_is_pressed_behind_it(tmp_path: Path, text: str, said: str, expected: str) -> None:
-    po = f'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid {json.dumps(text, ensure_ascii=False)}\nmsgstr ""\n'
+    head = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
+    po = f'{head}msgid {json.dumps(text, ensure_ascii=False)}\nmsgstr ""\n'
     out, _ = through(tmp_path, "a.po", po, Words(lambda words: [(0, said)], target="zh", joint=""))
     assert entries(out)[text] == expected
 
