@@ -139,8 +139,11 @@ def _plain(prepared: Prepared, text: str) -> None:
     if prepared.percent:
         text = text.replace("%%", "%")
     at = 0
-    kept = (["\r\n", "\n"] if prepared.unit.keep_lines else []) + (["\t"] if prepared.unit.keep_tabs else [])
-    for match in re.finditer("|".join([ATOM.pattern, *kept]), text):
+    unit = prepared.unit
+    kept = {"\n": unit.keep_lines, "\r\n": unit.keep_lines, "\t": unit.keep_tabs}
+    for match in re.finditer(f"{ATOM.pattern}|\r\n|\n|\t", text):
+        if not kept.get(match[0], True):
+            continue
         prepared.parts.append(text[at : match.start()])
         _atom(prepared, match[0], match[0] in kept)  # a private character of the document's own is an atom too
         at = match.end()
