@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 FOOTNOTE = re.compile(r"\[\^[^\[\]\s]+\]")
 DEFINITION = re.compile(rf"{FOOTNOTE.pattern}:")
-EMOJI = re.compile(r"(?<![\w:]):[a-z0-9_+-]+:(?![\w:])")
+EMOJI = re.compile(r"(?<![A-Za-z0-9_:]):[a-z0-9_+-]++:(?![A-Za-z0-9_:])")  # beside Chinese letters too
 # What a first paragraph may begin with that is no text, by what it is the first of.
 SIGNS = {
     "list_item_open": re.compile(r"\[[ xX]\][ \t]+"),  # the box of a task

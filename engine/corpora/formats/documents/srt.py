@@ -18,7 +18,7 @@ from engine.corpora.words import word_spans
 
 TIME = re.compile(r"^\s*+(?:\d{1,4}:)?\d{1,2}:\d{2}[,.]\d{1,3}\s*+-->\s*+(?:\d{1,4}:)?\d{1,2}:\d{2}[,.]\d{1,3}.*")
 # In WebVTT all between < and > is a tag: <v Mary Ann>, <c.yellow>, the time <00:01.500> of a word.
-CUE_TAG = re.compile(r"<(/?)([^\s<>./]*)[^<>]*>")
+CUE_TAG = re.compile(r"<(/?)([^\s<>./]*+)[^<>]*+>")
 ENTITY = re.compile(r"&(?:amp|lt|gt);")
 STYLE = re.compile(r"\{\\[^{}]*\}")  # {\an8}: the place on the screen
 HIDDEN = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
