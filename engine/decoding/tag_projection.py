@@ -17,6 +17,8 @@ from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 from engine.decoding.word_alignment import Alignment
 
 Range = tuple[int, int]
+NEAR = 4  # words from a tag on, one of which says where it goes
+STOPS = frozenset(".!?…。！？｡")  # what ends a sentence
 
 
 @dataclass
@@ -40,7 +42,7 @@ def project(parts: Sequence[str | Tag], target: str, alignment: Alignment, *, sp
     text = text_of(parts)
     root = _tree(parts, len(text))
     marks: list[tuple[int, Tag, bool]] = []
-    links = Links(alignment)
+    links = Links(alignment, target)
     _fit(root, links)
     _insert_tags(root, (0, len(alignment.target)), (0, len(target)), text, links, marks)
     result: TaggedText = []
@@ -56,9 +58,10 @@ def project(parts: Sequence[str | Tag], target: str, alignment: Alignment, *, sp
 
 
 class Links:
-    """An alignment, and the first and last target word that each source word has a share in."""
+    """An alignment with the translation's text, and the first and last target word that each source word has a share in."""
 
-    def __init__(self, alignment: Alignment) -> None:
+    def __init__(self, alignment: Alignment, text: str) -> None:
+        self.text = text
         self.source, self.target, self.weights = alignment.source, alignment.target, alignment.weights
         self.ends = [end for _, end in self.source]
         self.reach: dict[int, Range] = {}  # {source word: target words, from the first to behind the last}
@@ -231,10 +234,39 @@ def _beside(child: Node, parent: Node, words: Range, chars: Range, text: str, li
     left = links.source[before][1] == child.start
     right = links.source[after][0] == child.end
     to_right = right and not left
-    word = after if to_right else before
-    near = range(*links.window(range(word, word + 1), words)) or range(*words)
-    position = max(near, key=lambda t: (links.weights[t].get(word, 0.0), -t))
+    if left and right and text[slice(*links.source[after])] in STOPS:  # the note of a sentence stands before its stop
+        stop = _closest(after, words, links)
+        if links.text[slice(*links.target[stop])] in STOPS:
+            to_right = True
+    away = range(after, parent.words.stop) if to_right else range(before, parent.words.start - 1, -1)
+    word = next((one for one in away[:NEAR] if one in links.reach), away[0])  # "a" has no translation, "a helmet" has
+    position = _whole(word, _closest(word, words, links), words, links, text, to_right=to_right)
     span = taken[bisect_right(taken, (position, len(links.target))) - 1] if taken else (0, 0)
     if span[0] <= position < span[1]:  # a pair that the tag was outside of stays whole
         position = span[0] if to_right else span[1] - 1
     return links.target[position][0 if to_right else 1]
+
+
+def _closest(word: int, words: Range, links: Links) -> int:
+    """The target word among `words` with the largest share of a source word, the first of several."""
+    near = range(*links.window(range(word, word + 1), words)) or range(*words)
+    return max(near, key=lambda t: (links.weights[t].get(word, 0.0), -t))
+
+
+def _whole(word: int, position: int, words: Range, links: Links, text: str, *, to_right: bool) -> int:
+    """The last (`to_right`: first) target word of the stretch around `position` that stands for a source word.
+
+    Without spaces every character is a word of its own. Those that come from the same word are one stretch; those of one piece
+    of the vocabulary have the same shares, and no tag goes between them either.
+    """
+    step = -1 if to_right else 1
+    if not text[slice(*links.source[word])][0].isalnum():
+        return position
+    while words[0] <= position + step < words[1]:
+        here, beyond = links.weights[position], links.weights[position + step]
+        if beyond is here or not links.text[links.target[position + step][0]].isalnum():
+            break  # words of a sentence that was not aligned share one row
+        if beyond != here and max(beyond, key=beyond.__getitem__, default=-1) != word:
+            break
+        position += step
+    return position

@@ -13,6 +13,7 @@ from engine.core.atomic_files import atomic_write, write_jsonl
 from engine.corpora.formats.documents.formats import MOST_BYTES, open_document
 from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit
 from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
+from engine.messages import MESSAGES, pack, unpack
 
 SEGMENTS = "segments.jsonl"
 # Words of letters that are written with spaces, every other character by itself.
@@ -22,7 +23,7 @@ PIECE = re.compile(r"[^\W\u2e80-\U0003ffff]+|.", re.DOTALL)
 def write_segments(path: Path, segments: Iterable[tuple[Unit, Result]]) -> None:
     """Write a row a segment: {"place", "source", "parts", "doubt"}, and "edited" once it is."""
     rows = (
-        {"place": unit.location, "source": unit.text, "parts": _packed(result.parts), "doubt": result.doubt}
+        pack({"place": unit.location, "source": unit.text, "parts": _packed(result.parts), "doubt": result.doubt})
         for unit, result in segments
     )
     write_jsonl(path, rows, "the segments")
@@ -31,6 +32,12 @@ def write_segments(path: Path, segments: Iterable[tuple[Unit, Result]]) -> None:
 def translation_of(row: Any) -> str:
     """The translation in a row, without its tags."""
     return text_of(_unpacked(row["parts"]))
+
+
+def doubt_of(row: Any) -> str:
+    """Why to look at the translation in a row, as a message; empty where nothing is odd."""
+    doubt = unpack({key: value for key, value in row.items() if key in ("doubt", MESSAGES)})["doubt"]
+    return doubt if isinstance(doubt, str) else ""
 
 
 def edit_segment(segments: Path, file: Path, output: Path, context: Context, index: int, text: str) -> None:
@@ -49,7 +56,7 @@ def edit_segment(segments: Path, file: Path, output: Path, context: Context, ind
     document = open_document(file, context, most_bytes=max(MOST_BYTES, file.stat().st_size))
     if len(document.units) != len(rows):
         raise DocumentError("{name} has changed since it was translated. Translate it again.", name=context.name)
-    data = document.build([Result(_unpacked(one["parts"]), str(one["doubt"])) for one in rows])
+    data = document.build([Result(_unpacked(one["parts"]), doubt_of(one)) for one in rows])
     with atomic_write(output, "the translation") as temporary:
         temporary.write_bytes(data)
     write_jsonl(segments, rows, "the segments")

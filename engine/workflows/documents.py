@@ -59,7 +59,7 @@ def translate_document(
     context = Context(name or path.name, translator.source, translator.target, options or DocumentOptions())
     document = open_document(path, context, most_bytes=most_bytes)
     finished = TranslationCache(partial, translator.key())
-    results = translate_units(document.units, translator, finished, progress)
+    results = document.checked(translate_units(document.units, translator, finished, progress))
     progress.check()
     try:
         data = document.build(results)

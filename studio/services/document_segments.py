@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import InputError
 from engine.jobs.handlers.documents import Documents
-from engine.workflows.document_segments import translation_of
+from engine.workflows.document_segments import doubt_of, translation_of
 from studio.services.jsonl_pages import open_lines
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def segments_of(document: TranslatedDocument, offset: int, limit: int) -> tuple[
             str(row["place"]),
             str(row["source"]),
             translation_of(row),
-            str(row["doubt"]),
+            doubt_of(row),
             bool(row.get("edited")),
         )
         for index, row in zip(indices, lines.get(indices), strict=True)

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from engine.core.flagged import FLAGS, flag_of, flagged
 from engine.core.languages import unspaced
-from engine.corpora.formats.documents.model import Result
+from engine.corpora.formats.documents.model import Result, together
 from engine.corpora.formats.documents.placeholders import renumbered
-from engine.corpora.formats.tagged_text import Tag, TaggedText
+from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 from engine.corpora.words import word_spans
 from engine.decoding.tag_projection import project
 from engine.decoding.word_alignment import Alignment
-from engine.serving.units.mask import ATOM, FIRST, Masked, Prepared, Restored, decode, restore
+from engine.messages import Message
+from engine.serving.units.mask import ATOM, FIRST, Masked, Prepared, Restored, break_places, decode, restore
 
 NUMBER = re.compile(r"\d(?:[\d.,\u00a0\u202f']*\d)?")
 LONG_RUN = 4.0  # times the source's length (in characters, wide ones twice): what is longer is babble
@@ -52,22 +53,17 @@ def assemble(
     for k, sentence in enumerate(sentences):
         back = restore(sentence.translation, sentence.masked.names)
         if back.lost or back.doubled:
-            lost = ", ".join(_shown(prepared, sentence.masked.names[name]) for name in back.lost)
-            doubts.append(
-                f"{lost} was lost in translation and put back: check its place."
-                if lost
-                else "A placeholder came twice from the model; one of them was taken out."
-            )
+            doubts.append(_put_back(prepared, [sentence.masked.names[name] for name in back.lost]))
         whole.add(sentence, back, alignments.get(k))
         flag = flag_of(sentence.translation)
-        doubts += [FLAGS[flag]] if flag else _odd(sentence)
+        doubts += [Message(FLAGS[flag])] if flag else _odd(sentence)
     shown, links = whole.finish()
     tagged = any(isinstance(part, Tag) for part in prepared.parts)
     parts: TaggedText = project(prepared.parts, shown, links, spaced=not unspaced(target)) if tagged else [shown]
     parts, doubt = _in_order(prepared, parts)
     parts = _with_shortcut(prepared, parts, target)
     flag = flag_of(flagged("", [flag_of(sentence.translation) for sentence in sentences]))
-    return Result(decode(prepared, parts), " ".join(dict.fromkeys([*doubts, *doubt])), flag)
+    return Result(decode(prepared, parts), together(*doubts, *doubt), flag)
 
 
 class Builder:
@@ -195,31 +191,43 @@ def _block(words: Sequence[tuple[int, int]], sources: Sequence[int]) -> Rows:
     return rows
 
 
-def _shown(prepared: Prepared, value: str) -> str:
-    """A lost placeholder in words for a person."""
-    parts = decode(prepared, [value])
-    return "".join(part if isinstance(part, str) else "a tag" for part in parts)
+def _put_back(prepared: Prepared, lost: Sequence[str]) -> Message:
+    """What a person is told of placeholders that were lost and put back; or of one that came twice, where none was lost."""
+    if not lost:
+        return Message("A placeholder came twice from the model; one of them was taken out.")
+    parts = [part for value in lost for part in decode(prepared, [value])]
+    texts = list(filter(None, (part.strip() for part in parts if isinstance(part, str))))
+    if texts:
+        return Message(
+            "{placeholders} was lost in translation and put back: check its place.", placeholders=", ".join(texts)
+        )
+    return Message("A tag was lost in translation and put back: check its place.")
 
 
-def _odd(sentence: Sentence) -> list[str]:
+def _odd(sentence: Sentence) -> list[Message]:
     """What looks wrong about a translation."""
     source, translation = sentence.masked.text, sentence.translation
     for name in sentence.masked.names:
         source, translation = source.replace(name, " "), translation.replace(name, " ")
     if not translation.strip():
-        return ["The model gave no translation."] if not sentence.masked.names else []
+        return [Message("The model gave no translation.")] if not sentence.masked.names else []
     if _size(translation) > 40 + LONG_RUN * _size(source):
-        return ["The translation is much longer than its source."]
-    result = Counter(re.sub(r"\D", "", number) for number in NUMBER.findall(translation))
-    missing = Counter(one for number in NUMBER.findall(source) if len(one := re.sub(r"\D", "", number)) > 2) - result
-    return [f"The number {number} is not in the translation." for number in missing]
+        return [Message("The translation is much longer than its source.")]
+    there = Counter(re.sub(r"\D", "", number) for number in NUMBER.findall(translation))
+    written = {digits: number for number in NUMBER.findall(source) if len(digits := re.sub(r"\D", "", number)) > 2}
+    missing = Counter(re.sub(r"\D", "", number) for number in NUMBER.findall(source)) - there
+    return [
+        Message("The number {number} is not in the translation.", number=written[digits])
+        for digits in missing
+        if digits in written
+    ]
 
 
 def _size(text: str) -> int:
     return sum(1 + (c > "\u2e7f") for c in text)
 
 
-def _in_order(prepared: Prepared, parts: TaggedText) -> tuple[TaggedText, list[str]]:
+def _in_order(prepared: Prepared, parts: TaggedText) -> tuple[TaggedText, list[Message]]:
     """Number placeholders that are distinguished by their order alone, if that order has changed."""
     text = prepared.text
     atoms = [ord(c) - FIRST for c in ATOM.findall(text)]
@@ -240,7 +248,11 @@ def _in_order(prepared: Prepared, parts: TaggedText) -> tuple[TaggedText, list[s
         moved = [
             part if isinstance(part, Tag) else ATOM.sub(lambda m: _next(prepared, m[0], again), part) for part in parts
         ]
-        return moved, ["Its placeholders are told apart by their order, which the translation had changed: check it."]
+        return moved, [
+            Message(
+                "Its placeholders can only be distinguished by their order, which the translation had changed: check it."
+            )
+        ]
     for k, value in zip(there, numbered, strict=True):
         prepared.atoms[k] = value
     return parts, []
@@ -254,28 +266,40 @@ def _next(prepared: Prepared, atom: str, order: object) -> str:
 
 
 def _with_shortcut(prepared: Prepared, parts: TaggedText, target: str) -> TaggedText:
-    """Put the mark of a keyboard shortcut back: before its letter, or as (_F) behind a text in another script."""
+    """Put the mark of a keyboard shortcut back: before its letter, or as (_F) behind a text in another script; in the line, or
+    the stretch between tabs, that it stood in.
+    """
     letter, mark = prepared.shortcut, prepared.unit.shortcut
     if not letter:
         return parts
-    text = "".join(part for part in parts if isinstance(part, str))
+    whole = text_of(parts)
+    bounds = [-1, *break_places(prepared, whole), len(whole)]
+    line = min(prepared.shortcut_line, len(bounds) - 2)  # breaks stay in order
+    begin = bounds[line] + 1
+    text = whole[begin : bounds[line + 1]]
     start = re.search(rf"(?<!\w){re.escape(letter)}", text, re.IGNORECASE) or re.search(
         re.escape(letter), text, re.IGNORECASE
     )
     if unspaced(target) or not any(c.isascii() and c.isalpha() for c in text):
-        last = max((k for k, part in enumerate(parts) if isinstance(part, str) and part.strip()), default=None)
-        if last is None:
-            return parts
-        body = str(parts[last])
-        cut = len(body.rstrip(f"{string.whitespace}\u3000\xa0.…:：。"))
-        return [*parts[:last], f"{body[:cut]}({mark}{letter.upper()}){body[cut:]}", *parts[last + 1 :]]
+        cut = len(text.rstrip(f"{string.whitespace}\u3000\xa0.…:：。"))
+        return _inserted(parts, begin + cut, f"({mark}{letter.upper()})") if text.strip() else parts
     position = start.start() if start else next(i for i, c in enumerate(text) if c.isalpha())
+    return _inserted(parts, begin + position, mark, before=False)
+
+
+def _inserted(parts: TaggedText, position: int, fresh: str, *, before: bool = True) -> TaggedText:
+    """Parts with a piece of text at a position of their text; where that is between two parts, in the one before or after."""
     done: TaggedText = []
+    at = 0
     for part in parts:
-        if isinstance(part, str) and 0 <= position < len(part):
-            part = part[:position] + mark + part[position:]  # noqa: PLW2901
-            position = -1
-        elif isinstance(part, str):
-            position -= len(part) if position >= 0 else 0
+        size = len(part) if isinstance(part, str) else 0
+        if (
+            fresh
+            and size
+            and (at < position <= at + size or at == position == 0 if before else at <= position < at + size)
+        ):
+            part = f"{part[: position - at]}{fresh}{part[position - at :]}"  # type: ignore[index]  # noqa: PLW2901
+            fresh = ""
+        at += size
         done.append(part)
     return done

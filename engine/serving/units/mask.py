@@ -22,6 +22,11 @@ ATOM = re.compile(f"[{chr(FIRST)}-{chr(LAST)}]")
 # An atom with the letters and digits that touch it: "%dpx" is one word to a model.
 # The letters before are read from their first on, so that a text without atoms is read once.
 GROUP = re.compile(rf"(?:(?<![0-9A-Za-z])[0-9A-Za-z]+)?(?:[{chr(FIRST)}-{chr(LAST)}][0-9A-Za-z]*)+")
+# What is pressed for an entry of a menu, written behind a tab: its programs read it.
+KEYS = re.compile(
+    r"\s*+(?:(?:Ctrl|Control|Strg|Alt|AltGr|Shift|Cmd|Command|Meta|Super|Win|Option|⌘|⌥|⇧|⌃)\s?\+\s?)*+"
+    r"(?:F\d{1,2}|Del|Delete|Ins|Insert|Esc|Enter|Return|Tab|Space|Backspace|Home|End|Left|Right|Up|Down|PgUp|PgDown|PgDn|[!-~])\s*+"
+)
 MOST_ATOMS = 99  # in one sentence
 
 
@@ -36,6 +41,7 @@ class Prepared:
     written: dict[int, str] = field(default_factory=dict)  # tags that were written in the text, by their id
     percent: bool = False  # a percent sign is written %%
     shortcut: str = ""  # the letter of the keyboard shortcut, empty for none
+    shortcut_line: int = 0  # of the stretches between breaks, the one that its mark stood in
     text: str = ""  # of the parts
     tags: list[int] = field(default_factory=list)  # the places in the text of the tags beside it
     sentences: list[tuple[int, int]] = field(default_factory=list)
@@ -134,12 +140,13 @@ def _plain(prepared: Prepared, text: str) -> None:
     if prepared.percent:
         text = text.replace("%%", "%")
     at = 0
-    for match in re.finditer(f"{ATOM.pattern}|\r\n|\n", text):
-        line = match[0] in ("\n", "\r\n")
-        if line and not prepared.unit.keep_lines:
+    unit = prepared.unit
+    kept = {"\n": unit.keep_lines, "\r\n": unit.keep_lines, "\t": unit.keep_tabs}
+    for match in re.finditer(f"{ATOM.pattern}|\r\n|\n|\t", text):
+        if not kept.get(match[0], True):
             continue
         prepared.parts.append(text[at : match.start()])
-        _atom(prepared, match[0], line)  # a private character of the document's own is an atom too
+        _atom(prepared, match[0], match[0] in kept)  # a private character of the document's own is an atom too
         at = match.end()
     prepared.parts.append(text[at:])
 
@@ -159,7 +166,14 @@ def _find_shortcut(prepared: Prepared) -> None:
     k, match = matches[0]
     part = str(prepared.parts[k])
     prepared.shortcut = part[match.end()]
+    before = [*prepared.parts[:k], part[: match.start()]]
+    prepared.shortcut_line = len(break_places(prepared, "".join(one for one in before if isinstance(one, str))))
     prepared.parts[k] = part[: match.start()] + part[match.end() :]
+
+
+def break_places(prepared: Prepared, text: str) -> list[int]:
+    """Where in a text of the unit, or of its translation, there are atoms that end a sentence."""
+    return [match.start() for match in ATOM.finditer(text) if ord(match[0]) - FIRST in prepared.breaks]
 
 
 def _merged(parts: TaggedText) -> TaggedText:
@@ -178,9 +192,10 @@ def _sentences(prepared: Prepared, source: str) -> list[tuple[int, int]]:
     text = prepared.text
     spans: list[tuple[int, int]] = []
     at = 0
-    ends = [m.start() for m in ATOM.finditer(text) if ord(m[0]) - FIRST in prepared.breaks]
-    for end in [*ends, len(text)]:
-        spans += _split(text, at, end, "" if prepared.unit.whole else source)
+    for end in [*break_places(prepared, text), len(text)]:
+        behind_tab = at > 0 and prepared.atoms[ord(text[at - 1]) - FIRST] == "\t"
+        if not (behind_tab and prepared.unit.shortcut and KEYS.fullmatch(text, at, end)):
+            spans += _split(text, at, end, "" if prepared.unit.whole else source)
         at = end + 1
     return [(a, b) for a, b in spans if _has_words(text[a:b])]
 

@@ -256,8 +256,8 @@ def test_markdown(tmp_path: Path) -> None:
     out, _ = through(tmp_path, "a.md", MARKDOWN, shout())
     shown = out.decode()
     assert shown.startswith("---\ntitle: not this\n---\n# A *BIG* HEADING\n")
-    assert 'SOME **BOLD TEXT** AND `code` AND [A LINK](http://a.b/c "tip"). IT GOES ON IN \\*THIS\\* LINE.\\\n' in shown
-    assert "A HARD BREAK <https://x.y> ![a picture](p.png)\n" in shown
+    assert 'SOME **BOLD TEXT** AND `code` AND [A LINK](http://a.b/c "TIP"). IT GOES ON IN \\*THIS\\* LINE.\\\n' in shown
+    assert "A HARD BREAK <https://x.y> ![A PICTURE](p.png)\n" in shown
     assert "> A QUOTE OF TWO LINES\n\n1. FIRST _ITEM_\n2. SECOND\n" in shown
     assert "| HEAD | OTHER |\n|:-----|-------|\n| ONE \\| X | TWO |\n" in shown
     assert shown.endswith("```\ncode stays\n```\n\n    so does this\n\n[ref]: http://a.b\n")
@@ -311,7 +311,7 @@ def test_po(tmp_path: Path) -> None:
     assert read["Hello %s, <b>you have</b> %d%% of it.\n"] == "HELLO %s, <b>YOU HAVE</b> %d%% OF IT.\n"
     assert read["_Open %d file"] == {0: "_OPEN %d FILE", 1: "_OPEN %d FILES"}
     assert read["kept"] == "behalten"
-    assert read['no empty line before, "quoted"\ttab'] == 'NO EMPTY LINE BEFORE, "QUOTED" TAB'
+    assert read['no empty line before, "quoted"\ttab'] == 'NO EMPTY LINE BEFORE, "QUOTED"\tTAB'
     shown = out.decode()
     assert '#, c-format\nmsgid "_Open %d file"' in shown, "no longer fuzzy, and without the old msgid"
     untouched = [line for line in PO.splitlines() if not line.startswith(("msgstr", "#,", "#|"))]

@@ -82,6 +82,33 @@ def test_a_note_stays_with_the_stop_that_it_followed() -> None:
     assert shown(project(parts, "他来了。", alignment, spaced=False)) == "他来了。<1"
 
 
+def test_a_note_before_the_stop_stays_before_it() -> None:
+    parts: TaggedText = ["The pump is waterproof", Tag("alone", 1), "."]
+    target = "泵是防水的。"
+    alignment = links(text_of(parts), target, (1, 0), (2, 1), (3, 2), (3, 3), (2, 4), (4, 5))
+    assert shown(project(parts, target, alignment, spaced=False)) == "泵是防水的<1。"
+    bare = links(text_of(parts), target[:-1], (1, 0), (2, 1), (3, 2), (3, 3), (2, 4))
+    assert shown(project(parts, target[:-1], bare, spaced=False)) == "泵是防水<1的", "where there is no stop"
+    german = links(text_of(parts), "Wasserdicht ist sie.", (3, 0), (2, 1), (1, 2), (4, 3))
+    assert shown(project(parts, "Wasserdicht ist sie.", german)) == "Wasserdicht ist sie<1."
+
+
+def test_a_lone_tag_goes_behind_all_that_its_word_became() -> None:
+    parts: TaggedText = ["the helmet", Tag("alone", 1), " is red, ", Tag("alone", 2), "temperature too"]
+    target = "头盔是红色的，温度也是"
+    source = text_of(parts)
+    rows = [(1, 0), (1, 1), (2, 2), (3, 3), (3, 4), (2, 5), (4, 6), (5, 7), (5, 8), (6, 9), (6, 10)]
+    assert shown(project(parts, target, links(source, target, *rows), spaced=False)) == "头盔<1是红色的，<2温度也是"
+
+
+def test_a_lone_tag_goes_into_no_piece_of_the_vocabulary() -> None:
+    parts: TaggedText = ["start engine", Tag("alone", 1), " now"]
+    # Both characters of 引擎 are one piece, which comes from "start" more than from "engine".
+    piece = {0: 0.6, 1: 0.4}
+    alignment = Alignment(word_spans("start engine now"), word_spans("引擎开"), [dict(piece), dict(piece), {2: 1.0}])
+    assert shown(project(parts, "引擎开", alignment, spaced=False)) == "引擎<1开"
+
+
 def test_tags_without_their_other_half_are_lone_ones() -> None:
     parts: TaggedText = [Tag("close", 1), "a ", Tag("open", 2), "b"]
     assert shown(project(parts, "a b", even_alignment("a b", "a b"))) == "]1a [2b"

@@ -60,13 +60,15 @@ def of_weights() -> None:
 
 def of_shortcuts() -> None:
     for letter in ("a", "(", "字"):
-        prepared: Any = SimpleNamespace(shortcut=letter, unit=SimpleNamespace(shortcut="_"))
+        prepared: Any = SimpleNamespace(
+            shortcut=letter, shortcut_line=0, breaks=set(), unit=SimpleNamespace(shortcut="_")
+        )
         assemble._with_shortcut(prepared, ["b"], "en")
 
 
 def of_marks() -> None:
     for mark in ("_", "&"):
-        prepared: Any = SimpleNamespace(unit=SimpleNamespace(shortcut=mark), parts=[f"{mark}a"])
+        prepared: Any = SimpleNamespace(unit=SimpleNamespace(shortcut=mark), parts=[f"{mark}a"], breaks=set())
         mask._find_shortcut(prepared)
 
 

@@ -1,13 +1,18 @@
-"""Markdown (CommonMark with tables): headings, paragraphs, lists, quotes, cells; code, links' addresses and layout stay."""
+"""Markdown (CommonMark with tables, and GitHub's footnotes, tasks, alerts and emoji): headings, paragraphs, lists, quotes, cells,
+texts and titles of images and links; code, addresses and layout stay.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.core.languages import unspaced
 from engine.corpora.formats.documents.files import TextDocument, TextFile
+from engine.corpora.formats.documents.github_markdown import DEFINITION, EMOJI, SIGNS, github_parser
+from engine.corpora.formats.documents.markdown_text import Address, Spelling, Written, escaped, markdown_of
 from engine.corpora.formats.documents.model import Context, Result, Unit, changed
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
 
@@ -15,17 +20,19 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n.*?^(?:---|\.\.\.)[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
-SPECIAL = re.compile(r"([\\`*\[\]]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?]))")
-STARTS = re.compile(r"^(#{1,6}(?=\s)|[-+>](?=\s)|\d{1,9}(?=[.)]\s)|={2,}|-{2,}|~~~)")
 
 
 @dataclass
 class Block:
-    """The text of one block: where its lines stand in the file (begin, end), and the marks of its tags."""
+    """The text of one block: where its lines stand in the file (begin, end), its parts, and the marks of its tags."""
 
     lines: list[tuple[int, int]]
-    marks: dict[tuple[str, int], str]
     cell: bool
+    parts: TaggedText = field(default_factory=list)
+    marks: dict[tuple[str, int], str | Address] = field(default_factory=dict)
+    emphasis: set[int] = field(default_factory=set)  # pairs that are marked by * or _ or ~~
+    words: set[int] = field(default_factory=set)
+    breaks: set[int] = field(default_factory=set)
 
 
 class Markdown(TextDocument):
@@ -34,155 +41,190 @@ class Markdown(TextDocument):
     title: ClassVar[str] = "Markdown file"
 
     def __init__(self, file: TextFile, context: Context) -> None:
-        from markdown_it import MarkdownIt
-
         super().__init__(file, context)
-        self.blocks: list[Block] = []
+        # A place for each unit: the text of its block, or a text of an address in it ("alt", "title").
+        self.places: list[tuple[Block, tuple[str, int] | None, str]] = []
         front = FRONT_MATTER.match(file.text)
         self.offset = front.end() if front else 0
         body = file.text[self.offset :]
         self.starts = [self.offset, *(self.offset + m.end() for m in re.finditer(r"\r\n|\n|\r", body))]
         self.at = self.offset  # what is before it has been read
-        parser = MarkdownIt("commonmark", {"html": True, "maxNesting": 60}).enable(["table", "strikethrough"])
-        cell = False
-        for token in parser.parse(body):
-            if token.type in ("th_open", "td_open"):
-                cell = True
-            elif token.type in ("th_close", "td_close"):
-                cell = False
-            elif token.type == "inline" and token.map and token.content.strip():
-                self._add(token, cell)
+        self.parser = github_parser()
+        self.known: dict[str, Any] = {}  # what the parser found out, such as the references
+        tokens = self.parser.parse(body, self.known)
+        for index, token in enumerate(tokens):
+            if token.type == "inline" and token.map and token.content.strip():
+                self._add(token, tokens[index - 2].type if index > 1 and token.content else "", tokens[index - 1].type)
 
-    def _add(self, token: Token, cell: bool) -> None:
-        assert token.map is not None
-        lines = self._lines(token, token.map[0])
+    def _add(self, token: Token, around: str, own: str) -> None:
+        """The block of a token; `own` is what opens it, `around` the token before that."""
+        cell = own in ("th_open", "td_open")
+        lines = self._lines(token, cell)
         if lines is None:
             self.skipped["not found again"] += 1
             return
-        parts: TaggedText = []
-        marks: dict[tuple[str, int], str] = {}
-        words: set[int] = set()
-        breaks: set[int] = set()
+        children = list(token.children or [])
+        spelling = Spelling(token.content, self.known.get("references", {}))
+        sign = SIGNS[around].match(children[0].content) if around in SIGNS and children[0].type == "text" else None
+        if sign and self.file.text.startswith(sign[0], lines[0][0]):
+            children[0].content = children[0].content[sign.end() :]
+            lines[0] = (lines[0][0] + sign.end(), lines[0][1])
+            first = next((k for k, child in enumerate(children) if child.type in ("softbreak", "hardbreak")), 0)
+            if around == "blockquote_open" and first and not any("\n" in child.content for child in children[:first]):
+                self._read(Block(lines[:1], cell), children[:first], spelling)  # the title of an alert
+                lines, children = lines[1:], children[first + 1 :]
+        self._read(Block(lines, cell), children, spelling)
+
+    def _read(self, block: Block, children: Sequence[Token], spelling: Spelling) -> None:
+        """The units of a block: its text, and those of its addresses."""
+        parts, marks = block.parts, block.marks
         stack: list[int] = []
-        for child in token.children or []:
-            if child.type == "text":
-                add_text(parts, child.content)
-                continue
-            if child.type == "softbreak":
-                add_text(parts, " ")
-                continue
+        inside: Iterator[Token] = iter(children)
+        for child in inside:
             id = len(marks)
-            if child.type == "link_open" and child.markup != "autolink":
-                stack.append(id)
-                marks["open", id] = "["
-                title = child.attrGet("title")
-                href = str(child.attrGet("href") or "")
-                href = f"<{href}>" if re.search(r"[\s()]", href) else href
-                marks["close", id] = f"]({href}" + (f' "{title}")' if title else ")")
-                parts.append(Tag("open", id))
-            elif child.nesting == 1 and child.type != "link_open":
+            if child.type == "text":
+                _add_text(block, child.content)
+            elif child.type == "softbreak":
+                add_text(parts, " ")
+            elif child.type == "link_open" and child.markup == "autolink":  # <https://…>: its text is the address
+                shown = "".join(one.content for one in (next(inside), next(inside)))
+                marks["alone", id] = f"<{spelling.autolinks.get(str(child.attrGet('href')), shown)}>"
+                block.words.add(id)
+                parts.append(Tag("alone", id))
+            elif child.nesting == 1:
                 stack.append(id)
                 marks["open", id] = marks["close", id] = child.markup
+                if child.type == "link_open":
+                    marks["open", id] = "["
+                    marks["close", id] = spelling.address(child.attrs.get("href"), child.attrs.get("title"))
+                else:
+                    block.emphasis.add(id)
+                    if unspaced(self.context.target):  # between letters, _ is no mark
+                        marks["open", id] = marks["close", id] = child.markup.replace("_", "*")
                 parts.append(Tag("open", id))
             elif child.nesting == -1:
-                if child.type == "link_close" and child.markup == "autolink":
-                    marks["alone", stack.pop()] += ">"
-                    continue
                 parts.append(Tag("close", stack.pop()))
-            elif child.type == "link_open":  # <https://…>: its text is the address
-                stack.append(id)
-                marks["alone", id] = "<"
-                words.add(id)
-                parts.append(Tag("alone", id))
             else:
-                marks["alone", id] = _written(child)
-                (breaks if child.type == "hardbreak" else words if child.type == "code_inline" else set()).add(id)
+                marks["alone", id] = _written(child, spelling)
+                if child.type == "code_inline":
+                    block.words.add(id)
+                elif child.type == "hardbreak" or re.fullmatch(r"<br\s*/?>", child.content, re.IGNORECASE):
+                    block.breaks.add(id)
                 parts.append(Tag("alone", id))
-        parts = self._autolinks(parts, marks)
-        if not text_of(parts).strip():
-            return
-        self.blocks.append(Block(lines, marks, cell))
-        line = self.file.text.count("\n", 0, lines[0][0]) + 1
-        self.units.append(Unit(parts, f"line {line}", words=frozenset(words), breaks=frozenset(breaks)))
+        line = f"line {self.file.text.count(chr(10), 0, block.lines[0][0]) + 1}"
+        if text_of(parts).strip():
+            self.places.append((block, None, ""))
+            self.units.append(Unit(parts, line, words=frozenset(block.words), breaks=frozenset(block.breaks)))
+        if self.context.options.attributes:
+            self._read_addresses(block, children, line)
 
-    def _autolinks(self, parts: TaggedText, marks: dict[tuple[str, int], str]) -> TaggedText:
-        """Move the address that follows an autolink's tag into it."""
-        done: TaggedText = []
-        for part in parts:
-            before = done[-1] if done else None
-            if isinstance(part, str) and isinstance(before, Tag) and marks.get(("alone", before.id)) == "<>":
-                match = re.match(r"\S*", part)
-                address = match[0] if match else ""
-                marks["alone", before.id] = f"<{address}>"
-                part = part[len(address) :]  # noqa: PLW2901
-            if part != "":
-                done.append(part)
-        return done
+    def _read_addresses(self, block: Block, children: Sequence[Token], line: str) -> None:
+        """The units of the texts of images, and the titles of images and links."""
+        images = iter([child for child in children if child.type == "image"])
+        for key, mark in block.marks.items():
+            if not isinstance(mark, Address):
+                continue
+            texts = {"title": mark.title}
+            if mark.alt is not None:
+                texts = {"alt": _shown(next(images).children or []), **texts}
+            for name, text in texts.items():
+                if text.strip():
+                    self.places.append((block, key, name))
+                    self.units.append(Unit([text], f"{line}, {name}"))
 
-    def _lines(self, token: Token, first: int) -> list[tuple[int, int]] | None:
+    def _lines(self, token: Token, cell: bool) -> list[tuple[int, int]] | None:
         """Where the lines of a block's text stand in the file, without what is before them (`> `, `- `)."""
+        assert token.map is not None
+        text = self.file.text
         results = []
-        at = max(self.at, self.starts[first])
-        for line in token.content.split("\n"):
+        at = max(self.at, self.starts[token.map[0]])
+        end = self._line(token.map[1])
+        mark = DEFINITION.search(text, at, self._line(token.map[0] + 1))
+        if mark and not text[at : mark.start()].strip(" \t>-*+"):
+            at = mark.end()
+        for number, line in enumerate(token.content.split("\n"), token.map[0]):
             bare = line.strip()
-            end = self._block_end(token)
-            for written in (bare, bare.replace("|", "\\|")):  # in a cell of a table
-                position = self.file.text.find(written, at, end)
-                if position >= 0:
-                    break
+            whole = text[self._line(number) : self._line(number + 1)].rstrip()
+            position = self._line(number) + len(whole) - len(bare)
+            if cell or not whole.endswith(bare) or position < at:
+                ways = (bare, bare.replace("|", "\\|")) if cell else (bare,)
+                position, bare = next(((k, way) for way in ways if (k := text.find(way, at, end)) >= 0), (-1, ""))
             if position < 0 or not bare:
                 return None
-            at = position + len(written)
+            at = position + len(bare)
             results.append((position, at))
         self.at = at
         return results
 
-    def _block_end(self, token: Token) -> int:
-        """The end of the block that holds the token, so that no text is found in a later one."""
-        assert token.map is not None
-        last = token.map[1]
-        return self.starts[last] if last < len(self.starts) else len(self.file.text)
+    def _line(self, number: int) -> int:
+        """Where a line of the body begins; behind the last one, the end of the file."""
+        return self.starts[number] if number < len(self.starts) else len(self.file.text)
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         text = self.file.text
+        blocks: dict[int, Block] = {}  # those with something new, by where they begin
+        for (block, key, name), parts in changed(self.places, self.units, results):
+            blocks[block.lines[0][0]] = block
+            address = block.marks.get(key) if key else None
+            if isinstance(address, Address):
+                setattr(address, name, escaped(text_of(parts)) if name == "alt" else " ".join(text_of(parts).split()))
+            else:
+                block.parts = parts
         done, at = [], 0
-        for block, parts in changed(self.blocks, self.units, results):
-            begin, end = block.lines[0][0], block.lines[-1][1]
-            prefix = self._prefix(block)
-            done += [text[at:begin], self._shown(block, parts).replace("\n", prefix)]
-            at = end
+        for begin in sorted(blocks):
+            block = blocks[begin]
+            done += [text[at:begin], _block(block).replace("\n", self._prefix(block))]
+            at = block.lines[-1][1]
         return self.file.encoded("".join([*done, text[at:]]))
 
     def _prefix(self, block: Block) -> str:
-        """What a further line of a block begins with: as its second line, where it has one."""
+        """A line end, and what a further line of a block begins with: as its second line, where it has one."""
         text = self.file.text
         if len(block.lines) > 1:
-            return text[block.lines[0][1] : block.lines[1][0]]
-        start = text.rfind("\n", 0, block.lines[0][0]) + 1
+            return text[block.lines[0][1] : block.lines[1][0]].lstrip(" \t\\")
+        start = max(text.rfind("\n", 0, block.lines[0][0]), text.rfind("\r", 0, block.lines[0][0])) + 1
         head = text[start : block.lines[0][0]]
-        return "\n" + re.sub(r"[^\s>]", " ", head)
-
-    def _shown(self, block: Block, parts: TaggedText) -> str:
-        result = ""
-        for part in parts:
-            if isinstance(part, Tag):
-                result += block.marks[part.kind, part.id]
-                continue
-            shown = SPECIAL.sub(r"\\\1", part)
-            result += shown.replace("|", "\\|") if block.cell else shown
-        return STARTS.sub(
-            lambda m: ("" if m[0][0].isdigit() else "\\") + m[0] + ("\\" if m[0][0].isdigit() else ""), result
-        )
+        return ("\r\n" if "\r\n" in text else "\n") + re.sub(r"[^\s>]", " ", head)
 
 
-def _written(child: Token) -> str:
+def _block(block: Block) -> str:
+    pieces = []
+    for part in block.parts:
+        if isinstance(part, str):
+            pieces.append(Written("text", part))
+        elif part.id in block.emphasis and part.kind != "alone":
+            pieces.append(Written(part.kind, str(block.marks[part.kind, part.id])))
+        else:
+            pieces.append(Written("mark", str(block.marks[part.kind, part.id])))
+    return markdown_of(pieces, cell=block.cell)
+
+
+def _add_text(block: Block, text: str) -> None:
+    """Text, with its emoji as tags."""
+    at = 0
+    for match in EMOJI.finditer(text):
+        add_text(block.parts, text[at : match.start()])
+        at = match.end()
+        id = len(block.marks)
+        block.marks["alone", id] = match[0]
+        block.parts.append(Tag("alone", id))
+    add_text(block.parts, text[at:])
+
+
+def _shown(children: Sequence[Token]) -> str:
+    """The text of an image, without its marks."""
+    return "".join(" " if child.type in ("softbreak", "hardbreak") else child.content for child in children)
+
+
+def _written(child: Token, spelling: Spelling) -> str | Address:
     """A lone piece of Markdown as it is written."""
-    if child.type == "code_inline":
-        space = " " if child.content.startswith("`") or child.content.endswith("`") else ""
-        return f"{child.markup}{space}{child.content}{space}{child.markup}"
-    if child.type == "hardbreak":
-        return "\\\n"
     if child.type == "image":
-        title = child.attrGet("title")
-        return f"![{child.content}]({child.attrGet('src')}" + (f' "{title}")' if title else ")")
+        return replace(spelling.address(child.attrs.get("src"), child.attrs.get("title")), alt=child.content)
+    if child.type == "code_inline":
+        inside = child.content
+        bare = inside.strip() and inside[0] == inside[-1] == " "
+        space = " " if inside.startswith("`") or inside.endswith("`") or bare else ""
+        return f"{child.markup}{space}{inside}{space}{child.markup}"
+    if child.type == "hardbreak":
+        return spelling.line_break
     return child.content

@@ -12,6 +12,7 @@ from typing import ClassVar, Self, TypeVar
 from engine.core.options import Options, option
 from engine.corpora.formats.tagged_text import TaggedText, text_of
 from engine.errors import InputError
+from engine.messages import Message
 
 P = TypeVar("P")
 
@@ -63,6 +64,7 @@ class Unit:
     markup: bool = False  # tags may be written in the text itself, as <b>
     shortcut: str = ""  # the mark before the letter of a keyboard shortcut, & or _, where the text may have one
     keep_lines: bool = False  # a line break in the text ends a sentence and stays
+    keep_tabs: bool = False  # so does a tab
     whole: bool = False  # one sentence, whatever stands in it
 
     @property
@@ -72,13 +74,22 @@ class Unit:
 
 @dataclass(frozen=True)
 class Result:
-    """The translation of a unit; `doubt` says in a sentence why a person should look at it, empty where nothing is odd; `flag`
-    is the worst of its sentences' (engine.decoding.guard).
+    """The translation of a unit; `doubt` says in sentences why a person should look at it (a message), empty where nothing is
+    odd; `flag` is the worst of its sentences' (engine.decoding.guard).
     """
 
     parts: TaggedText
     doubt: str = ""
     flag: str = ""
+
+
+def together(*doubts: str) -> str:
+    """Sentences as one message, each once, without the empty ones; empty where all are."""
+    first, *others = dict.fromkeys(doubt for doubt in doubts if doubt) or [""]
+    result = first
+    for other in others:
+        result = Message("{first} {second}", first=result, second=other)
+    return result
 
 
 @dataclass(frozen=True)
@@ -105,6 +116,10 @@ class Document(ABC):
     @abstractmethod
     def read(cls, path: Path, context: Context) -> Self:
         """Read a file whose size was checked. Raises DocumentError."""
+
+    def checked(self, results: Sequence[Result]) -> list[Result]:
+        """The results of all units, with doubts that only the document knows of."""
+        return list(results)
 
     @abstractmethod
     def build(self, results: Sequence[Result | None]) -> bytes:

@@ -197,6 +197,7 @@ class Po(TextDocument):
                     markup=True,
                     shortcut="_" if re.search(r"(?<!\w)_[^\W\d_]", text) else "&",
                     keep_lines=True,
+                    keep_tabs=True,
                 )
             )
 

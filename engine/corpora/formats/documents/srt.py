@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import re
 import unicodedata
@@ -16,7 +17,11 @@ from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 from engine.corpora.words import word_spans
 
 TIME = re.compile(r"^\s*+(?:\d{1,4}:)?\d{1,2}:\d{2}[,.]\d{1,3}\s*+-->\s*+(?:\d{1,4}:)?\d{1,2}:\d{2}[,.]\d{1,3}.*")
+# In WebVTT all between < and > is a tag: <v Mary Ann>, <c.yellow>, the time <00:01.500> of a word.
+CUE_TAG = re.compile(r"<(/?)([^\s<>./]*+)[^<>]*+>")
+ENTITY = re.compile(r"&(?:amp|lt|gt);")
 STYLE = re.compile(r"\{\\[^{}]*\}")  # {\an8}: the place on the screen
+HIDDEN = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
 DASH = re.compile(r"^\s*+[-–—]\s*+\S")
 ENDS = re.compile(r"[.!?…。！？:：♪][\"'”’»)\]]*\s*$")
 GOES_ON = re.compile(r"^\s*+[\"'“‘«(]?[^\W\d_]")
@@ -40,6 +45,7 @@ class Subtitles(TextDocument):
     def __init__(self, file: TextFile, context: Context) -> None:
         super().__init__(file, context)
         self.lines, self.end = file.lines()
+        self.web = file.text.startswith("WEBVTT")
         self.tags: dict[int, str] = {}  # what stands in the file, by the tag's number
         self.groups: list[list[Caption]] = []
         captions = self._captions()
@@ -76,11 +82,11 @@ class Subtitles(TextDocument):
         for index, line in enumerate(lines):
             if index:
                 parts.append(self._tag("alone", "\n") if speakers else " ")
-            pieces = [(a, b, kind, name) for a, b, kind, name in find_tags(line) if kind != "alone"]
+            pieces = _cue_tags(line) if self.web else [one for one in find_tags(line) if one[2] != "alone"]
             pieces += [(m.start(), m.end(), "alone", "") for m in STYLE.finditer(line)]
             at = 0
             for begin, end, kind, name in sorted(pieces):
-                parts.append(line[at:begin])
+                parts.append(self._read_text(line[at:begin]))
                 at = end
                 if kind == "open":
                     parts.append(tag := self._tag("open", line[begin:end]))
@@ -91,9 +97,13 @@ class Subtitles(TextDocument):
                     parts.append(Tag("close", id))
                 else:
                     parts.append(self._tag("alone", line[begin:end]))
-            parts.append(line[at:])
+            parts.append(self._read_text(line[at:]))
         left = {id for _, id in names}
         return [Tag("alone", p.id) if isinstance(p, Tag) and p.id in left else p for p in parts if p != ""]
+
+    def _read_text(self, raw: str) -> str:
+        """Text as it is shown: WebVTT writes <, > and & as entities."""
+        return html.unescape(raw) if self.web else raw
 
     def _tag(self, kind: str, raw: str) -> Tag:
         id = len(self.tags) + 1
@@ -168,7 +178,8 @@ class Subtitles(TextDocument):
 
     def _by_length(self, group: Sequence[Caption], text: str) -> list[str]:
         sizes = [max(1, len(text_of(caption.parts))) for caption in group]
-        words = [span for span in word_spans(text) if text[span[0]].isalnum()]
+        hidden = _hidden(text)
+        words = [span for span in word_spans(text) if hidden[span[0]].isalnum()]
         cuts, share = [0], 0.0
         for size in sizes[:-1]:
             share += size / sum(sizes)
@@ -181,7 +192,8 @@ class Subtitles(TextDocument):
     def _raw(self, parts: Sequence[str | Tag]) -> str:
         result = ""
         for part in parts:
-            result += part if isinstance(part, str) else self.tags[-part.id if part.kind == "close" else part.id]
+            text = html.escape(part, quote=False) if self.web and isinstance(part, str) else part
+            result += text if isinstance(text, str) else self.tags[-text.id if text.kind == "close" else text.id]
         return result.strip(" ")
 
     def _wrapped(self, text: str) -> list[str]:
@@ -193,7 +205,7 @@ class Subtitles(TextDocument):
 
 
 def _columns(text: str) -> int:
-    plain = re.sub(r"<[^<>]*>|\{\\[^{}]*\}", "", text)
+    plain = ENTITY.sub("&", HIDDEN.sub("", text))
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in plain)
 
 
@@ -218,5 +230,17 @@ def _balanced(text: str, width: int) -> list[str]:
 
 
 def _hidden(text: str) -> str:
-    """The text with its tags blotted out, so that no line is broken inside one."""
-    return re.sub(r"<[^<>]*>|\{\\[^{}]*\}", lambda match: "\0" * len(match[0]), text)
+    """The text with its tags and entities blotted out, so that no line is broken inside one."""
+    return ENTITY.sub(_blot, HIDDEN.sub(_blot, text))
+
+
+def _blot(match: re.Match[str]) -> str:
+    return "\0" * len(match[0])
+
+
+def _cue_tags(line: str) -> list[tuple[int, int, str, str]]:
+    """(begin, end, kind, name) of the tags in a line of WebVTT, as `find_tags` gives them."""
+    return [
+        (match.start(), match.end(), "close" if match[1] else "alone" if match[2][:1].isdigit() else "open", match[2])
+        for match in CUE_TAG.finditer(line)
+    ]

@@ -15,6 +15,7 @@ from engine.corpora.formats.tagged_text import text_of
 from engine.corpora.words import word_spans
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
+SPACES = re.compile(r"[^\S\t]+")  # a tab between two texts stays, as in a table
 ENDS = re.compile(r"[.!?…。！？:：][\"'”’»)\]]*$")
 WIDEST = 120  # columns of a line of wrapped text
 
@@ -43,7 +44,7 @@ class PlainText(TextDocument):
             lines = self.lines[first:last]
             bodies = [line.strip() for line in lines]
             self.blocks.append(Block(first, last, [line[: len(line) - len(line.lstrip())] for line in lines]))
-            self.units.append(Unit([" ".join(bodies)], f"line {first + 1}"))
+            self.units.append(Unit([" ".join(bodies)], f"line {first + 1}", keep_tabs=True))
 
     def _paragraphs(self) -> list[tuple[int, int]]:
         """Lines that belong together, as ranges: one each, but for wrapped text."""
@@ -85,9 +86,9 @@ class PlainText(TextDocument):
         for block, parts in changed(self.blocks, self.units, results):
             done += self.lines[at : block.first]
             at = block.last
-            text = " ".join(text_of(parts).split())
+            text = SPACES.sub(" ", text_of(parts)).strip()
             last = self.lines[block.last - 1]
-            end = last[len(last.rstrip("\r\n")) :]
+            end = last[len(last.rstrip()) :]
             between = self.lines[block.first][len(self.lines[block.first].rstrip("\r\n")) :] or "\n"
             lines = [text]
             if block.last - block.first > 1:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import copy
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from engine.core.languages import language_message, primary_language
 from engine.core.numerals import whole_number
 from engine.corpora.formats.documents.files import parse_xml, xml_bytes
-from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit
+from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit, together
 from engine.corpora.formats.documents.placeholders import find_placeholders
-from engine.corpora.formats.documents.xmltext import Content, Role, local
+from engine.corpora.formats.documents.xmltext import Content, Role, local, space_preserved
 from engine.corpora.formats.tagged_text import text_of
+from engine.messages import Message
 
 TODO = {"new", "needs-translation", "initial"}  # states of targets that wait for a translation
 DONE = {"final", "signed-off", "reviewed"}
 KINDS = ("plain", "qt", "variable", "numbered")
 BREAKS = re.compile(r"(?:<br\s*/?>|\\n|\n|&lt;br\s*/?&gt;)", re.IGNORECASE)
 CLOSES = {"ex": "x", "ept": "t", "ec": "c", "em": "m"}  # the last letter of what each closes
-SPACE = "{http://www.w3.org/XML/1998/namespace}"
 
 
 @dataclass
@@ -32,7 +33,8 @@ class Entry:
     content: Content
     fill: Callable[[], Any]  # makes the target element when it is needed
     mark: Callable[[Result], None]
-    limit: int | None = None
+    unit: Any  # the element of the file that it is of
+    limit: int | None = None  # characters of the unit's translation, at most
 
 
 class Xliff(Document):
@@ -96,23 +98,23 @@ class Xliff(Document):
                 self.skipped['translate="no"'] += 1
                 continue
             target = unit.find(f"{self.space}target")
+            limit = whole_number(unit.get("maxwidth"), 1) if unit.get("size-unit") == "char" else None
             segmented = unit.find(f"{self.space}seg-source")
             if segmented is not None and any(_is_segment(one) for one in segmented.iter(f"{self.space}mrk")):
                 if unit.get("approved") == "yes" and not self.context.options.retranslate:
                     self.skipped["approved before"] += 1
                 else:
-                    self._read_segments(unit, segmented, target, position)
+                    self._read_segments(unit, segmented, position, limit)
                 continue
             state = None if target is None else target.get("state")
             if not self._wanted(unit.get("approved"), target, source, state):
                 continue
-            limit = unit.get("maxwidth") if unit.get("size-unit") == "char" else None
-            length = whole_number(limit, 1)
-            self._add(source, position, self._target_maker(unit, source), self._marker(unit), length)
+            self._add(source, position, self._target_maker(unit, source), self._marker(unit), unit, limit)
 
-    def _read_segments(self, unit: Any, segmented: Any, target: Any, location: str) -> None:
+    def _read_segments(self, unit: Any, segmented: Any, location: str, limit: int | None) -> None:
         """A unit that was cut into numbered segments before: each is translated on its own."""
         made: dict[str, object] = {}
+        target = unit.find(f"{self.space}target")
         old_ones = [] if target is None else [copy.deepcopy(one) for one in target.iter(f"{self.space}mrk")]
         known = {one.get("mid"): one for one in old_ones if _is_segment(one)}
 
@@ -140,7 +142,7 @@ class Xliff(Document):
             def fill(number: str | None = number) -> Any:
                 return next(one for one in whole().iter(f"{self.space}mrk") if one.get("mid") == number)
 
-            self._add(segment, f"{location}, segment {number}", fill, self._marker(unit, number))
+            self._add(segment, f"{location}, segment {number}", fill, self._marker(unit, number), unit, limit)
 
     def _target_maker(self, unit: Any, after: Any) -> Callable[[], Any]:
         def make() -> Any:
@@ -194,7 +196,7 @@ class Xliff(Document):
                     segment.set("state", "translated")
                     segment.set("subState", "tailormt:needs-review")
 
-                self._add(source, position, self._target_maker(segment, source), mark, None, data)
+                self._add(source, position, self._target_maker(segment, source), mark, unit, data=data)
 
     # -- both
 
@@ -211,13 +213,13 @@ class Xliff(Document):
         return False
 
     def _add(
-        self, source: Any, location: str, fill: Callable[[], Any], mark: Callable[[Result], None],
+        self, source: Any, location: str, fill: Callable[[], Any], mark: Callable[[Result], None], unit: Any,
         limit: int | None = None, data: dict[str | None, str] | None = None,
     ) -> None:  # fmt: skip
         content = Content(source, lambda element: _role(element, data or {}))
         if not text_of(content.parts).strip():
             return
-        self.entries.append(Entry(content, fill, mark, limit))
+        self.entries.append(Entry(content, fill, mark, unit, limit))
         self.units.append(
             Unit(
                 content.parts,
@@ -227,17 +229,31 @@ class Xliff(Document):
                 placeholders=KINDS,
                 markup=True,
                 shortcut="&",
-                keep_lines="\n" in text_of(content.parts) and source.get(f"{SPACE}space") == "preserve",
+                keep_lines=space_preserved(source),
+                keep_tabs=space_preserved(source),
             )
         )
+
+    def checked(self, results: Sequence[Result]) -> list[Result]:
+        """A unit that was cut into segments is as long as all of them."""
+        sizes: Counter[int] = Counter()
+        for entry, result in zip(self.entries, results, strict=True):
+            sizes[id(entry.unit)] += len(text_of(result.parts))
+        return [
+            replace(
+                result,
+                doubt=together(result.doubt, Message("It is longer than {limit:,} characters.", limit=entry.limit)),
+            )
+            if entry.limit is not None and sizes[id(entry.unit)] > entry.limit
+            else result
+            for entry, result in zip(self.entries, results, strict=True)
+        ]
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         changed = False
         for entry, result in zip(self.entries, results, strict=True):
             if result is None:
                 continue
-            if entry.limit and len(text_of(result.parts)) > entry.limit and not result.doubt:
-                result = Result(result.parts, f"It is longer than {entry.limit} characters.")  # noqa: PLW2901
             entry.content.write(entry.fill(), result.parts, copies=True)
             entry.mark(result)
             changed = True

@@ -12,6 +12,7 @@ from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text
 if TYPE_CHECKING:
     from lxml import etree
 
+SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 # What an element in a text is: around text (pair), beside it (alone), in the place of a word (word), the end of a sentence
 # (break), text itself (text), one of two elements that make a pair (open, close), nothing that may stay (drop).
 Kind = Literal["pair", "alone", "word", "break", "open", "close", "text", "drop"]
@@ -28,6 +29,12 @@ class Role:
 def local(element: Any) -> str:
     """The name without its namespace; empty for comments and processing instructions."""
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def space_preserved(element: Any) -> bool:
+    """Does its space stay as it is: what xml:space says on it, or on the nearest element around it."""
+    nearest = (one.get(SPACE) for one in (element, *element.iterancestors()) if one.get(SPACE) is not None)
+    return next(nearest, "default") == "preserve"
 
 
 class Content:

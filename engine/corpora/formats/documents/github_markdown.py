@@ -1,0 +1,67 @@
+"""The parser of Markdown as GitHub has it: CommonMark with tables, footnotes, and signs that are no text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.rules_inline import StateInline
+
+FOOTNOTE = re.compile(r"\[\^[^\[\]\s]+\]")
+DEFINITION = re.compile(rf"{FOOTNOTE.pattern}:")
+EMOJI = re.compile(r"(?<![A-Za-z0-9_:]):[a-z0-9_+-]++:(?![A-Za-z0-9_:])")  # beside Chinese letters too
+# What a first paragraph may begin with that is no text, by what it is the first of.
+SIGNS = {
+    "list_item_open": re.compile(r"\[[ xX]\][ \t]+"),  # the box of a task
+    "blockquote_open": re.compile(r"\[![\w-]+\][+-]?[ \t]*"),  # the kind of an alert, which may have a title
+}
+
+
+def github_parser() -> MarkdownIt:
+    """A new parser. Its tokens `footnote_open` and `footnote_close` are around the blocks of a footnote, `footnote_ref` is in a
+    sentence; the boxes of tasks, alerts and emoji are text to it.
+    """
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": True, "maxNesting": 60}).enable(["table", "strikethrough"])
+    parser.block.ruler.before("reference", "footnote", _footnote, {"alt": ["paragraph", "reference"]})
+    parser.inline.ruler.before("link", "footnote_ref", _reference)
+    return parser
+
+
+def _footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A footnote's definition: blocks behind `[^1]:`, as far as they are indented by four columns."""
+    if state.is_code_block(start):
+        return False
+    match = DEFINITION.match(state.src, state.bMarks[start] + state.tShift[start], state.eMarks[start])
+    if match is None or silent:
+        return match is not None
+    token = state.push("footnote_open", "", 1)
+    token.map = [start, end]
+    text = match.end()
+    while text < state.eMarks[start] and state.src[text] in " \t":
+        text += 1
+    before = state.bMarks[start], state.tShift[start], state.sCount[start], state.parentType
+    state.blkIndent += 4
+    state.bMarks[start], state.tShift[start], state.sCount[start] = match.end(), text - match.end(), state.blkIndent
+    state.parentType = "footnote"
+    state.md.block.tokenize(state, start, end)
+    state.blkIndent -= 4
+    state.bMarks[start], state.tShift[start], state.sCount[start], state.parentType = before
+    token.map[1] = state.line
+    state.push("footnote_close", "", -1)
+    return True
+
+
+def _reference(state: StateInline, silent: bool) -> bool:
+    """The mark of a footnote in a sentence, `[^1]`."""
+    match = FOOTNOTE.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        state.push("footnote_ref", "", 0).content = match[0]
+    state.pos = match.end()
+    return True

@@ -1,0 +1,182 @@
+"""Text with marks as Markdown is written, so that it is read as what is meant: escapes, emphasis beside any script."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+SPECIAL = re.compile(r"([\\`*\[\]]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)|(?<=~)~)")
+# What at the start of a line would begin another block; a number is escaped behind it.
+STARTS = re.compile(
+    r"^(?:(#{1,6}(?=\s|$)|[-+](?=\s|$)|>|=+(?=[ \t]*$)|-{2,}(?=[ \t]*$)|~~~)|(\d{1,9})(?=[.)](?:\s|$)))", re.MULTILINE
+)
+
+
+DESTINATION = re.compile(r"\]\(\s*(<[^<>\n]*>|[^\s()<>]+(?:\([^\s()]*\)[^\s()]*)*)")
+LABEL = re.compile(r"\[([^\[\]]+)\]")
+AUTOLINK = re.compile(r"<([^<>\s]+)>")
+
+
+@dataclass
+class Written:
+    """A piece of a text as it is to be written: text that is not yet escaped, a mark, or one of two that emphasise."""
+
+    kind: Literal["text", "mark", "open", "close"]
+    text: str
+
+
+@dataclass
+class Address:
+    """The end of a link, or an image (which has an `alt`, as it is written): `target` is `[label]`, or an address."""
+
+    target: str
+    title: str = ""
+    alt: str | None = None
+
+    def __str__(self) -> str:
+        head = "]" if self.alt is None else f"![{self.alt}]"
+        if self.target.startswith("["):
+            return head + self.target
+        title = re.sub(r'["\\]|&(?=#?\w+;)', r"\\\g<0>", self.title)
+        return f'{head}({self.target} "{title}")' if title else f"{head}({self.target})"
+
+
+class Spelling:
+    """How addresses and line breaks are written in a block, of which the parser keeps only what they mean; `references` are the
+    file's, as the parser has them.
+    """
+
+    def __init__(self, content: str, references: Mapping[str, Mapping[str, Any]]) -> None:
+        self.content, self.references = content, references
+
+    @cached_property
+    def line_break(self) -> str:
+        return "\\\n" if "\\\n" in self.content else "  \n"
+
+    @cached_property
+    def autolinks(self) -> dict[str, str]:
+        """{address: as it is written between < and >}."""
+        from markdown_it.common.normalize_url import normalizeLink
+
+        found = [match[1] for match in AUTOLINK.finditer(self.content)]
+        return {normalizeLink(f"mailto:{one}"): one for one in found} | {normalizeLink(one): one for one in found}
+
+    @cached_property
+    def destinations(self) -> dict[str, str]:
+        """{address: as it is written behind a text in brackets}."""
+        from markdown_it.common.normalize_url import normalizeLink
+        from markdown_it.common.utils import unescapeAll
+
+        found = [match[1] for match in DESTINATION.finditer(self.content)]
+        return {normalizeLink(unescapeAll(one.strip("<>"))): one for one in found}
+
+    @cached_property
+    def labels(self) -> dict[tuple[str, str], str]:
+        """{(address, title): the label of the reference in brackets, the first one}."""
+        from markdown_it.common.utils import normalizeReference
+
+        found = [
+            (match[0], self.references.get(normalizeReference(match[1]))) for match in LABEL.finditer(self.content)
+        ]
+        return {(known["href"], known["title"]): label for label, known in reversed(found) if known}
+
+    def address(self, href: object, title: object) -> Address:
+        """The address of a link or an image; of one that is a reference, its label."""
+        address, title = str(href or ""), str(title or "")
+        if address in self.destinations:
+            return Address(self.destinations[address], title)
+        if (address, title) in self.labels:
+            return Address(self.labels[address, title])
+        return Address(f"<{address}>" if re.search(r"[\s()]", address) or not address else address, title)
+
+
+def markdown_of(pieces: Sequence[Written], *, cell: bool) -> str:
+    """The pieces as Markdown; in a cell of a table on one line, with its bars escaped."""
+    pieces = _flanked([Written(piece.kind, piece.text) for piece in pieces if piece.text])
+    result = ""
+    for index, piece in enumerate(pieces):
+        if piece.kind != "text":
+            result += piece.text
+            continue
+        after = pieces[index + 1].text if index + 1 < len(pieces) else ""
+        shown = SPECIAL.sub(r"\\\1", piece.text)
+        result += f"{shown[:-1]}\\!" if shown.endswith("!") and after.startswith("[") else shown
+    if cell:
+        return re.sub(r"(?<!\\)\|", r"\\|", result)
+    return STARTS.sub(lambda match: f"\\{match[1]}" if match[1] else f"{match[2]}\\", result)
+
+
+def _flanked(pieces: list[Written]) -> list[Written]:
+    """Emphasis that CommonMark takes for such: its marks touch a letter inside, unless there is a space or a sign outside.
+
+    Where words stand without spaces between them, `**停。**然后` is none: the sign goes out of it, `**停**。然后`. Two that touch
+    each other become one.
+    """
+    for index in range(len(pieces) - 3, -1, -1):
+        opened, inner, closed = pieces[index : index + 3]
+        if (opened.kind, inner.kind, closed.kind) == ("open", "text", "close") and _in_brackets(inner.text):
+            before = pieces[index - 1].text[-1] if index else ""
+            after = pieces[index + 3].text[0] if index + 3 < len(pieces) else ""
+            if _stray(inner.text, before) or _stray(inner.text[::-1], after):
+                first, middle, last = inner.text[0], inner.text[1:-1], inner.text[-1]
+                pieces[index : index + 3] = [
+                    Written("text", first),
+                    opened,
+                    Written("text", middle),
+                    closed,
+                    Written("text", last),
+                ]
+    for index in range(len(pieces) - 2, -1, -1):
+        if pieces[index].kind == "open" and pieces[index + 1].kind == "text":
+            outside = pieces[index - 1].text[-1] if index else ""
+            if size := _stray(pieces[index + 1].text, outside):
+                text = pieces[index + 1].text
+                pieces[index : index + 2] = [Written("text", text[:size]), pieces[index], Written("text", text[size:])]
+    index = 1
+    while index < len(pieces):
+        if pieces[index].kind == "close" and pieces[index - 1].kind == "text":
+            outside = pieces[index + 1].text[0] if index + 1 < len(pieces) else ""
+            if size := _stray(pieces[index - 1].text[::-1], outside):
+                text = pieces[index - 1].text
+                pieces[index - 1 : index + 1] = [
+                    Written("text", text[:-size]),
+                    pieces[index],
+                    Written("text", text[-size:]),
+                ]
+        index += 1
+    done: list[Written] = []
+    for piece in pieces:
+        if done and (done[-1].kind, piece.kind) == ("close", "open") and done[-1].text == piece.text:
+            done.pop()
+        else:
+            done.append(piece)
+    return done
+
+
+def _stray(text: str, outside: str) -> int:
+    """How many characters at the start of a text have to leave the emphasis in front of which `outside` stands."""
+    if not text[0].isspace() and (not _sign(text[0]) or not outside or outside.isspace() or _sign(outside)):
+        return 0
+    size = next((k for k, one in enumerate(text) if not (one.isspace() or _sign(one))), len(text))
+    return size if size < len(text) else 0
+
+
+def _in_brackets(text: str) -> bool:
+    return (
+        len(text) > 2
+        and unicodedata.category(text[0]) in ("Ps", "Pi")
+        and unicodedata.category(text[-1]) in ("Pe", "Pf")
+    )
+
+
+def _sign(character: str) -> bool:
+    return unicodedata.category(character)[0] in "PS"
+
+
+def escaped(text: str) -> str:
+    """A text in the midst of a line, such as an image's."""
+    return SPECIAL.sub(r"\\\1", " ".join(text.split()))
