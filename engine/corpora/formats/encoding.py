@@ -123,7 +123,8 @@ def detect_encoding(path: Path, languages: Sequence[str] = ()) -> str:
         if head.startswith(start):
             if len(head) == len(start):
                 raise CorpusError("{path} is empty; choose a file that holds sentences.", path=path)
-            if not _decodes(path, name):
+            text = head.decode(name, errors="replace")
+            if text.count("�") * 10 >= len(text):
                 raise CorpusError(
                     "{path} is binary data, not text; provide a text file, preferably in UTF-8.", path=path
                 )
@@ -304,7 +305,7 @@ def _decodes(path: Path, name: str) -> bool:
         except UnicodeError:  # UTF-16 without its mark, which no way of replacing helps with
             return False
         broken, total = broken + text.count("�"), total + len(text)
-    return (broken + decoder.decode(b"", final=True).count("�")) * 1000 <= total
+    return broken * 1000 <= total
 
 
 def _plausible(text: str, name: str) -> bool:
