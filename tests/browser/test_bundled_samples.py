@@ -70,7 +70,7 @@ def test_a_card_opens_and_fetches_nothing(studio: Studio, page: Any) -> None:
 def test_two_domains_become_one_project_with_labels_that_can_be_changed(studio: Studio, page: Any) -> None:
     start(studio, page)
     page.get_by_label("I accept these terms").check()
-    page.get_by_role("button", name="Load with Patient information: two domains").click()
+    page.get_by_role("button", name="Load together with Patient information (two domains)").click()
     page.wait_for_url(re.compile(r"project=\d+"))
     legend = page.locator(".tm-legend")
     expect(legend).to_contain_text("IT help", timeout=READ)

@@ -136,8 +136,9 @@ def test_forms_are_decoded_beside_the_loop_and_have_few_fields(api: TestClient) 
                 {"error": "The form cannot be read."},
                 {"message": "The form cannot be read."},
             )
-    asked = api.post("/detect", content="q=%41+caf%C3%A9+%ED%A0%80+caf\u00e9".encode(), headers=headers)
-    assert asked.status_code == 200
+    for text, status in (("", 200), ("%ED%A0%80", 400), ("%E9", 400)):
+        asked = api.post("/detect", content=f"q=%41+caf%C3%A9+{text}+caf\u00e9".encode(), headers=headers)
+        assert asked.status_code == status, text
 
 
 def numbers(

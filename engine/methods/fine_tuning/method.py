@@ -52,6 +52,8 @@ class FineTuning(Method):
 
     def prepare(self, samples: Samples, config: FineTuningConfig, progress: Progress) -> Artefacts:
         """Nothing but the choice of what is tuned, where it is left open."""
+        if config.which != "auto":
+            return Artefacts()
         sourced = sum(segment.source is not None for segment in samples.train) / max(1, len(samples.train))
         return Artefacts(config=config.replace(which=config.part(sourced)))
 

@@ -142,7 +142,7 @@ def _plain(prepared: Prepared, text: str) -> None:
     at = 0
     unit = prepared.unit
     kept = {"\n": unit.keep_lines, "\r\n": unit.keep_lines, "\t": unit.keep_tabs}
-    for match in re.finditer(f"{ATOM.pattern}|\r\n|\n|\t", text):
+    for match in re.finditer(ATOM.pattern + "|\r\n|\n|\t", text):
         if not kept.get(match[0], True):
             continue
         prepared.parts.append(text[at : match.start()])

@@ -276,7 +276,7 @@ def test_what_is_no_workbook_is_refused_in_a_sentence(tmp_path: Path) -> None:
         for name in whole.namelist():
             if "sheet1" not in name:
                 cut.writestr(name, whole.read(name))
-    refused(tmp_path / "e.xlsx", 'the sheet "One" is missing')
+    refused(tmp_path / "e.xlsx", "the sheet “One” is missing")
     (tmp_path / "f.xlsx").write_bytes(b"no zip")
     refused(tmp_path / "f.xlsx", "cannot be opened")
     refused(xlsx({"One": " " * (64 << 20)}, tmp_path / "g.xlsx"), "not opened")

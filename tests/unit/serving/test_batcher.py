@@ -288,8 +288,10 @@ def test_bases_make_room(tiny: Path) -> None:
         models.plugin("/nowhere/p.zip", first)
 
 
-def test_a_setting_of_threads_holds_in_the_thread_that_translates(tiny: Path) -> None:
+def test_a_setting_of_threads_holds_in_the_thread_that_translates(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
+
+    monkeypatch.setattr("engine.core.cores.usable_cores", lambda: 8)
 
     before = torch.get_num_threads()
     result = {}

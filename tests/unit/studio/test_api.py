@@ -179,8 +179,8 @@ def test_every_error_has_one_shape(api: TestClient) -> None:
     assert (error["reason"], error["params"]) == ("there-is-no-noun-id-it-may-have", {"noun": "project", "id": 7})
     said(api.get("/api/v1/nothing"), 404, "not_found")
     said(api.put("/api/v1/projects"), 405, "method_not_allowed")
-    assert api.put("/api/v1/projects").headers["allow"] == "GET, POST"
-    assert api.post("/api/v1/projects/3").headers["allow"] == "DELETE, GET, PATCH"
+    assert api.put("/api/v1/projects").headers["allow"] == "GET, HEAD, POST"
+    assert api.post("/api/v1/projects/3").headers["allow"] == "DELETE, GET, HEAD, PATCH"
     assert said(api.get("/api/v1/projects/x"), 422, "invalid").startswith("number: ")
     said(api.get("/api/v1/projects/99999999999999999999"), 422, "invalid")
     assert "name" in said(api.post("/api/v1/projects", json={"source": "en", "target": "zh"}), 422, "invalid")

@@ -82,7 +82,7 @@ def test_every_bundled_card_is_shown_with_its_licence() -> None:
     page = sample_cards(corpora)
     assert page.count("licence CC0 1.0") == len(corpora) == 6
     assert page.count('class="tm-card-fold"') == 6
-    assert "Load with Patient information: two domains" in page
+    assert "Load together with Patient information (two domains)" in page
     assert "German to English · 305 pairs" in page
     assert sample_cards([]) == ""
 

@@ -69,7 +69,7 @@ def test_an_edit_of_an_edit_takes_its_place(service: Service, project: ProjectRo
 def test_a_few_pairs_alone_wait_for_more(service: Service, project: ProjectRow) -> None:
     for number in range(19):
         assert learn(service, project, f"Sentence {number}.", f"第{number}句。").job is None
-    assert "once there are 20 pairs" in service.unread_files(project.id)[EDITED]
+    assert "once there are at least 20 pairs" in service.unread_files(project.id)[EDITED]
     assert learn(service, project, "The last.", "最后一句。").job is not None
 
 
@@ -98,7 +98,7 @@ def test_what_is_no_pair_is_refused(service: Service, project: ProjectRow, monke
     for source, translation in (("", "雨"), ("Rain", "\u200b \n")):
         with pytest.raises(InputError, match="one of them is empty"):
             learn(service, project, source, translation)
-    with pytest.raises(InputError, match="up to 1,000 characters"):
+    with pytest.raises(InputError, match="at most 1,000 characters"):
         learn(service, project, "Rain", "雨" * 1001)
     assert not path_of(service, project).exists()
     path_of(service, project).parent.mkdir(parents=True)
