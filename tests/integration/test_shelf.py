@@ -51,7 +51,7 @@ def test_a_folder_is_added_named_listed_and_removed(tailormt: Run, home: Path, t
     assert [one["shipped"] for one in listed] == [True, True, False]
     assert listed[2]["bytes"] > 2 * listed[2]["parameters"] > 100_000
     shown = tailormt("base", "list").out
-    assert "came along" in shown
+    assert "bundled" in shown
     assert "research and evaluation only" in shown
 
     by_name = tailormt("translate", "--base", "small", *PAIR, text)
@@ -176,7 +176,7 @@ def test_names(tailormt: Run, home: Path, tiny: Path, tmp_path: Path) -> None:
         assert ran.code == 2
     assert "not a valid name for a base" in tailormt("base", "add", tiny, "--name", "../out").sentence
     assert "There is no folder" in tailormt("base", "add", tmp_path / "none").sentence
-    assert "revision is for a hub id" in tailormt("base", "add", tiny, "--name", "s", "--revision", "main").sentence
+    assert "A revision can be given for a hub id only" in tailormt("base", "add", tiny, "--name", "s", "--revision", "main").sentence
     assert on_shelf(home) == []
 
 
