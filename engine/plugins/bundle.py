@@ -83,7 +83,9 @@ class _InPieces(io.FileIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > CHUNK:
-            raise BundleError("{path} is not a plugin bundle: its directory is too long. Do not use it.", path=self.name)
+            raise BundleError(
+                "{path} is not a plugin bundle: its directory is too long. Do not use it.", path=self.name
+            )
         return super().read(size) or b""
 
 

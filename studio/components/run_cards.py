@@ -32,7 +32,6 @@ STATES = {
     mark("cancelled"): "",
     mark("interrupted"): "",
 }
-WAITS = (mark("next"), mark("2nd"), mark("3rd"))
 UNREAD = 0.005  # nats a token below which another memory is as good
 ROWS = 7  # validations shown
 LINES = 40  # of the log
@@ -240,7 +239,7 @@ def _state(job: JobRow, before: int | None) -> str:
     if job.paused:
         return tr("paused")
     if job.state == "queued" and before is not None:
-        position = tr(WAITS[before]) if before < len(WAITS) else tr("no. {number}", number=before + 1)
+        position = tr("no. {number}", number=before + 1) if before else tr("next")
         return tr("waiting, {place}", place=position)
     if job.state == "succeeded":
         return tr("done")

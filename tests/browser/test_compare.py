@@ -218,7 +218,7 @@ def test_a_file_is_a_job_that_is_cancelled_gone_on_with_and_sorted(
     expect(page.locator(".tm-score").first).to_have_text(re.compile(r"chrF \d+"))
 
     page.get_by_role("button", name="Terminology").click()
-    terms = page.get_by_placeholder("contract = Vertrag")
+    terms = page.get_by_placeholder("source term = target term")
     write(page, terms, "rain = 雨 = 雨水")
     page.get_by_role("button", name="Save and measure").click()
     expect(page.get_by_test_id("toast-body").last).to_contain_text("The terms, line 1")

@@ -18,7 +18,7 @@ from tests.waiting import until
 
 LOST = {
     "en": "The studio is not responding. This page reloads automatically when it does.",
-    "zh": "工作室没有响应。恢复响应后，本页会自动重新加载。",
+    "zh": "程序没有响应。恢复响应后，本页会自动重新加载。",
 }
 
 

@@ -282,7 +282,7 @@ def test_what_is_asked_for_while_another_run_is_at_work_waits_and_says_so(
         number = record.id
     waiting = [studio.store.jobs.enqueue("customize", {"budget": "quick"}, project_id=project.id) for _ in range(3)]
     page.goto(f"{studio.url}/train?project={project.id}")
-    for position in ("2nd", "3rd", "4th"):
+    for position in ("no. 2", "no. 3", "no. 4"):
         expect(page.locator(".tm-runs")).to_contain_text(f"waiting, {position}")
     expect(page.locator(".block.tm-foot")).to_contain_text(re.compile("Making a plugin|Starts when a worker is free"))
     shoot(page, "13-queue")

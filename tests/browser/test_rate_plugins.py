@@ -40,7 +40,7 @@ def test_a_round_is_started_rated_blind_by_keys_and_summed_up(studio: Studio, pa
     comparison(studio, project)
     page.goto(f"{studio.url}/rate?project={project.id}")
     expect(page.get_by_text("4 sentences")).to_be_visible()
-    expect(page.get_by_text("1 are the same in both and are skipped")).to_be_visible()
+    expect(page.get_by_text("1 is the same in both and is skipped")).to_be_visible()
     page.get_by_label("Raters", exact=True).fill("Mei <b>\nJan")
     page.get_by_role("button", name="Start the round").click()
     page.wait_for_url(re.compile(r"round=\d+"))

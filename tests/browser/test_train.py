@@ -102,7 +102,7 @@ def test_a_run_is_watched_queued_behind_and_cancelled(studio: Studio, page: Any)
         # Another run waits for it, and can be taken out of the queue again.
         page.get_by_text("Quick", exact=True).click()
         page.get_by_role("button", name="Add to the queue").click()
-        expect(page.locator(".tm-runs")).to_contain_text("waiting, 2nd")
+        expect(page.locator(".tm-runs")).to_contain_text("waiting, no. 2")
         waiting = studio.store.jobs.list(project.id)[0]
         assert waiting.state == "queued"
         assert waiting.arguments["training_options"]["watch"] > 0

@@ -176,7 +176,10 @@ def test_names(tailormt: Run, home: Path, tiny: Path, tmp_path: Path) -> None:
         assert ran.code == 2
     assert "not a valid name for a base" in tailormt("base", "add", tiny, "--name", "../out").sentence
     assert "There is no folder" in tailormt("base", "add", tmp_path / "none").sentence
-    assert "A revision can be given for a hub id only" in tailormt("base", "add", tiny, "--name", "s", "--revision", "main").sentence
+    assert (
+        "A revision can be given for a hub id only"
+        in tailormt("base", "add", tiny, "--name", "s", "--revision", "main").sentence
+    )
     assert on_shelf(home) == []
 
 

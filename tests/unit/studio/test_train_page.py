@@ -287,8 +287,8 @@ def test_the_queue_is_shown_in_its_order(service: Service, project: ProjectRow) 
     assert runs.shown(listed, "") == listed[-1], "the one at work"
     assert runs.shown(listed, str(jobs[2].id)) == listed[0]
     shown = runs_table(listed, {}, project, runs.queue_positions(), [jobs[0].id])
-    assert "waiting, 2nd" in shown
-    assert "waiting, 3rd" in shown
+    assert "waiting, no. 2" in shown
+    assert "waiting, no. 3" in shown
     assert shown.count('data-act="cancel"') == 3
     assert shown.count("checked") == 1
     service.store.jobs.cancel(jobs[1].id)
