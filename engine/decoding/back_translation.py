@@ -24,18 +24,21 @@ CUT_OFF = 0.95  # of the longest translation that the search allows; one as long
 
 
 def write_back(base: BaseModel, texts: Sequence[str], partial: Path | None, progress: Progress) -> list[str]:
-    """Translate all texts with the reverse model `base`; `partial` keeps finished parts, as in `back_translate_all`.
+    """Translate all texts with the reverse model `base`; `partial` and a file beside it keep finished parts, as in
+    `back_translate_all`.
 
     Raises Cancelled when `progress` says so.
     """
-    from engine.decoding.greedy_search import back_translate
     from engine.decoding.resumable import back_translate_all
 
-    made = back_translate_all(base, texts, partial, progress, WHOLE)
+    made = back_translate_all(base, texts, partial, progress, WHOLE, keep=True)
     lost = [i for i, lone in enumerate(loses_thread(base, texts, made)) if lone]
-    again = back_translate(base, [texts[i] for i in lost], progress=Quiet(progress))
+    clauses = partial.with_suffix(".clauses") if partial is not None else None
+    again = back_translate_all(base, [texts[i] for i in lost], clauses, Quiet(progress))
     for i, source in zip(lost, again, strict=True):
         made[i] = source
+    if partial is not None:
+        partial.unlink(missing_ok=True)
     return made
 
 

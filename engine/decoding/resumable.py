@@ -24,15 +24,17 @@ PART = 512  # texts between two writes
 
 
 def back_translate_all(
-    base: BaseModel, texts: Sequence[str], partial: Path | None, progress: Progress, decoding: Decoding | None = None
-) -> list[str]:
+    base: BaseModel, texts: Sequence[str], partial: Path | None, progress: Progress, decoding: Decoding | None = None, *,
+    keep: bool = False,
+) -> list[str]:  # fmt: skip
     """Translate all texts; with `partial`, each finished part is appended to it and not done again after a stop.
 
     `decoding` asks for a search with these settings in place of the plain greedy one. Parts may be done by other machines
     (engine.core.remote_map).
 
     The file belongs to these texts and this base (it starts with their hash); it is removed when all are done, so a
-    caller writes its own result next. Parts hold texts of like length.
+    caller writes its own result next, unless there is more to do first and it asks to `keep` the file. Parts hold texts of
+    like length.
     """
     order = sorted(range(len(texts)), key=lambda i: (-len(texts[i]), i))
     key = hashlib.sha256(json.dumps([base.fingerprint(), base.source, base.target, *texts]).encode()).hexdigest()
@@ -49,7 +51,7 @@ def back_translate_all(
                     file.truncate(0)
                     file.write(json.dumps(key) + "\n")
                 file.write(json.dumps(done, ensure_ascii=False) + "\n")
-    if partial is not None:
+    if partial is not None and not keep:
         partial.unlink(missing_ok=True)
     return in_order([(order, results)])
 

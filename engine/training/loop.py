@@ -62,10 +62,13 @@ class Result:
         return Message("all {count:,} updates", count=self.updates)
 
 
-def learning_rate(update: int, options: TrainingOptions) -> float:
-    """Linear warm-up, then the inverse square root of the update (counted from 0)."""
+def learning_rate(update: int, options: TrainingOptions, limit: int) -> float:
+    """Linear warm-up, then the inverse square root of the update (counted from 0), times a linear fall to zero over the last
+    `decay` of `limit` updates ("warm-up, stable, decay"; Hu et al. 2024).
+    """
     warmup = max(1, options.warmup)
-    return options.learning_rate * min((update + 1) / warmup, math.sqrt(warmup / (update + 1)))
+    rate = options.learning_rate * min((update + 1) / warmup, math.sqrt(warmup / (update + 1)))
+    return rate * min(1.0, (limit - update) / (options.decay * limit)) if options.decay else rate
 
 
 def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
@@ -226,7 +229,7 @@ class Trainer:
         """One step of the optimizer."""
         position, options = self.position, self.options
         for group in self.optimizer.param_groups:
-            group["lr"] = group["speed"] * learning_rate(position.update, options)
+            group["lr"] = group["speed"] * learning_rate(position.update, options, self.limit)
         before = position.epoch, position.batch, self.batches
         state = random_state(self.base.device)
         counts = self.gradients()

@@ -45,6 +45,13 @@ class TrainingOptions(Options):
     accumulate: int = option(1, "Batches whose gradients are added up before an update.", low=1)
     learning_rate: float = option(2e-4, "Peak learning rate.", low=1e-7, high=1)
     warmup: int = option(100, "Updates over which the learning rate rises to its peak.", low=0)
+    decay: float = option(
+        0.0,
+        "Last share of the updates, over which the learning rate falls to zero; 0: it only falls with the inverse square root of "
+        "the update.",
+        low=0,
+        high=1,
+    )
     optimizer: str = option("adam", "Optimizer.", choices=("adam", "adamw"), advanced=True)
     weight_decay: float = option(0.0, "Decoupled weight decay (adamw).", low=0, high=1, advanced=True)
     beta1: float = option(0.9, "Adam's decay of the mean.", low=0, high=0.9999, advanced=True)

@@ -3,6 +3,7 @@
 import json
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,9 @@ from engine.core.settings import load_settings
 from engine.core.step_cache import StepCache, content_hash
 from engine.corpora import Segment
 from engine.corpora.types import SentencePair
+from engine.decoding import back_translation, resumable
 from engine.decoding.back_translation import loses_thread, write_back
+from engine.errors import Cancelled
 from engine.evaluation.hallucination import hallucinated_stems
 from engine.evaluation.plausibility import pair_of, plausibility, weigh
 from engine.methods.data import Samples
@@ -87,6 +90,25 @@ def test_every_text_gets_its_translation_in_order(pair):
     texts = [chinese for _, chinese in SENTENCES]
     assert write_back(pair.backward, texts, None, Progress()) == write_back(pair.backward, texts, None, Progress())
     assert len(write_back(pair.backward, [*texts, ""], None, Progress())) == len(texts) + 1
+
+
+def test_a_stop_before_the_last_clause_loses_no_finished_part(pair, tmp_path, monkeypatch):
+    """Sentences that go clause by clause come last, and may take minutes."""
+    texts, partial = [chinese for _, chinese in SENTENCES], tmp_path / "sources.partial.jsonl"
+    monkeypatch.setattr(back_translation, "REPEATED", 0)  # every sentence goes clause by clause
+    expected = write_back(pair.backward, texts, None, Progress())
+
+    def stop(*_, **__):
+        raise Cancelled
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(resumable, "back_translate", stop)
+        with pytest.raises(Cancelled):
+            write_back(pair.backward, texts, partial, Progress())
+    assert partial.exists()
+    monkeypatch.setattr("engine.decoding.translate.translate", stop)  # nothing is translated whole a second time
+    assert write_back(pair.backward, texts, partial, Progress()) == expected
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- the pairs
