@@ -19,7 +19,7 @@ from torch import nn
 
 from engine.base import BaseModel
 from engine.core.devices import pick_precision
-from engine.core.oom import HalveOnOom, free_memory, halves, out_of_memory
+from engine.core.oom import HalveOnOom, free_memory, halves, out_of_memory, reuse_memory
 from engine.core.progress import Progress
 from engine.core.random_state import random_state, set_random_state
 from engine.errors import Cancelled, CorpusError, TailorError
@@ -63,12 +63,13 @@ class Result:
 
 
 def learning_rate(update: int, options: TrainingOptions, limit: int) -> float:
-    """Linear warm-up, then the inverse square root of the update (counted from 0), times a linear fall to zero over the last
-    `decay` of `limit` updates ("warm-up, stable, decay"; Hu et al. 2024).
-    """
+    """The rate of an update, counted from 0, of `limit` in all: a linear warm-up, then the schedule."""
     warmup = max(1, options.warmup)
-    rate = options.learning_rate * min((update + 1) / warmup, math.sqrt(warmup / (update + 1)))
-    return rate * min(1.0, (limit - update) / (options.decay * limit)) if options.decay else rate
+    if options.schedule == "linear":
+        falling = (limit - update) / max(1, limit - warmup)
+    else:
+        falling = math.sqrt(warmup / (update + 1))
+    return options.learning_rate * min((update + 1) / warmup, falling)
 
 
 def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
@@ -162,6 +163,8 @@ class Trainer:
         Raises Cancelled after writing a checkpoint when the user stops it.
         """
         self.watch, self.progress = watch, progress or Progress()
+        if self.base.device.type == "cpu":
+            reuse_memory()
         with self.base.lock, self.attached, memory_for(self.options):
             self.attached.enter_context(self.method.attach(self.base, self.module))
             self.encode_sources()

@@ -45,12 +45,11 @@ class TrainingOptions(Options):
     accumulate: int = option(1, "Batches whose gradients are added up before an update.", low=1)
     learning_rate: float = option(2e-4, "Peak learning rate.", low=1e-7, high=1)
     warmup: int = option(100, "Updates over which the learning rate rises to its peak.", low=0)
-    decay: float = option(
-        0.0,
-        "Last share of the updates, over which the learning rate falls to zero; 0: it only falls with the inverse square root of "
-        "the update.",
-        low=0,
-        high=1,
+    schedule: str = option(
+        "inverse_sqrt",
+        "How the learning rate falls after the warm-up: with the inverse square root of the update (the papers), or linearly to "
+        "zero at the last update.",
+        choices=("inverse_sqrt", "linear"),
     )
     optimizer: str = option("adam", "Optimizer.", choices=("adam", "adamw"), advanced=True)
     weight_decay: float = option(0.0, "Decoupled weight decay (adamw).", low=0, high=1, advanced=True)
@@ -74,10 +73,10 @@ class TrainingOptions(Options):
 # it says itself (`Method.budgets`). More updates lowered the loss on back-translations further, but not that on real sources: twice
 # those of `quick`, and on 37,000 sentences three times those of `balanced`.
 BUDGETS: dict[str, dict[str, object]] = {
-    mark("quick"): dict(max_updates=200, tokens_per_batch=1024, learning_rate=2e-3, warmup=100, keep_pairs=0.6, validate_every=50,
-                  patience=2, checkpoint_every=50, max_minutes=3, replay=0.3),
-    mark("balanced"): dict(max_updates=1200, max_epochs=7, tokens_per_batch=1024, learning_rate=1e-3, warmup=100, keep_pairs=0.6,
-                     validate_every=100, patience=3, checkpoint_every=100, max_minutes=30, replay=0.3),
+    mark("quick"): dict(max_updates=200, tokens_per_batch=1024, learning_rate=2e-3, warmup=20, schedule="linear", keep_pairs=0.6,
+                  validate_every=50, patience=2, checkpoint_every=50, max_minutes=3, replay=0.3),
+    mark("balanced"): dict(max_updates=1200, max_epochs=7, tokens_per_batch=1024, learning_rate=1e-3, warmup=50, schedule="linear",
+                     keep_pairs=0.6, validate_every=100, patience=3, checkpoint_every=100, max_minutes=30, replay=0.3),
     mark("best"): dict(),
 }  # fmt: skip
 

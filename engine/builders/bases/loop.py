@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 import time
@@ -18,6 +17,7 @@ from engine.builders.bases.options import BaseTrainingOptions
 from engine.builders.bases.packing import Examples, Packed, packed_batches
 from engine.builders.bases.weights import State, Weights
 from engine.core.devices import pick_precision
+from engine.core.oom import reuse_memory
 from engine.core.progress import Progress
 from engine.errors import TailorError
 from engine.training.metrics_log import Meter, MetricsLog
@@ -178,19 +178,6 @@ class Trainer:
         if tensors is not None:
             self.weights.to_live(self.weights.masters)
         return total / count if count else math.nan
-
-
-def reuse_memory() -> None:
-    """Have the C library keep freed blocks: else each large tensor is mapped and zeroed by the kernel anew, which takes up to
-    half of the time. GNU's library alone has these switches; elsewhere nothing happens.
-    """
-    import ctypes
-
-    trim_threshold, top_pad, mmap_max = -1, -2, -4  # of malloc.h
-    with contextlib.suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        for parameter, value in ((mmap_max, 0), (trim_threshold, 2**31 - 1), (top_pad, 2**28)):
-            mallopt(parameter, value)
 
 
 def ahead(stream: Iterator[Any], device: torch.device) -> Iterator[Any]:

@@ -38,7 +38,7 @@ class MemoryAdapter(Method):
     config_class = MemoryAdapterConfig
     budgets: ClassVar[Budgets] = {
         # The second pass of equation 9 makes an update half again as long and is left out.
-        "quick": {"method": {**BY_SENTENCE, "alpha": 0.0, "beta": 0.0}, "training": dict(warmup=30)},
+        "quick": {"method": {**BY_SENTENCE, "alpha": 0.0, "beta": 0.0}},
         "balanced": {"method": {**BY_SENTENCE, "alpha": 0.0, "beta": 0.0}},
         "best": {"method": BY_SENTENCE},
     }

@@ -65,6 +65,6 @@ def test_training_runs_at_the_methods_speed(tmp_path) -> None:
     method, module = checks.make(NAME, base, speed=7.0)
     Trainer(base, method, module, pairs, pairs, options, tmp_path, precision="float32").run()
     rates = [row["lr"] for row in read_metrics(tmp_path / "metrics.jsonl") if "lr" in row]
-    assert rates == [pytest.approx(7 * learning_rate(9, options))]
+    assert rates == [pytest.approx(7 * learning_rate(9, options, 10))]
     moved = max(p.abs().max().item() for p in module.parameters())
     assert 7 * 1e-3 < moved <= 7 * 1e-3 * 10

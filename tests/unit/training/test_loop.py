@@ -193,9 +193,23 @@ def test_nothing_to_train_on(base, artefacts, tmp_path):
 
 def test_schedule_is_warm_up_then_inverse_square_root():
     options = TrainingOptions(learning_rate=1e-3, warmup=100)
-    assert learning_rate(0, options) == pytest.approx(1e-5)
-    assert learning_rate(99, options) == pytest.approx(1e-3)
-    assert learning_rate(399, options) == pytest.approx(5e-4)
+    assert learning_rate(0, options, 1000) == pytest.approx(1e-5)
+    assert learning_rate(99, options, 1000) == pytest.approx(1e-3)
+    assert learning_rate(399, options, 1000) == pytest.approx(5e-4)
+
+
+def test_the_linear_schedule_ends_at_zero_after_the_last_update():
+    options = TrainingOptions(learning_rate=1e-3, warmup=100, schedule="linear")
+    rates = [learning_rate(update, options, 1000) for update in range(1001)]
+    assert rates[0] == pytest.approx(1e-5) and max(rates) == pytest.approx(1e-3)
+    assert rates[99:] == sorted(rates[99:], reverse=True)
+    assert rates[550] == pytest.approx(5e-4) and rates[1000] == 0 < rates[999]
+
+
+@pytest.mark.parametrize("schedule", ["inverse_sqrt", "linear"])
+def test_a_warm_up_longer_than_the_training_is_no_error(schedule):
+    options = TrainingOptions(learning_rate=1e-3, warmup=100, schedule=schedule)
+    assert all(0 < learning_rate(update, options, 5) <= 1e-3 for update in range(5))
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=80), st.integers(50, 300), st.integers(0, 5))
