@@ -14,6 +14,7 @@ from engine.core.languages import primary_language
 from engine.corpora.formats.documents.files import TextDocument, TextFile
 from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit, changed, names
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
+from engine.messages import Message
 
 INLINE = names(
     "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q rp rt ruby s small span strike "
@@ -142,7 +143,7 @@ class Html(TextDocument):
                     self._add(run)
                     run = []
                 if _closed(piece):
-                    self.skipped['translate="no"'] += 1
+                    self.skipped[Message('translate="no"')] += 1
                 position = after
                 continue
             if piece.kind == "open" and piece.name == "sup":

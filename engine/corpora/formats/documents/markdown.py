@@ -15,6 +15,7 @@ from engine.corpora.formats.documents.github_markdown import DEFINITION, EMOJI, 
 from engine.corpora.formats.documents.markdown_text import Address, Spelling, Written, escaped, markdown_of
 from engine.corpora.formats.documents.model import Context, Result, Unit, changed
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
+from engine.messages import Message
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -61,7 +62,7 @@ class Markdown(TextDocument):
         cell = own in ("th_open", "td_open")
         lines = self._lines(token, cell)
         if lines is None:
-            self.skipped["not found again"] += 1
+            self.skipped[Message("not found again")] += 1
             return
         children = list(token.children or [])
         spelling = Spelling(token.content, self.known.get("references", {}))

@@ -12,6 +12,7 @@ from engine.core.numerals import whole_number
 from engine.corpora.formats.documents.files import TextDocument, TextFile
 from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit
 from engine.corpora.formats.tagged_text import text_of
+from engine.messages import Message
 
 KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s+(\".*\")\s*$")
 MOST_FORMS = 10  # of a plural; no language has more than 6
@@ -177,7 +178,7 @@ class Po(TextDocument):
         fuzzy = "fuzzy" in entry.flags
         done = all(text for key, text in entry.texts.items() if key.startswith("msgstr"))
         if done and not fuzzy and not self.context.options.retranslate:
-            self.skipped["translated before"] += 1
+            self.skipped[Message("translated before")] += 1
             return
         one, many = entry.texts["msgid"], entry.texts.get("msgid_plural")
         wanted = [("msgstr", one)]

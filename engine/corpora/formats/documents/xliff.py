@@ -95,14 +95,14 @@ class Xliff(Document):
             if source is None:
                 continue
             if not _translatable(unit):
-                self.skipped['translate="no"'] += 1
+                self.skipped[Message('translate="no"')] += 1
                 continue
             target = unit.find(f"{self.space}target")
             limit = whole_number(unit.get("maxwidth"), 1) if unit.get("size-unit") == "char" else None
             segmented = unit.find(f"{self.space}seg-source")
             if segmented is not None and any(_is_segment(one) for one in segmented.iter(f"{self.space}mrk")):
                 if unit.get("approved") == "yes" and not self.context.options.retranslate:
-                    self.skipped["approved before"] += 1
+                    self.skipped[Message("approved before")] += 1
                 else:
                     self._read_segments(unit, segmented, position, limit)
                 continue
@@ -136,7 +136,7 @@ class Xliff(Document):
             number = segment.get("mid")
             old = known.get(number)
             if old is not None and _text(old) and not self.context.options.retranslate:
-                self.skipped["translated before"] += 1
+                self.skipped[Message("translated before")] += 1
                 continue
 
             def fill(number: str | None = number) -> Any:
@@ -186,7 +186,7 @@ class Xliff(Document):
                 if source is None:
                     continue
                 if not _translatable(unit):
-                    self.skipped['translate="no"'] += 1
+                    self.skipped[Message('translate="no"')] += 1
                     continue
                 if not self._wanted(None, target, source, segment.get("state")):
                     continue
@@ -205,11 +205,11 @@ class Xliff(Document):
         if target is None or not _text(target) or self.context.options.retranslate:
             return True
         if approved == "yes" or state in DONE:
-            self.skipped["approved before"] += 1
+            self.skipped[Message("approved before")] += 1
             return False
         if state in TODO or (_text(target) == _text(source) and state is None):
             return True
-        self.skipped["translated before"] += 1
+        self.skipped[Message("translated before")] += 1
         return False
 
     def _add(
