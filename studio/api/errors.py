@@ -192,7 +192,7 @@ def allowed(app: FastAPI, path: str) -> str:
         for template, operations in app.openapi()["paths"].items()
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path)
     ]
-    operations = min(fitting, key=lambda one: one[0])[1] if fitting else {}
+    operations = min(fitting, key=lambda one: one[0])[1] if fitting else {"get": {}}  # the OpenAPI itself and its page
     verbs = {verb.upper() for verb in operations}
     return ", ".join(sorted(verbs | {"HEAD"} if "GET" in verbs else verbs))
 

@@ -23,6 +23,7 @@ from studio.api.dispatch import is_api
 from studio.api.downloads import add_download_routes
 from studio.api.errors import shaped
 from studio.api.rater_page import add_rater_routes
+from studio.app import create_app
 from studio.auth.gateway import Gateway
 from studio.auth.wellformed import MOST_VALUES
 from studio.services.service import Service
@@ -96,6 +97,34 @@ def test_no_value_makes_a_fault_on_any_route(api: TestClient) -> None:
                 faults.append((wish["method"], path[:120], str(given.get("content"))[:200], answer.text[:200]))
     assert not faults, (len(faults), faults[:12])
     assert count > 1000
+
+
+def test_a_method_that_an_address_does_not_take_is_refused_in_a_sentence_of_json(tmp_path: Path) -> None:
+    app = create_app(Settings(home=str(tmp_path), device="cpu"))
+    studio = TestClient(app, base_url=HOST, client=("127.0.0.1", 5000), raise_server_exceptions=False)
+    known = {path: set(verbs) for path, verbs in studio.get("/api/v1/openapi.json").json()["paths"].items()}
+    known |= {path: {"get"} for path in ("/api/v1/openapi.json", "/api/v1/docs")}
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            known.setdefault(route.path, set()).update(verb.lower() for verb in route.methods)
+    assert {"/healthz", "/metrics", "/download/plugins/{number}", "/translate", "/v2/usage"} <= set(known)
+    for path, taken in known.items():
+        address = re.sub(r"\{[^}]+\}", "1", path)
+        patterns = {re.sub(r"\{[^}]+\}", "[^/]+", other): verbs for other, verbs in known.items()}
+        fitting = [verbs for pattern, verbs in patterns.items() if re.fullmatch(pattern, address)]
+        if "get" in taken and path != "/translate":  # which is a page too
+            asked, got = studio.head(address), studio.get(address)
+            assert (asked.status_code, asked.content) == (got.status_code, b""), path
+        for verb in {"options", "put", "delete", "patch", "post", "trace"}.difference(*fitting):
+            answer = studio.request(verb.upper(), address)
+            if path.startswith(("/v2/", "/v3/", "/cat/")) and answer.status_code in (200, 404):
+                continue  # what DeepL's own clients post
+            assert answer.status_code == 405, (verb, path, answer.text)
+            allow = answer.headers["Allow"].lower().split(", ")
+            assert taken <= set(allow), (verb, path)
+            assert verb not in allow, (verb, path)
+            told = answer.json().get("error") or answer.json()["message"]
+            assert (told["message"] if isinstance(told, dict) else told).endswith("."), path
 
 
 def large_bodies(body: dict[str, Any]) -> Iterator[bytes]:
