@@ -170,6 +170,38 @@ def test_forms_are_decoded_beside_the_loop_and_have_few_fields(api: TestClient) 
         assert asked.status_code == status, text
 
 
+PART = b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+FILE = b'--b\r\nContent-Disposition: form-data; name="%s"; filename="%s"\r\n\r\nRain.\n\r\n--b--\r\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "file"),
+    [
+        ("/api/v1/projects/1/samples", b"labels", b"files"),
+        ("/api/v1/projects/1/documents", b"plugin", b"file"),
+        ("/api/v1/projects/1/comparisons/files", b"title", b"files"),
+        ("/v2/document", b"target_lang", b"file"),
+    ],
+)
+def test_texts_beside_files_are_utf_8(api: TestClient, path: str, field: bytes, file: bytes) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    good, bad = (PART % (field, "caf\u00e9".encode(code)) for code in ("utf-8", "latin-1"))
+    for body in (
+        bad + FILE % (file, b"a.txt"),
+        PART % (b"caf\xe9", b"") + FILE % (file, b"a.txt"),
+        good + FILE % (file, b"\xb2\xe2\xca\xd4.txt"),
+    ):
+        answer = api.post(path, content=body, headers=headers)
+        assert answer.status_code == 400
+        assert "bytes that are not UTF-8. Send UTF-8." in answer.text
+    said = api.post(
+        path,
+        content=bad + FILE % (file, b"a.txt"),
+        headers={"Content-Type": f"{headers['Content-Type']}; charset=latin-1"},
+    )
+    assert "UTF-8" not in said.text, "it is what it is said to be"
+
+
 def numbers(
     part: Any, known: dict[str, Any], place: str, above: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, dict[str, Any]]]:
