@@ -107,9 +107,9 @@ class Markdown(TextDocument):
                 parts.append(Tag("close", stack.pop()))
             else:
                 marks["alone", id] = _written(child, spelling)
-                if child.type == "code_inline":
+                if child.type in ("code_inline", "formula") and "\n" not in child.content:
                     block.words.add(id)
-                elif child.type == "hardbreak" or re.fullmatch(r"<br\s*/?>", child.content, re.IGNORECASE):
+                elif child.type in ("hardbreak", "formula") or re.fullmatch(r"<br\s*/?>", child.content, re.IGNORECASE):
                     block.breaks.add(id)
                 parts.append(Tag("alone", id))
         line = f"line {self.file.text.count(chr(10), 0, block.lines[0][0]) + 1}"

@@ -1,0 +1,92 @@
+"""What a translator meets in documents that is no plain sentence: it stays, in its place, or goes with what it was about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.translators import Words, reverse, shout
+from tests.unit.workflows.test_documents import through
+
+
+def dropping(*words: str) -> Words:
+    """In capital letters, as a model does that knows no such words."""
+    return Words(lambda given: [(k, word.upper()) for k, word in enumerate(given) if word not in words])
+
+
+def translated(tmp_path: Path, name: str, text: str, translator: Words) -> str:
+    return through(tmp_path, name, text, translator)[0].decode()
+
+
+def test_readings_above_characters_go_with_them(tmp_path: Path) -> None:
+    page = (
+        "<p>The <ruby>house<rp>(</rp><rt>ie</rt><rp>)</rp></ruby> is <ruby>big<rt>oo</ruby> and "
+        "<ruby><rb>red</rb><rt>a<i>k</i>a</rt></ruby>.</p><p>42<ruby>7<rt>x</rt></ruby></p>"
+    )
+    shown = translated(tmp_path, "a.html", page, shout())
+    assert shown == (
+        "<p>THE <ruby>HOUSE</ruby> IS <ruby>BIG</ruby> AND <ruby><rb>RED</rb></ruby>.</p><p>42<ruby>7<rt>x</rt></ruby></p>"
+    ), "where nothing is translated they stay"
+
+
+def test_parts_of_a_page_in_other_languages_stay(tmp_path: Path) -> None:
+    page = (
+        '<html lang="fr"><p lang="fr" title="un conseil">Bonjour le <b>monde</b>.</p><p lang="en-GB">Good day</p>'
+        '<p lang="">Well then</p><p>He said <i lang="la">alea iacta est</i> to me</p></html>'
+    )
+    out, report = through(tmp_path, "a.html", page, shout())
+    assert '<p lang="fr" title="un conseil">Bonjour le <b>monde</b>.</p>' in out.decode()
+    assert '<p lang="de">GOOD DAY</p><p lang="">WELL THEN</p>' in out.decode()
+    assert '<p>HE SAID <i lang="la">alea iacta est</i> TO ME</p>' in out.decode()
+    assert report.kept == {"in another language": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("✓ Done", "✓ DONE"),
+        ("I love you ♥ 😀", "I LOVE YOU ♥ 😀"),
+        ("★★★ great, Acme™ says", "★★★ GREAT, ACME™ SAYS"),
+        ("press ⏎ to go 👍🏽👩‍👧!", "PRESS ⏎ TO GO 👍🏽👩‍👧!"),
+        ("© 2024 Acme", "© 2024 ACME"),
+        ("5 × 6 → 30", "5 × 6 → 30"),
+    ],
+)
+def test_pictures_are_not_given_to_the_model(tmp_path: Path, text: str, expected: str) -> None:
+    translator = shout()
+    assert translated(tmp_path, "a.html", f"<p>{text}</p>", translator) == f"<p>{expected}</p>"
+    asked = "".join(sentence for batch in translator.asked for sentence in batch)
+    assert not set("✓♥😀★™⏎👍©") & set(asked)
+
+
+def test_pictures_go_where_their_words_went(tmp_path: Path) -> None:
+    shown = translated(tmp_path, "a.html", "<p>rain ☔ and <b>sun</b> ☀</p>", reverse())
+    assert shown == "<p><b>SUN</b> AND RAIN ☔ ☀</p>", "and the last one stays the last"
+
+
+def test_formulas_of_markdown_stay(tmp_path: Path) -> None:
+    text = (
+        "It costs $5 and then $6, or $7-$8.\n\nThe sum $\\alpha_i * x_1$ and $$\\int_0^1 x\\,dx$$ and $`a+b`$ is *low*.\n\n"
+        "$$\nE = m * c * c\n$$\n"
+    )
+    shown = translated(tmp_path, "a.md", text, shout())
+    assert "COSTS $5 AND THEN $6, OR $7-$8." in shown
+    assert "THE SUM $\\alpha_i * x_1$ AND $$\\int_0^1 x\\,dx$$ AND $`a+b`$ IS *LOW*." in shown
+    assert shown.endswith("$$\nE = m * c * c\n$$\n")
+
+
+def test_dashes_of_speakers_stay_at_their_lines(tmp_path: Path) -> None:
+    caption = "1\n00:00:01,000 --> 00:00:02,000\n{}\n"
+    text = caption.format("{\\an8}- Who is there?\n<i>- It is <b>me</b>.</i>")
+    expected = caption.format("{\\an8}- WHO IS THERE?\n<i>- IT IS <b>ME</b>.</i>")
+    assert translated(tmp_path, "a.srt", text, dropping("-")) == expected
+    assert translated(tmp_path, "a.srt", caption.format("♪ We sing ♪"), shout()) == caption.format("♪ WE SING ♪")
+
+
+def test_times_of_words_do_not_go_back(tmp_path: Path) -> None:
+    text = "WEBVTT\n\n00:01.000 --> 00:03.000\n<00:01.500>One <00:02.000><c>two</c> <00:02.500>three\n"
+    shown = translated(tmp_path, "a.vtt", text, reverse())
+    times = [shown.index(time) for time in ("<00:01.500>", "<00:02.000>", "<00:02.500>")]
+    assert times == sorted(times)
+    assert "<c>TWO</c>" in shown
