@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 
 import pytest
+from lxml import etree
 
+from tests.documents import docx, odt
 from tests.translators import Words, reverse, shout
 from tests.unit.workflows.test_documents import through
 
@@ -90,3 +94,20 @@ def test_times_of_words_do_not_go_back(tmp_path: Path) -> None:
     times = [shown.index(time) for time in ("<00:01.500>", "<00:02.000>", "<00:02.500>")]
     assert times == sorted(times)
     assert "<c>TWO</c>" in shown
+
+
+def test_readings_in_office_documents_go_with_their_characters(tmp_path: Path) -> None:
+    def run(text: str) -> str:
+        return f'<w:r><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+    ruby = f"<w:r><w:ruby><w:rubyPr/><w:rt>{run('ie')}</w:rt><w:rubyBase>{run('house')}</w:rubyBase></w:ruby></w:r>"
+    word = docx(f"<w:p>{run('The ')}{ruby}{run(' is red.')}</w:p>", tmp_path / "a.docx")
+    out, _ = through(tmp_path, "b.docx", word.read_bytes(), shout())
+    with zipfile.ZipFile(io.BytesIO(out)) as archive:
+        assert "".join(etree.fromstring(archive.read("word/document.xml")).itertext()) == "THE HOUSE IS RED."
+
+    ruby = "<text:ruby><text:ruby-base>house</text:ruby-base><text:ruby-text>ie</text:ruby-text></text:ruby>"
+    writer = odt(f"<text:p>The {ruby} is red.</text:p>", tmp_path / "a.odt")
+    out, _ = through(tmp_path, "b.odt", writer.read_bytes(), shout())
+    with zipfile.ZipFile(io.BytesIO(out)) as archive:
+        assert "".join(etree.fromstring(archive.read("content.xml")).itertext()) == "THE HOUSE IS RED."
