@@ -96,6 +96,13 @@ def test_times_of_words_do_not_go_back(tmp_path: Path) -> None:
     assert "<c>TWO</c>" in shown
 
 
+def test_a_catalog_that_is_written_in_another_encoding_says_so(tmp_path: Path) -> None:
+    text = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-1\\n"\n\n# \u00dcber\nmsgid "caf\u00e9"\nmsgstr ""\n'
+    for word, encoding, charset in (("Caf\u00e9", "latin-1", "ISO-8859-1"), ("\u5496\u5561", "utf-8", "UTF-8")):
+        out, _ = through(tmp_path, "a.po", text.encode("latin-1"), Words(lambda given, word=word: [(0, word)]))
+        assert out.decode(encoding) == text.replace("ISO-8859-1", charset).replace('msgstr ""\n', f'msgstr "{word}"\n')
+
+
 def test_readings_in_office_documents_go_with_their_characters(tmp_path: Path) -> None:
     def run(text: str) -> str:
         return f'<w:r><w:t xml:space="preserve">{text}</w:t></w:r>'
