@@ -211,6 +211,8 @@ def sentence(errors: Any) -> str:
     """What a validation found, as one sentence with the first error and the number of the others."""
     problems = list(errors)
     first = problems[0] if problems else {"loc": (), "msg": "It cannot be read"}
+    if first.get("type") == "json_invalid":
+        return "The body is not valid JSON."
     field = ".".join(str(part) for part in first["loc"][1:]) or "The body"
     message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
     if message.startswith("Expected UploadFile"):  # FastAPI's words, of its own classes
