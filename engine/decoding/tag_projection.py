@@ -97,18 +97,25 @@ def _divided(parts: Sequence[str | Tag], text: str, target: str, alignment: Alig
 
 def _places(word: str, other: str, cuts: set[int]) -> list[int]:
     """Where the cuts of a word are in another that has the same text before or behind each; empty where one is in no such place."""
-    one, two, behind = word.casefold(), other.casefold(), len(other) - len(word)
+    one, two = word.casefold(), other.casefold()
     if len(one) != len(word) or len(two) != len(other):
         return []
+    head, tail = (_shared(one, two), _shared(one[::-1], two[::-1])) if one != two else (len(one), 0)
     places = []
     for cut in sorted(cuts):
-        if one == two or (cut >= SHARED and two.startswith(one[:cut])):
+        if cut <= head and (cut >= SHARED or one == two):
             places.append(cut)
-        elif len(one) - cut >= SHARED and two.endswith(one[cut:]):
-            places.append(cut + behind)
+        elif SHARED <= len(one) - cut <= tail:
+            places.append(cut + len(two) - len(one))
         else:
             return []
     return places if places[0] > 0 and places[-1] < len(other) and places == sorted(set(places)) else []
+
+
+def _shared(one: str, two: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = enumerate(zip(one, two, strict=False))
+    return next((k for k, (a, b) in pairs if a != b), min(len(one), len(two)))
 
 
 def _cut(span: Range, places: Sequence[int]) -> list[Range]:

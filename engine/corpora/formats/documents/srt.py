@@ -160,7 +160,7 @@ class Subtitles(TextDocument):
 
     def _timed(self, parts: TaggedText) -> TaggedText:
         """The times of words in their order: a player passes over a caption that goes back in time."""
-        times = [part for part in parts if isinstance(part, Tag) and CUE_TIME.match(self.tags[part.id])]
+        times = {part for part in parts if isinstance(part, Tag) and CUE_TIME.match(self.tags[part.id])}
         ordered = iter(sorted(times, key=lambda tag: tag.id))
         return [next(ordered) if part in times else part for part in parts]
 
