@@ -88,7 +88,11 @@ def prepare(unit: Unit, source: str) -> Prepared:
                 result.parts.append(part)
             continue
         at = 0
-        for begin, end, kind, name in sorted((find_tags(part) if unit.markup else []) + find_signs(part)):
+        for begin, end, kind, name in sorted(
+            (find_tags(part) if unit.markup else []) + find_signs(part, unit.placeholders)
+        ):
+            if begin < at:  # in a tag
+                continue
             _text(result, part[at:begin])
             at = end
             raw = part[begin:end]

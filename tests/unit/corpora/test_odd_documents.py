@@ -64,6 +64,16 @@ def test_pictures_are_not_given_to_the_model(tmp_path: Path, text: str, expected
     assert not set("✓♥😀★™⏎👍©") & set(asked)
 
 
+def test_pictures_in_written_tags_and_placeholders_are_parts_of_these(tmp_path: Path) -> None:
+    page = "<p>You have {count, plural, one {a ★} other {# ★★}} at {{ '♥' }} ♥ now</p>"
+    assert translated(tmp_path, "a.html", page, shout()) == page.replace("You have", "YOU HAVE").replace(
+        " at ", " AT "
+    ).replace("now", "NOW")
+    text = 'msgid "Rate it ★ <a title=\\"★ five\\">here</a> ★"\nmsgstr ""\n'
+    shown = translated(tmp_path, "a.po", text, shout())
+    assert 'msgstr "RATE IT ★ <a title=\\"★ five\\">HERE</a> ★"\n' in shown
+
+
 def test_pictures_go_where_their_words_went(tmp_path: Path) -> None:
     shown = translated(tmp_path, "a.html", "<p>rain ☔ and <b>sun</b> ☀</p>", reverse())
     assert shown == "<p><b>SUN</b> AND RAIN ☔ ☀</p>", "and the last one stays the last"
