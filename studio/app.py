@@ -28,9 +28,10 @@ from engine.store.project_files import finish_deletions
 from engine.store.sharing import share_of
 from studio.api import create_api
 from studio.api.account_routes import add_door_routes, check_door
-from studio.api.dispatch import Dispatcher, is_api
+from studio.api.dispatch import Dispatcher, OwnMethods, is_api
 from studio.api.downloads import add_download_routes
 from studio.api.errors import shaped
+from studio.api.head_requests import HeadRequests
 from studio.api.health import MetricsMiddleware, add_health_routes
 from studio.api.rater_page import add_rater_routes
 from studio.auth.gateway import Gateway
@@ -154,9 +155,11 @@ def create_app(settings: Settings) -> FastAPI:
     # Uploads are private: they go to the home folder, not to a folder that all users of the machine share.
     os.environ.setdefault("GRADIO_TEMP_DIR", str(settings.home_dir / "uploads"))
     app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(OwnMethods, routes=app.routes)
     app.add_middleware(EndedStreams)
     app.add_middleware(MissingPages, service=service)
     app.add_middleware(LanguageMiddleware)  # inner: the REST interface speaks English to every program
+    app.add_middleware(HeadRequests)
     app.add_middleware(Dispatcher, api=create_api(service))  # the REST interface, before the pages
     app.add_middleware(
         Gateway,

@@ -8,6 +8,7 @@ lost, none is doubled, and pairs stay nested as they were.
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 from engine.decoding.word_alignment import Alignment
 
 Range = tuple[int, int]
+SHARED = 3  # characters at an edge of two words that are otherwise different, at least
 NEAR = 4  # words from a tag on, one of which says where it goes
 STOPS = frozenset(".!?…。！？｡")  # what ends a sentence
 
@@ -42,9 +44,9 @@ def project(parts: Sequence[str | Tag], target: str, alignment: Alignment, *, sp
     text = text_of(parts)
     root = _tree(parts, len(text))
     marks: list[tuple[int, Tag, bool]] = []
-    links = Links(alignment, target)
+    links = Links(_divided(parts, text, target, alignment), target)
     _fit(root, links)
-    _insert_tags(root, (0, len(alignment.target)), (0, len(target)), text, links, marks)
+    _insert_tags(root, (0, len(links.target)), (0, len(target)), text, links, marks)
     result: TaggedText = []
     at = 0
     for position, tag, apart in marks:
@@ -55,6 +57,70 @@ def project(parts: Sequence[str | Tag], target: str, alignment: Alignment, *, sp
         pad = spaced and apart and 0 < at < len(target)
         result += [" ", tag] if pad and after and not before else [tag, " "] if pad and before and not after else [tag]
     return [*result, target[at:]] if at < len(target) else result
+
+
+def _divided(parts: Sequence[str | Tag], text: str, target: str, alignment: Alignment) -> Alignment:
+    """The alignment with words that have a tag inside divided there, on both sides, where the translation has the same parts:
+    the 2 of H2O is aligned with the 2, Inter of international with that of Internationales.
+    """
+    cuts: dict[int, set[int]] = {}  # {source word: places inside it}
+    ends, at = [end for _, end in alignment.source], 0
+    for part in parts:
+        if isinstance(part, str):
+            at += len(part)
+        elif (word := bisect_right(ends, at)) < len(ends) and alignment.source[word][0] < at:
+            cuts.setdefault(word, set()).add(at - alignment.source[word][0])
+    divided: dict[int, tuple[int, list[int]]] = {}  # {target word: its source word, places inside it}
+    for index, (span, row) in enumerate(zip(alignment.target, alignment.weights, strict=True) if cuts else ()):
+        word = max(row, key=row.__getitem__, default=-1)
+        if word in cuts and (places := _places(text[slice(*alignment.source[word])], target[slice(*span)], cuts[word])):
+            divided[index] = word, places
+    if not divided:
+        return alignment
+    halved = {word for word, _ in divided.values()}
+    source = [_cut(span, sorted(cuts[i]) if i in halved else []) for i, span in enumerate(alignment.source)]
+    numbers = [*itertools.accumulate(map(len, source), initial=0)]
+    spans: list[Range] = []
+    weights: list[dict[int, float]] = []
+    rows: dict[int, dict[int, float]] = {}  # words that shared a row go on to
+    for index, (span, row) in enumerate(zip(alignment.target, alignment.weights, strict=True)):
+        word, places = divided.get(index, (-1, []))
+        spans += _cut(span, places)
+        if places:
+            weights += [{numbers[word] + k: 1.0} for k in range(len(places) + 1)]
+            continue
+        if id(row) not in rows:
+            rows[id(row)] = {numbers[i] + k: w / len(source[i]) for i, w in row.items() for k in range(len(source[i]))}
+        weights.append(rows[id(row)])
+    return Alignment([span for word in source for span in word], spans, weights)
+
+
+def _places(word: str, other: str, cuts: set[int]) -> list[int]:
+    """Where the cuts of a word are in another that has the same text before or behind each; empty where one is in no such place."""
+    one, two = word.casefold(), other.casefold()
+    if len(one) != len(word) or len(two) != len(other):
+        return []
+    head, tail = (_shared(one, two), _shared(one[::-1], two[::-1])) if one != two else (len(one), 0)
+    places = []
+    for cut in sorted(cuts):
+        if cut <= head and (cut >= SHARED or one == two):
+            places.append(cut)
+        elif SHARED <= len(one) - cut <= tail:
+            places.append(cut + len(two) - len(one))
+        else:
+            return []
+    return places if places[0] > 0 and places[-1] < len(other) and places == sorted(set(places)) else []
+
+
+def _shared(one: str, two: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = enumerate(zip(one, two, strict=False))
+    return next((k for k, (a, b) in pairs if a != b), min(len(one), len(two)))
+
+
+def _cut(span: Range, places: Sequence[int]) -> list[Range]:
+    edges = [span[0], *(span[0] + place for place in places), span[1]]
+    return list(itertools.pairwise(edges))
 
 
 class Links:

@@ -25,6 +25,7 @@ from engine.core.flagged import flag_of, flagged
 from engine.core.languages import unspaced
 from engine.corpora.terminology import Term, parse_terms
 from engine.errors import TailorError
+from engine.messages import Message
 from engine.serving.model_cache import ModelCache
 from engine.serving.plugin_loader import PluginLoader
 from engine.serving.turns import OverloadedError, Ticket, Turns, weight
@@ -386,7 +387,7 @@ def _joined(request: _Request) -> list[Any]:
 @lru_cache(maxsize=64)
 def terms_of(work: TranslationSpec) -> list[Term]:
     """The terms of the work's glossary. Raises InputError, with the line, on what is none."""
-    return parse_terms(work.terms.splitlines(), "The terms", work.target, work.source)
+    return parse_terms(work.terms.splitlines(), Message("The terms"), work.target, work.source)
 
 
 def own_decoding(work: TranslationSpec, base: BaseModel, plugin: Plugin | None) -> Decoding:

@@ -9,9 +9,14 @@ address would break the clients, whose paths cannot be changed.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from urllib.parse import parse_qs
 
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from studio.api.errors import CODES, shaped
 
 OURS = re.compile(r"/api(?:/|$)|/v[23]/|/cat/")
 LIBRE = ("/languages", "/detect", "/health", "/frontend/settings")
@@ -42,3 +47,23 @@ class Dispatcher:
             await self.api(scope, receive, send)
         else:
             await self.app(scope, receive, send)
+
+
+class OwnMethods:
+    """405 where none of these routes takes the method at an address of theirs: Gradio's routes, which come after them, would say
+    that there is nothing. Plain ASGI.
+    """
+
+    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
+        self.app = app
+        self.routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        here: ASGIApp = self.app
+        if scope["type"] == "http" and scope["method"] != "GET":
+            found = [(one.matches(scope)[0], one.methods or ()) for one in self.routes if isinstance(one, APIRoute)]
+            methods = {method for match, taken in found if match is Match.PARTIAL for method in taken}
+            if methods and not any(match is Match.FULL for match, _ in found):
+                path, allow = scope["path"], ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))
+                here = shaped(path, 405, CODES[405], f"{path} does not take {scope['method']}.", {"Allow": allow})
+        await here(scope, receive, send)

@@ -192,7 +192,7 @@ def allowed(app: FastAPI, path: str) -> str:
         for template, operations in app.openapi()["paths"].items()
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path)
     ]
-    operations = min(fitting, key=lambda one: one[0])[1] if fitting else {}
+    operations = min(fitting, key=lambda one: one[0])[1] if fitting else {"get": {}}  # the OpenAPI itself and its page
     verbs = {verb.upper() for verb in operations}
     return ", ".join(sorted(verbs | {"HEAD"} if "GET" in verbs else verbs))
 
@@ -211,6 +211,8 @@ def sentence(errors: Any) -> str:
     """What a validation found, as one sentence with the first error and the number of the others."""
     problems = list(errors)
     first = problems[0] if problems else {"loc": (), "msg": "It cannot be read"}
+    if first.get("type") == "json_invalid":
+        return "The body is not valid JSON."
     field = ".".join(str(part) for part in first["loc"][1:]) or "The body"
     message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
     if message.startswith("Expected UploadFile"):  # FastAPI's words, of its own classes

@@ -7,13 +7,27 @@ from typing import Any, get_args, get_origin
 
 from fastapi import Depends, FastAPI, Request, params
 from fastapi.routing import APIRoute
+from starlette import formparsers
 
+from studio.api.errors import Problem
 from studio.api.form_or_json import check_given
+from studio.auth.wellformed import UNREADABLE
 
 
 def refuse_repeated_fields(app: FastAPI) -> None:
     """For all routes that are added to the application afterwards."""
     app.router.dependencies.append(Depends(check_fields))
+
+
+def decoded(src: bytes | bytearray, codec: str) -> str:
+    """A name or a text of a form in parts. Raises Problem 400 where it is no text in its encoding, UTF-8 where none is named."""
+    try:
+        return src.decode(codec)
+    except (LookupError, UnicodeError):
+        raise Problem(UNREADABLE[0], UNREADABLE[2], code=UNREADABLE[1]) from None
+
+
+formparsers._user_safe_decode = decoded  # Starlette's own reads as Latin-1 what cannot be decoded
 
 
 async def check_fields(request: Request) -> None:

@@ -23,6 +23,7 @@ class HeadRequests:
             nonlocal stream, ended
             if message["type"] == "http.response.start":
                 stream = Headers(raw=message["headers"]).get("content-type", "").startswith("text/event-stream")
+            if message["type"] != "http.response.body":
                 await send(message)
             elif not ended:
                 ended = True

@@ -10,7 +10,7 @@ from engine.core.languages import unspaced
 from studio.components.html import empty, number, way
 from studio.components.layout import paused_text
 from studio.components.templating import render
-from studio.i18n.translate import ago, mark, span, tr, translate_message
+from studio.i18n.translate import ago, listed, mark, span, tr, translate_message
 from studio.services.catalog import language_name
 from studio.services.document_segments import segments_of
 
@@ -104,7 +104,7 @@ def _done_row(document: TranslatedDocument, project: ProjectRow) -> DoneRow:
         document, state, kind,
         error=translate_message(job.error) if job.state == "failed" else stopped,
         warning=_warning(OTHER_DOCUMENT, document.language, project),
-        left_alone=", ".join(f"{number(count)} {tr(reason)}" for reason, count in reasons),
+        left_alone=listed([f"{number(count)} {translate_message(reason)}" for reason, count in reasons]),
         doubtful=int(report.get("doubtful", 0)),
         doubts=list(report.get("doubts", []))[:DOUBTS],
     )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.core.languages import primary_language
 from engine.memory.faiss_search import has_faiss
+from engine.messages import Message
 from engine.methods import Method
 from engine.store import ProjectRow
 from engine.workflows.customize.request import AUTO
@@ -38,21 +39,23 @@ class MethodCard:
 
 
 def lacking(service: Service, project: ProjectRow | None, method: Method) -> tuple[str, str]:
-    """What a method lacks in this project, and what to do about it; both empty when it can run."""
+    """What a method lacks in this project, and what to do about it, for `translate_message`; both empty when it can run."""
     about = method.capabilities
     report = service.report(project.id) if project else {}
     domains = len(report.get("domains") or {}) or 1
     sentences, _, sourced, _ = service.counted(project.id) if project else (0, 0, 0, 1)
     if about.needs_bilingual and sourced < max(1, sentences):
-        return tr("needs translations"), tr("Add samples with their sources.")
+        return mark("needs translations"), mark("Add samples with their sources.")
     if about.needs_domains > domains:
-        return tr("needs {count} domains", count=about.needs_domains), tr("Add a file of another domain.")
+        needed = Message(mark("needs {count} domains"), count=about.needs_domains)
+        return needed, mark("Add a file of another domain.")
     if method.name == "domain_mixing" and project and domains < 2 and not _general(service, project):
-        return tr("needs {count} domains", count=2), tr("Add a file of another domain, or of plain everyday text.")
+        needed = Message(mark("needs {count} domains"), count=2)
+        return needed, mark("Add a file of another domain, or of plain everyday text.")
     if about.needs_endpoint and not service.settings.endpoints:
-        return tr("needs a service"), tr("Enter its address in the setting “endpoints”, then restart the studio.")
+        return mark("needs a service"), mark("Enter its address in the setting “endpoints”, then restart the studio.")
     if method.name == "knn" and not has_faiss():
-        return tr("needs faiss"), tr("Install it: pip install 'tailor-mt[cpu]'.")
+        return mark("needs faiss"), mark("Install it: pip install 'tailor-mt[cpu]'.")
     return "", ""
 
 
@@ -91,8 +94,8 @@ def method_card(
         tr(about.title),
         tr(about.summary),
         " · ".join(fact for fact in facts if fact),
-        lacks,
-        remedy,
+        translate_message(lacks),
+        translate_message(remedy),
         cost,
         "" if about.trains else mark("no training"),
     )

@@ -342,7 +342,7 @@ class LanguageMiddleware:
                     return
                 result = MutableHeaders(scope=begun)
                 body = _opened(body, code)
-                result["Content-Length"] = str(len(body)) if scope["method"] != "HEAD" else result["Content-Length"]
+                result["Content-Length"] = str(len(body))
                 result["Content-Language"] = TAGS[code]
                 result.add_vary_header("Accept-Language, Cookie")
                 if remember:

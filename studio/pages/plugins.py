@@ -157,7 +157,7 @@ class PluginsPage(StudioPage):
         """The plugin of that number, where it is the project's. Raises InputError."""
         row = self.service.store.plugins.get(int(number))
         if row.project_id != project.id:
-            raise InputError(tr("{name} belongs to another project. Reload the page.", name=row.name))
+            raise InputError("{name} belongs to another project. Reload the page.", name=row.name)
         return row
 
 

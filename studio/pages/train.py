@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 
 from engine.errors import InputError, TailorError
+from engine.messages import Message
 from engine.store import ProjectRow
 from engine.workflows.customize.request import AUTO, CustomizeRequest
 from studio.components.base_note import add_base_note
@@ -19,7 +20,7 @@ from studio.components.runs_panel import BARE, MARK, QUIET, RunsPanel, run_numbe
 from studio.components.settings_fields import COLLECTED, FOLD, collected
 from studio.components.templating import render
 from studio.components.train_form import BUDGETS, PlanForm, plan_in_address
-from studio.i18n.translate import tr, trn
+from studio.i18n.translate import mark, tr, translate_message, trn
 from studio.services.files import machine
 from studio.services.runs import Runs
 from studio.services.service import Service
@@ -89,7 +90,7 @@ class TrainPage(StudioPage):
         project = self.service.project(wanted(request))
         plan, says = plan_in_address(self.runs, self.form, project, request.query_params)
         if not says and project:
-            says = self._obstacle(project, plan)
+            says = translate_message(self._obstacle(project, plan))
         bases = self.runs.bases(project) if project else []
         return {
             self.frame.title: heading("Train", TEXT),
@@ -105,16 +106,18 @@ class TrainPage(StudioPage):
             **self._fields(plan.method, plan.knn, self.form.values(plan)),
         }
 
-    def _obstacle(self, project: ProjectRow, plan: CustomizeRequest, remedy: str = "") -> str:
+    def _obstacle(self, project: ProjectRow, plan: CustomizeRequest, remedy: str = "") -> Message:
         """A sentence on what the plan's method lacks here, with the remedy; empty where it can run."""
         if plan.method == AUTO:
-            return ""
+            return Message("")
         method = self.form.methods[plan.method]
         lack, usual = lacking(self.service, project, method)
         if not lack:
-            return ""
-        title = tr(method.capabilities.title)
-        return tr("{method} {lack} here. {remedy}", method=title, lack=lack, remedy=remedy or usual)
+            return Message("")
+        return Message(
+            mark("{method} {lack} here. {remedy}"),
+            method=Message(method.capabilities.title), lack=Message(lack), remedy=Message(remedy or usual),
+        )  # fmt: skip
 
     def _method_cards(self, project: ProjectRow | None, plan: CustomizeRequest) -> str:
         estimates = self.runs.estimates(project, plan.base, plan.budget) if project else {}
@@ -188,7 +191,7 @@ class TrainPage(StudioPage):
     def begin(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
         project = self.service.need(wanted(request))
         made = self.form.plan(project, plan)
-        if obstacle := self._obstacle(project, made, tr("Choose another method.")):
+        if obstacle := self._obstacle(project, made, mark("Choose another method.")):
             raise InputError(obstacle)
         before = sum(job.active for job in self.runs.of(project.id))
         self.service.start_run(project, made)

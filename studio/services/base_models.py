@@ -23,7 +23,7 @@ from engine.core.model_card import ModelCard, read_card_file
 from engine.errors import InputError, ModelError
 from engine.jobs import enqueue
 from engine.jobs.handlers.bases import KIND
-from studio.i18n.translate import tr
+from engine.messages import Given
 from studio.services.catalog import terms_not_accepted
 from studio.services.uploads import in_named_folders, outside, paths_offered
 
@@ -127,9 +127,7 @@ class BaseModels:
             offer = fetch.look_at_folder(self._folder(text))
         name = Path(offer.origin).name
         if any(entry.name == name for entry in self.shelf.entries()):
-            raise InputError(
-                tr("There is a base {name} here already. Remove it first, or rename the folder.", name=name)
-            )
+            raise InputError("There is a base {name} here already. Remove it first, or rename the folder.", name=name)
         token = secrets.token_hex(8)
         self._offers[token] = offer
         while len(self._offers) > MOST_OFFERS:
@@ -143,7 +141,7 @@ class BaseModels:
         path = Path(text).expanduser()
         if not path.is_absolute():
             raise InputError(
-                tr("{path} is neither a hub id such as Helsinki-NLP/opus-mt-en-de nor an absolute path.", path=text)
+                "{path} is neither a hub id such as Helsinki-NLP/opus-mt-en-de nor an absolute path.", path=Given(text)
             )
         real = Path(os.path.realpath(path))
         if not in_named_folders(real, settings):
@@ -194,7 +192,7 @@ class BaseModels:
         """Make a base the one of a project that has no plugins yet. Raises InputError."""
         base = next((one for one in self.at_hand(project) if one.name == name), None)
         if base is None or not base.usable:
-            raise InputError(tr("The base {name} cannot be used for this project. Reload the page.", name=name))
+            raise InputError("The base {name} cannot be used for this project. Reload the page.", name=name)
         self.service.catalog.agree(base.card, base.path, name, agreed)
         self.service.store.projects.update(project.id, base=base.path)
 
@@ -203,9 +201,7 @@ class BaseModels:
         self._check_admin()
         entry = next((one for one in self.shelf.entries() if one.name == name), None)
         if entry is not None and not entry.shipped and self.shelf.users(entry):
-            raise InputError(
-                tr("The base {name} is in use and cannot be removed. Delete what uses it first.", name=name)
-            )
+            raise InputError("The base {name} is in use and cannot be removed. Delete what uses it first.", name=name)
         return self.shelf.remove(name)
 
     def _check_admin(self) -> None:

@@ -20,7 +20,8 @@ from engine.core.settings import Settings
 from engine.corpora import language_name as other
 from engine.corpora.bundled import SampleCorpus, bundled_samples
 from engine.errors import InputError
-from studio.i18n.translate import listed, mark, tr
+from engine.messages import Message
+from studio.i18n.translate import mark, tr, translate_message
 
 LANGUAGES = {
     "ar": mark("Arabic"), "cs": mark("Czech"), "de": mark("German"), "en": mark("English"), "es": mark("Spanish"),
@@ -32,9 +33,19 @@ LANGUAGES = {
 ACCEPTED = "accepted_licences.json"
 
 
+def language_message(*codes: str) -> Message:
+    """`zh` -> `Chinese`, `zh`, `en` -> `Chinese, English`; a code that nobody knows stays as it is."""
+    first, *others = [
+        Message(LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower()) or other(code)) for code in codes
+    ]
+    for one in others:
+        first = Message(mark("{languages}, {language}"), languages=first, language=one)
+    return first
+
+
 def language_name(code: str) -> str:
-    """`zh` -> `Chinese`; a code that nobody knows stays as it is."""
-    return tr(LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower(), "")) or other(code)
+    """The language's name in the reader's language."""
+    return translate_message(language_message(code))
 
 
 def language_pair_text(source: str, target: str) -> str:
@@ -61,17 +72,19 @@ class Catalog:
         cards = BaseRegistry(self.settings).cards()
         return sorted(cards, key=lambda one: one["name"] != self.settings.first_base)  # the others keep their order
 
-    def base_for(self, wanted: str, *languages: str) -> str:
-        """The path of the base `wanted`, or of the first other one that knows all the languages where it does not.
+    def base_for(self, wanted: str, source: str, target: str) -> str:
+        """The path of the base `wanted`, or of the first other one that knows the direction where it does not.
 
         Raises InputError where none does.
         """
         bases = self.bases()
         first = sorted(bases, key=lambda one: one["path"] != wanted)
-        result = next((one for one in first if _fits(one, languages)), None)
+        result = next((one for one in first if knows(one["path"], source, target)), None)
         if result is None:
-            names = listed([language_name(code) for code in languages])
-            raise InputError("No base here supports {names}. Add one with `tailormt base add`.", names=names)
+            raise InputError(
+                "No base here supports {source} and {target}. Add one with `tailormt base add`.",
+                source=language_message(source), target=language_message(target),
+            )  # fmt: skip
         return str(result["path"])
 
     def languages(self) -> tuple[list[str], list[str]]:
@@ -137,21 +150,14 @@ class Catalog:
 
 def terms_not_accepted(card: ModelCard, name: str) -> InputError:
     """The error where a licence asks for a tick that is missing."""
-    words = tr("{name} is for {licence}. Tick “I accept these terms” to use it.", name=name, licence=card.license_name)
-    return InputError(words)
+    words = mark("{name} is for {licence}. Tick “I accept these terms” to use it.")
+    return InputError(words, name=name, licence=card.license_name)
 
 
 def _directions(path: str) -> tuple[list[str], list[str]]:
     """The languages that a base translates from and into; where it tells one of them only, that for both."""
     sources, targets = directions(path)
     return sources or targets, targets or sources
-
-
-def _fits(card: Mapping[str, Any], languages: tuple[str, ...]) -> bool:
-    """Does a base know the languages, and of two the direction from the first to the second?"""
-    if len(languages) == 2:
-        return knows(card["path"], *languages)
-    return not card["languages"] or set(languages) <= set(card["languages"])
 
 
 def _key(path: str | Path) -> str:

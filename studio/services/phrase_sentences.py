@@ -12,12 +12,13 @@ from typing import Any
 from engine.core.languages import unspaced
 from engine.core.settings import Settings
 from engine.errors import InputError
+from engine.messages import Message
 from engine.phrases import parse_tree
 from engine.phrases.exclusions import EXCLUSIONS_FILE, Exclusions
 from engine.phrases.occurrences import Finder
 from engine.phrases.tree_store import TREES_FILE, read_tree
 from engine.phrases.types import Tree
-from studio.i18n.translate import together, tr
+from studio.i18n.translate import mark
 from studio.services.files import read_rows
 from studio.services.phrases import FEW, PhraseView, stamps_of
 
@@ -72,14 +73,12 @@ def check_share(phrases: Sequence[str], sentences: Sequence[Mapping[str, Any]], 
     """How many sentences go with these phrases. Raises InputError where that leaves too little to learn from."""
     gone = len(held_by(sentences, phrases, language))
     if gone > MOST_SHARE * len(sentences):
-        counts = {"count": f"{len(phrases):,}", "gone": f"{gone:,}", "all": f"{len(sentences):,}"}
-        what = (
-            tr("“{phrase}” appears in {gone} of {all} sentences, too many to exclude.", phrase=phrases[0], **counts)
-            if len(phrases) == 1
-            else tr("These {count} phrases appear in {gone} of {all} sentences, too many to exclude.", **counts)
-        )
+        what = mark("“{phrase}” appears in {gone:,} of {all:,} sentences, too many to exclude.")
+        if len(phrases) > 1:
+            what = mark("These {count:,} phrases appear in {gone:,} of {all:,} sentences, too many to exclude.")
         raise InputError(
-            together(what, tr("Untick “Also exclude sentences containing them” to exclude the phrases alone."))
+            "{what} Untick “Also exclude sentences containing them” to exclude the phrases alone.",
+            what=Message(what, phrase=phrases[0], count=len(phrases), gone=gone, all=len(sentences)),
         )
     return gone
 

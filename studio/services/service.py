@@ -34,7 +34,7 @@ from engine.store.sharing import share_of
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import TRIED
 from studio.auth.identity import access_of, client_of, guest
-from studio.services.catalog import Catalog, language_name
+from studio.services.catalog import Catalog, language_message
 from studio.services.files import JsonRow, device_line, read_rows
 from studio.services.samples import SampleFiles
 
@@ -156,15 +156,15 @@ class Service(SampleFiles):
                 raise InputError(
                     "The base {name} does not support {language}; it supports {languages}. Choose another base or language.",
                     name=Path(base).name,
-                    language=language_name(code),
-                    languages=", ".join(language_name(one) for one in known),
+                    language=language_message(code),
+                    languages=language_message(*known),
                 )
         if not knows(base, source, target):
             raise InputError(
                 "The base {name} does not translate from {source} to {target}. Choose another base or direction.",
                 name=Path(base).name,
-                source=language_name(source),
-                target=language_name(target),
+                source=language_message(source),
+                target=language_message(target),
             )
         return self.store.projects.create(name, source, target, base)
 

@@ -11,8 +11,9 @@ from engine.core.atomic_files import atomic_write
 from engine.core.step_cache import content_hash
 from engine.corpora.terminology import TERM_FILES, called_for, lines_of, parse_terms
 from engine.errors import InputError
+from engine.messages import Message
 from engine.workflows.read_apart import terms_apart
-from studio.i18n.translate import tr
+from studio.i18n.translate import mark
 
 if TYPE_CHECKING:
     from engine.corpora.terminology import Term
@@ -56,7 +57,7 @@ def required_terms(terms: Sequence[Term], source: str, reference: str) -> list[T
 
 def set_terms(service: Service, project: ProjectRow, text: str) -> int:
     """Keep other terms; returns how many there are. Raises InputError, with the line, on what is none."""
-    count = len(parse_terms(text.splitlines(), tr("The terms"), project.target, project.source))
+    count = len(parse_terms(text.splitlines(), Message(mark("The terms")), project.target, project.source))
     service.workspace(project.id, change=True)
     with atomic_write(_file(service, project.id), "the terms") as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -67,7 +67,7 @@ def lines_of(text: str) -> list[str]:
         return []
     if len(text) > MOST:
         raise InputError(
-            tr("This text has {count} characters. Save it as a file and drop it as a document.", count=f"{len(text):,}")
+            "This text has {count:,} characters. Save it as a file and drop it as a document.", count=len(text)
         )
     return text.strip("\n").split("\n")
 

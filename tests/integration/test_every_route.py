@@ -23,6 +23,7 @@ from studio.api.dispatch import is_api
 from studio.api.downloads import add_download_routes
 from studio.api.errors import shaped
 from studio.api.rater_page import add_rater_routes
+from studio.app import create_app
 from studio.auth.gateway import Gateway
 from studio.auth.wellformed import MOST_VALUES
 from studio.services.service import Service
@@ -98,6 +99,34 @@ def test_no_value_makes_a_fault_on_any_route(api: TestClient) -> None:
     assert count > 1000
 
 
+def test_a_method_that_an_address_does_not_take_is_refused_in_a_sentence_of_json(tmp_path: Path) -> None:
+    app = create_app(Settings(home=str(tmp_path), device="cpu"))
+    studio = TestClient(app, base_url=HOST, client=("127.0.0.1", 5000), raise_server_exceptions=False)
+    known = {path: set(verbs) for path, verbs in studio.get("/api/v1/openapi.json").json()["paths"].items()}
+    known |= {path: {"get"} for path in ("/api/v1/openapi.json", "/api/v1/docs")}
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            known.setdefault(route.path, set()).update(verb.lower() for verb in route.methods)
+    assert {"/healthz", "/metrics", "/download/plugins/{number}", "/translate", "/v2/usage"} <= set(known)
+    for path, taken in known.items():
+        address = re.sub(r"\{[^}]+\}", "1", path)
+        patterns = {re.sub(r"\{[^}]+\}", "[^/]+", other): verbs for other, verbs in known.items()}
+        fitting = [verbs for pattern, verbs in patterns.items() if re.fullmatch(pattern, address)]
+        if "get" in taken and path != "/translate":  # which is a page too
+            asked, got = studio.head(address), studio.get(address)
+            assert (asked.status_code, asked.content) == (got.status_code, b""), path
+        for verb in {"options", "put", "delete", "patch", "post", "trace"}.difference(*fitting):
+            answer = studio.request(verb.upper(), address)
+            if path.startswith(("/v2/", "/v3/", "/cat/")) and answer.status_code in (200, 404):
+                continue  # what DeepL's own clients post
+            assert answer.status_code == 405, (verb, path, answer.text)
+            allow = answer.headers["Allow"].lower().split(", ")
+            assert taken <= set(allow), (verb, path)
+            assert verb not in allow, (verb, path)
+            told = answer.json().get("error") or answer.json()["message"]
+            assert (told["message"] if isinstance(told, dict) else told).endswith("."), path
+
+
 def large_bodies(body: dict[str, Any]) -> Iterator[bytes]:
     """The most names and values that are taken, of a wrong type in each field, and more; then one text of the largest size."""
     most = range(MOST_VALUES - 200)
@@ -139,6 +168,38 @@ def test_forms_are_decoded_beside_the_loop_and_have_few_fields(api: TestClient) 
     for text, status in (("", 200), ("%ED%A0%80", 400), ("%E9", 400)):
         asked = api.post("/detect", content=f"q=%41+caf%C3%A9+{text}+caf\u00e9".encode(), headers=headers)
         assert asked.status_code == status, text
+
+
+PART = b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+FILE = b'--b\r\nContent-Disposition: form-data; name="%s"; filename="%s"\r\n\r\nRain.\n\r\n--b--\r\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "file"),
+    [
+        ("/api/v1/projects/1/samples", b"labels", b"files"),
+        ("/api/v1/projects/1/documents", b"plugin", b"file"),
+        ("/api/v1/projects/1/comparisons/files", b"title", b"files"),
+        ("/v2/document", b"target_lang", b"file"),
+    ],
+)
+def test_texts_beside_files_are_utf_8(api: TestClient, path: str, field: bytes, file: bytes) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    good, bad = (PART % (field, "caf\u00e9".encode(code)) for code in ("utf-8", "latin-1"))
+    for body in (
+        bad + FILE % (file, b"a.txt"),
+        PART % (b"caf\xe9", b"") + FILE % (file, b"a.txt"),
+        good + FILE % (file, b"\xb2\xe2\xca\xd4.txt"),
+    ):
+        answer = api.post(path, content=body, headers=headers)
+        assert answer.status_code == 400
+        assert "bytes that are not UTF-8. Send UTF-8." in answer.text
+    said = api.post(
+        path,
+        content=bad + FILE % (file, b"a.txt"),
+        headers={"Content-Type": f"{headers['Content-Type']}; charset=latin-1"},
+    )
+    assert "UTF-8" not in said.text, "it is what it is said to be"
 
 
 def numbers(

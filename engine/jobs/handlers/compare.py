@@ -107,7 +107,7 @@ def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) 
     """What a comparison of so many lines has beside the usual figures; `terms` is a glossary's text."""
     from engine.evaluation.comet import Comet
 
-    wanted = parse_terms(terms.splitlines(), "The terms", project.target, project.source)
+    wanted = parse_terms(terms.splitlines(), Message("The terms"), project.target, project.source)
     closely = lines <= CLOSELY
     return ExtraMetrics(
         closely, TRIALS if closely else 0, wanted, source_language=project.source, comet=Comet.of(settings)

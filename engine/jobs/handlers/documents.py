@@ -18,6 +18,7 @@ from engine.corpora.formats.documents.model import Context, DocumentError, Docum
 from engine.corpora.language import plainly_other
 from engine.corpora.terminology import parse_terms
 from engine.errors import InputError, NotFoundError, storage_errors
+from engine.messages import Message
 from engine.plugins.plugin import check_strength
 from engine.workflows.document_segments import SEGMENTS, write_segments
 from engine.workflows.read_apart import edit_apart
@@ -226,7 +227,7 @@ def run(context: JobContext) -> Json:
         bundle = "" if context.settings.artefacts else row.path  # where machines share no folder, only this one has it
         plugin = Plugin.load(row.path, base, cache=context.settings.home_dir / "unpacked")
     glossary = str(job.arguments.get("terms", "")).splitlines()
-    terms = parse_terms(glossary, "The terms", project.target, project.source)
+    terms = parse_terms(glossary, Message("The terms"), project.target, project.source)
     decoding = base.decoding(plugin.card.get("decoding") if plugin and document.strength else None)
     output = file.with_name(f"{Path(document.name).stem}.{project.target}{Path(document.name).suffix}")
     report = translate_document(

@@ -13,7 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.corpora.formats.documents.model import Unit
-from engine.corpora.formats.documents.placeholders import find_placeholders, find_tags, stand_in_pattern, stand_ins
+from engine.corpora.formats.documents.placeholders import (
+    find_placeholders,
+    find_signs,
+    find_tags,
+    stand_in_pattern,
+    stand_ins,
+)
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
 from engine.corpora.sentences import split_sentences
 
@@ -82,7 +88,11 @@ def prepare(unit: Unit, source: str) -> Prepared:
                 result.parts.append(part)
             continue
         at = 0
-        for begin, end, kind, name in find_tags(part) if unit.markup else ():
+        for begin, end, kind, name in sorted(
+            (find_tags(part) if unit.markup else []) + find_signs(part, unit.placeholders)
+        ):
+            if begin < at:  # in a tag
+                continue
             _text(result, part[at:begin])
             at = end
             raw = part[begin:end]

@@ -483,6 +483,30 @@ def test_xliff_2(tmp_path: Path) -> None:
     assert report.kept == {"approved before": 1, 'translate="no"': 1}
 
 
+def test_sizes_of_xliff_2_count_the_whole_unit(tmp_path: Path) -> None:
+    space = 'xmlns:slr="urn:oasis:names:tc:xliff:sizerestriction:2.0"'
+
+    def unit(number: int, limit: str = "", *, kept: str = "") -> str:
+        given = f'slr:sizeRestriction="{limit}"' if limit else ""
+        before = f'<segment state="final"><source>x</source><target>{kept}</target></segment>' if kept else ""
+        return f'<unit id="{number}" {space} {given}>{before}<segment><source>Eight ch</source></segment></unit>'
+
+    for profile, doubts in (
+        ("xliff:codepoints", {"unit 1": 7, "unit 3": 7, "unit 6": 5, "unit 7": 10}),
+        ("acme:pixels", {}),
+    ):
+        units = [
+            f'<slr:profiles {space} generalProfile="{profile}"/>',
+            unit(1, "7"), unit(2, "8"), unit(3, "2,7"), unit(4, "9,*"), unit(5, "much"),
+            f'<group id="g" {space} slr:sizeRestriction="5">', unit(6),
+            unit(7, "10", kept="abc"), unit(8, "11", kept="abc"), "</group>",
+        ]  # fmt: skip
+        _, report = through(tmp_path, "a.xlf", xliff2(units, target="de"), shout())
+        assert {one["place"]: one["why"] for one in report.doubts} == {
+            place: f"It is longer than {limit} characters." for place, limit in doubts.items()
+        }
+
+
 def test_xliff_for_other_languages_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="translation into Chinese, not into German"):
         through(tmp_path, "a.xlf", xliff1(ONE), shout())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,6 +112,30 @@ def test_a_lone_tag_goes_into_no_piece_of_the_vocabulary() -> None:
     assert shown(project(parts, "引擎开", alignment, spaced=False)) == "引擎<1开"
 
 
+@pytest.mark.parametrize(
+    ("marked", "expected", "pairs"),
+    [
+        ("it is H[12]1O", "es ist H[12]1O", ((0, 0), (1, 1), (2, 2))),
+        ("x[1i]1[22]2 rose", "gestiegen ist x[1i]1[22]2", ((1, 0), (1, 1), (0, 2))),
+        ("micro[1soft]1 does", "macht Micro[1soft]1", ((1, 0), (0, 1))),
+        ("a foot<1note", "foot<1note", ((1, 0),)),
+        ("an [1inter]1national law", "[1Inter]1nationales Recht", ((1, 0), (2, 1))),
+        ("an over[1load]1", "ein Work[1load]1", ((0, 0), (1, 1))),
+        ("an [1un]1likely end", "ein [1unwahrscheinliches]1 Ende", ((0, 0), (1, 1), (2, 2))),
+        ("the 19[1th]1 century", "das [119]1. Jahrhundert", ((0, 0), (1, 1), (2, 3))),
+        ("a USB[1-C]1 cable", "USB[1-C]1 电缆", ((1, 0), (2, 1), (2, 2))),
+    ],
+)
+def test_a_tag_inside_a_word_goes_inside_its_translation_where_that_has_the_same_part(
+    marked: str, expected: str, pairs: tuple[tuple[int, int], ...]
+) -> None:
+    kinds: dict[str, Any] = {"[": "open", "]": "close", "<": "alone"}
+    pieces = [one for one in re.split(r"([\[\]<]\d)", marked) if one]
+    parts = [Tag(kinds[one[0]], int(one[1])) if one[0] in kinds else one for one in pieces]
+    target = re.sub(r"[\[\]<]\d", "", expected)
+    assert shown(project(parts, target, links(text_of(parts), target, *pairs))) == expected
+
+
 def test_tags_without_their_other_half_are_lone_ones() -> None:
     parts: TaggedText = [Tag("close", 1), "a ", Tag("open", 2), "b"]
     assert shown(project(parts, "a b", even_alignment("a b", "a b"))) == "]1a [2b"
@@ -128,7 +155,7 @@ def tagged(draw: st.DrawFn) -> TaggedText:
         for _ in range(draw(st.integers(0, 3))):
             sort = draw(st.integers(0, 3 if depth else 1))
             if sort == 0:
-                results.append(f" {draw(TEXTS)} ")
+                results.append(draw(st.sampled_from([" {} ", "{}"])).format(draw(TEXTS)))
             elif sort == 1:
                 count += 1
                 results.append(Tag("alone", count))

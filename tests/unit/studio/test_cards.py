@@ -20,6 +20,7 @@ from studio.components.choosers import base_terms, sample_cards
 from studio.components.import_report import files_card, side_cards
 from studio.components.model_cards import card_fold, license_line, render_markdown
 from studio.components.plugin_cards import plugin_cards, seen
+from studio.i18n.translate import speaking, translate_message
 from studio.services.service import Service
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -111,8 +112,10 @@ def test_a_licence_is_accepted_once_and_again_when_its_terms_change(service: Ser
 def test_the_base_that_knows_the_languages_is_taken(service: Service) -> None:
     assert service.catalog.base_for(str(BASE), "zh", "en") == str(BASE)
     assert service.catalog.base_for("gone", "zh", "en") == str(BASE)
-    with pytest.raises(InputError, match="No base here supports Thai and Hebrew"):
+    with pytest.raises(InputError, match="No base here supports Thai and Hebrew") as refused, speaking("zh"):
         service.catalog.base_for(str(BASE), "th", "he")
+    with speaking("zh"):
+        assert translate_message(refused.value.message).startswith("这里没有支持泰语和希伯来语的基础模型。")
 
 
 def test_files_keep_their_domain_labels(service: Service) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import html
 import json
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from engine.core.progress import Progress
-from engine.corpora.formats.documents.model import Result, Unit, together
+from engine.corpora.formats.documents.formats import open_document
+from engine.corpora.formats.documents.model import Context, Result, Unit, together
 from engine.messages import Message, pack, unpack
 from engine.serving.units.translate import TranslationCache, translate_units
+from engine.store import JobState, ProjectRow
 from engine.workflows.document_segments import doubt_of, write_segments
+from studio.components.documents_table import done_table
 from studio.i18n.translate import speaking, translate_message
+from tests.documents import xliff1
 from tests.translators import Words
 
 
@@ -46,3 +54,23 @@ def test_stored_doubts_stay_data(tmp_path: Path) -> None:
         assert translate_message(unpack(report)["doubts"][0]["why"]) == translate_message(why)
     assert doubt_of(second) == ""
     assert doubt_of({"doubt": "Odd."}) == "Odd.", "rows of an earlier version"
+
+
+def test_what_was_left_alone_is_said_in_the_language_of_the_reader(project: ProjectRow, tmp_path: Path) -> None:
+    units = [
+        '<trans-unit id="1" translate="no"><source>Stay</source></trans-unit>',
+        '<trans-unit id="2" approved="yes"><source>Yes</source><target>是</target></trans-unit>',
+        '<trans-unit id="3"><source>No</source><target>不</target></trans-unit>',
+    ]
+    file = tmp_path / "a.xlf"
+    file.write_text(xliff1(units), encoding="utf-8")
+    kept = json.loads(json.dumps(open_document(file, Context(file.name, "en", "zh")).skipped))
+    job = SimpleNamespace(id=1, active=False, state=JobState.SUCCEEDED, finished=datetime.now(UTC), plugin_id=None)
+    document: Any = SimpleNamespace(
+        job=job, report={"kept": kept}, output=file, language="", name=file.name, plugin="", strength=1.0, segments=None
+    )
+    shown = html.unescape(done_table([document], project))
+    assert 'Left unchanged: 1 approved before, 1 translate="no" and 1 translated before.' in shown
+    with speaking("zh"):
+        shown = html.unescape(done_table([document], project))
+    assert '原样保留：1 段此前已批准、1 段标有 translate="no"和 1 段此前已有译文。' in shown

@@ -13,7 +13,7 @@ import pytest
 from engine.errors import InputError, StorageError, capitalised
 from engine.messages import Message
 from studio.i18n import translate as i18n
-from studio.i18n.extract import ENGINE, collected
+from studio.i18n.extract import ENGINE, STUDIO, collected
 from studio.i18n.translate import (
     chosen_of,
     localized_config,
@@ -121,6 +121,16 @@ def test_the_toast_of_an_error_says_it_in_the_readers_language(monkeypatch: pyte
     with speaking("zh"):
         layout._toast(InputError("There is nothing to undo."))
     assert texts == ["没有可以撤销的操作。"]
+
+
+def test_errors_are_raised_as_data_and_translated_where_they_are_shown() -> None:
+    translated = {"tr", "trn", "trc", "together", "listed", "span", "language_name", "translate_message"}
+    for path in sorted(STUDIO.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = getattr(getattr(node, "func", None), "id", "")
+            if isinstance(node, ast.Raise) or name == "Message" or name.endswith("Error"):
+                called = {getattr(one.func, "id", "") for one in ast.walk(node) if isinstance(one, ast.Call)}
+                assert not called & translated, f"{path}:{node.lineno}"
 
 
 def test_every_template_of_the_engine_has_the_values_that_stand_in_it() -> None:

@@ -27,6 +27,7 @@ from studio.components.domain_figures import chance_of, corpus_card, held_out_li
 from studio.components.phrase_table import detail_card, example, histograms, phrase_table, times_as_often
 from studio.components.plotly import domain_colours
 from studio.components.tree_svg import flat, tree_svg, trimmed
+from studio.i18n.translate import speaking, translate_message
 from studio.pages.phrase_decisions import PhraseDecisions
 from studio.pages.phrases import PhrasesPage
 from studio.services.phrase_sentences import at_sentence, check_share, left_out
@@ -126,8 +127,11 @@ def test_leaving_out_is_shown_and_can_be_taken_back(workspace: Path, project: Pr
 
 def test_a_common_word_does_not_take_its_sentences_along(workspace: Path) -> None:
     sentences = [json.loads(line) for line in (workspace / "corpus.jsonl").read_text("utf-8").splitlines()]
-    with pytest.raises(InputError, match="Untick"):
+    with pytest.raises(InputError, match="Untick") as refused, speaking("zh"):
         check_share(["的"], sentences, "zh")
+    assert str(refused.value).startswith("“的” appears in ")
+    with speaking("zh"):
+        assert "数量过多，无法排除。取消勾选" in translate_message(refused.value.message)
     assert check_share(["绝没有这样的话"], sentences, "zh") == 0
 
 

@@ -94,6 +94,10 @@ class Paragraph(RunParagraph):
         name = local(child)
         if name in ("t", "noBreakHyphen"):
             yield Piece("\u2011" if name == "noBreakHyphen" else child.text or "", look)
+        elif name == "ruby":  # without how it is read
+            yield Piece(
+                "".join(text.text or "" for text in child.iterfind(f"{self.space}rubyBase//{self.space}t")), look
+            )
         elif name not in DROPPED:
             kind = "break" if name in BREAKS else "word" if name == "sym" else "alone"
             yield Piece(run=run, elements=[child], kind=kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 FOOTNOTE = re.compile(r"\[\^[^\[\]\s]+\]")
 DEFINITION = re.compile(rf"{FOOTNOTE.pattern}:")
 EMOJI = re.compile(r"(?<![A-Za-z0-9_:]):[a-z0-9_+-]++:(?![A-Za-z0-9_:])")  # beside Chinese letters too
+FORMULA = re.compile(r"\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s$])[^$\n]*(?<=[^\s\\])\$(?!\w)", re.ASCII)
 # What a first paragraph may begin with that is no text, by what it is the first of.
 SIGNS = {
     "list_item_open": re.compile(r"\[[ xX]\][ \t]+"),  # the box of a task
@@ -28,7 +30,8 @@ def github_parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": True, "maxNesting": 60}).enable(["table", "strikethrough"])
     parser.block.ruler.before("reference", "footnote", _footnote, {"alt": ["paragraph", "reference"]})
-    parser.inline.ruler.before("link", "footnote_ref", _reference)
+    parser.inline.ruler.before("link", "footnote_ref", _inline("footnote_ref", FOOTNOTE))
+    parser.inline.ruler.before("escape", "formula", _inline("formula", FORMULA))
     return parser
 
 
@@ -56,12 +59,16 @@ def _footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _reference(state: StateInline, silent: bool) -> bool:
-    """The mark of a footnote in a sentence, `[^1]`."""
-    match = FOOTNOTE.match(state.src, state.pos, state.posMax)
-    if match is None:
-        return False
-    if not silent:
-        state.push("footnote_ref", "", 0).content = match[0]
-    state.pos = match.end()
-    return True
+def _inline(name: str, pattern: re.Pattern[str]) -> Callable[[StateInline, bool], bool]:
+    """A rule for what stays as it is written in a sentence: the mark of a footnote, a formula."""
+
+    def rule(state: StateInline, silent: bool) -> bool:
+        match = pattern.match(state.src, state.pos, state.posMax)
+        if match is None:
+            return False
+        if not silent:
+            state.push(name, "", 0).content = match[0]
+        state.pos = match.end()
+        return True
+
+    return rule

@@ -14,12 +14,14 @@ from engine.core.languages import primary_language
 from engine.corpora.formats.documents.files import TextDocument, TextFile
 from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit, changed, names
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
+from engine.messages import Message
 
 INLINE = names(
-    "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q rp rt ruby s small span strike "
+    "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q rb ruby s small span strike "
     "strong sub sup time tt u blink output meter progress slot"
 )
 ALONE = names("img wbr embed area input")  # void elements within a sentence
+ANNOTATIONS = names("rp rt")  # how a word is read; they go with the word
 CODE = names("code kbd samp var")  # kept as they are, in the place of a word
 SKIPPED = names("script style pre textarea svg math iframe object template noembed xmp plaintext canvas audio video")
 VOID = ALONE | names("area base br col hr link meta param source track")
@@ -131,9 +133,13 @@ class Html(TextDocument):
         position = 0
         while position < len(pieces):
             piece = pieces[position]
-            if piece.kind in ("open", "void"):
+            if piece.name in ANNOTATIONS:
+                position = _annotation_end(pieces, position) if piece.kind == "open" else position + 1
+                continue
+            foreign = piece.kind == "open" and self._foreign(piece)
+            if piece.kind in ("open", "void") and not foreign:
                 self._attributes(piece)
-            if piece.kind == "open" and (piece.name in SKIPPED or piece.name in CODE or _closed(piece)):
+            if piece.kind == "open" and (piece.name in SKIPPED or piece.name in CODE or foreign or _closed(piece)):
                 after = _element_end(pieces, position)
                 if piece.name in INLINE | CODE:
                     whole = Piece("word", piece.begin, pieces[after - 1].end, piece.name)
@@ -142,7 +148,9 @@ class Html(TextDocument):
                     self._add(run)
                     run = []
                 if _closed(piece):
-                    self.skipped['translate="no"'] += 1
+                    self.skipped[Message('translate="no"')] += 1
+                elif foreign:
+                    self.skipped[Message("in another language")] += 1
                 position = after
                 continue
             if piece.kind == "open" and piece.name == "sup":
@@ -159,6 +167,12 @@ class Html(TextDocument):
                 run = []
             position += 1
         self._add(run)
+
+    def _foreign(self, piece: Piece) -> bool:
+        """Does a part of the file say that it is in another language? What the whole says is often what a template said."""
+        language = piece.attributes.get("lang") or piece.attributes.get("xml:lang") or ""
+        own = primary_language(self.context.source)
+        return piece.name not in ("html", "body") and primary_language(language or own) not in (own, "und", "x")
 
     def _text_of(self, pieces: Sequence[Piece]) -> str:
         return "".join(self.file.text[piece.begin : piece.end] for piece in pieces if piece.kind == "text")
@@ -308,6 +322,16 @@ def _element_end(pieces: Sequence[Piece], start: int) -> int:
         elif piece.kind == "close" and _block(piece.name) and _block(name):
             return position  # the end of what the element is in
     return len(pieces) if _block(name) else start + 1
+
+
+def _annotation_end(pieces: Sequence[Piece], start: int) -> int:
+    """The place after a ruby annotation, whose end may be left out."""
+    for position, piece in enumerate(pieces[start + 1 :], start + 1):
+        if piece.kind == "close" and piece.name == pieces[start].name:
+            return position + 1
+        if piece.name in ("rb", "ruby", *ANNOTATIONS):
+            return position
+    return start + 1
 
 
 def _block(name: str) -> bool:

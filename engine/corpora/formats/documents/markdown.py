@@ -15,6 +15,7 @@ from engine.corpora.formats.documents.github_markdown import DEFINITION, EMOJI, 
 from engine.corpora.formats.documents.markdown_text import Address, Spelling, Written, escaped, markdown_of
 from engine.corpora.formats.documents.model import Context, Result, Unit, changed
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
+from engine.messages import Message
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -61,7 +62,7 @@ class Markdown(TextDocument):
         cell = own in ("th_open", "td_open")
         lines = self._lines(token, cell)
         if lines is None:
-            self.skipped["not found again"] += 1
+            self.skipped[Message("not found again")] += 1
             return
         children = list(token.children or [])
         spelling = Spelling(token.content, self.known.get("references", {}))
@@ -106,9 +107,9 @@ class Markdown(TextDocument):
                 parts.append(Tag("close", stack.pop()))
             else:
                 marks["alone", id] = _written(child, spelling)
-                if child.type == "code_inline":
+                if child.type in ("code_inline", "formula") and "\n" not in child.content:
                     block.words.add(id)
-                elif child.type == "hardbreak" or re.fullmatch(r"<br\s*/?>", child.content, re.IGNORECASE):
+                elif child.type in ("hardbreak", "formula") or re.fullmatch(r"<br\s*/?>", child.content, re.IGNORECASE):
                     block.breaks.add(id)
                 parts.append(Tag("alone", id))
         line = f"line {self.file.text.count(chr(10), 0, block.lines[0][0]) + 1}"

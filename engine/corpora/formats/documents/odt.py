@@ -70,6 +70,8 @@ def _role(element: Any) -> Role:
         return Role("text", " " * min(100, whole_number(count) or 1))
     if name in ("tab", "line-break"):
         return Role("break")
+    if name == "ruby":
+        return Role("text", "".join("".join(one.itertext()) for one in element if local(one) == "ruby-base"))
     if name in PAIRS:
         return Role("pair")
     return Role("word" if name and name not in BESIDE and "".join(element.itertext()).strip() else "alone")

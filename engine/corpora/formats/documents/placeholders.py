@@ -31,6 +31,11 @@ VOID = names("area base br col embed hr img input link meta source track wbr")
 CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")  # ICU messages hold texts of their own
 
 
+# Signs that vocabularies lack, with the space before them: the shipped bases write others in their place.
+SIGN = "[©®™℠\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff][\ufe0e\ufe0f\u200d]*+"
+SIGNS = re.compile(f"(?<! ) *+{SIGN}(?: *+{SIGN})*")
+
+
 @cache
 def _pattern(kinds: tuple[str, ...]) -> re.Pattern[str]:
     names = dict.fromkeys(name for kind in kinds for name in (PLAIN if kind == "plain" else (kind,)))
@@ -76,6 +81,20 @@ def find_tags(text: str) -> list[tuple[int, int, str, str]]:
         kind = "close" if slash else "alone" if alone or name.lower() in VOID else "open"
         results.append((match.start(), match.end(), kind, name.lower()))
     return results
+
+
+def find_signs(text: str, kinds: Sequence[str]) -> list[tuple[int, int, str, str]]:
+    """Pictures and emoji in a text, as `find_tags` gives tags: those that stand together are one, with the space before them.
+    In placeholders there are none.
+    """
+    found = [] if text.isascii() else [match.span() for match in SIGNS.finditer(text)]
+    taken = find_placeholders(text, kinds) if found else []
+    places = [bisect.bisect_right(taken, (begin, len(text))) - 1 for begin, _ in found]
+    return [
+        (begin, end, "alone", "sign")
+        for (begin, end), k in zip(found, places, strict=True)
+        if k < 0 or taken[k][1] <= begin
+    ]
 
 
 KNOWN = VOID | names(

@@ -12,7 +12,9 @@ from engine.core.numerals import whole_number
 from engine.corpora.formats.documents.files import TextDocument, TextFile
 from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit
 from engine.corpora.formats.tagged_text import text_of
+from engine.messages import Message
 
+CHARSET = re.compile(r"charset=([\w.:-]+)", re.ASCII)
 KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s+(\".*\")\s*$")
 MOST_FORMS = 10  # of a plural; no language has more than 6
 STRING = re.compile(r"\"([^\"\\]*+(?:\\.[^\"\\]*+)*)\"\s*+$")
@@ -78,8 +80,8 @@ class Po(TextDocument):
 
     @classmethod
     def declared(cls, head: bytes) -> str:
-        charset = re.search(rb"charset=([\w.:-]+)", head)
-        name = charset[1].decode("ascii") if charset else ""
+        charset = CHARSET.search(head.decode("latin-1"))
+        name = charset[1] if charset else ""
         return "" if name.upper() == "CHARSET" else name
 
     def _read(self) -> list[Entry]:
@@ -177,7 +179,7 @@ class Po(TextDocument):
         fuzzy = "fuzzy" in entry.flags
         done = all(text for key, text in entry.texts.items() if key.startswith("msgstr"))
         if done and not fuzzy and not self.context.options.retranslate:
-            self.skipped["translated before"] += 1
+            self.skipped[Message("translated before")] += 1
             return
         one, many = entry.texts["msgid"], entry.texts.get("msgid_plural")
         wanted = [("msgstr", one)]
@@ -222,7 +224,12 @@ class Po(TextDocument):
         lines = list(self.lines)
         for start, end, fresh in sorted(edits, key=lambda edit: (edit[0], edit[1]), reverse=True):
             lines[start:end] = fresh
-        return self.file.encoded("".join(lines))
+        text = "".join(lines)
+        try:
+            text.encode(self.file.encoding)
+        except UnicodeEncodeError:  # it is written as UTF-8, and says so
+            text = CHARSET.sub("charset=UTF-8", text, count=1)
+        return self.file.encoded(text)
 
     def _strings(self, entry: Entry, texts: dict[str, str]) -> list[tuple[int, int, list[str]]]:
         keys = [key for key in entry.lines if key.startswith("msgstr")]

@@ -19,10 +19,12 @@ from engine.corpora.words import word_spans
 TIME = re.compile(r"^\s*+(?:\d{1,4}:)?\d{1,2}:\d{2}[,.]\d{1,3}\s*+-->\s*+(?:\d{1,4}:)?\d{1,2}:\d{2}[,.]\d{1,3}.*")
 # In WebVTT all between < and > is a tag: <v Mary Ann>, <c.yellow>, the time <00:01.500> of a word.
 CUE_TAG = re.compile(r"<(/?)([^\s<>./]*+)[^<>]*+>")
+CUE_TIME = re.compile(r"<\d")
 ENTITY = re.compile(r"&(?:amp|lt|gt);")
 STYLE = re.compile(r"\{\\[^{}]*\}")  # {\an8}: the place on the screen
 HIDDEN = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
-DASH = re.compile(r"^\s*+[-–—]\s*+\S")
+DASH = re.compile(r"(?:<[^<>]*>|\{\\[^{}]*\}|\s)*([-–—]\s*)(?=\S)")  # of a speaker, behind tags
+SPEAKER = re.compile(r"\n|[-–—]\s*")  # what stands between what two of them say
 ENDS = re.compile(r"[.!?…。！？:：♪][\"'”’»)\]]*\s*$")
 GOES_ON = re.compile(r"^\s*+[\"'“‘«(]?[^\W\d_]")
 LONGEST_RUN = 12  # captions in one sentence
@@ -76,7 +78,7 @@ class Subtitles(TextDocument):
     def _parts(self, text: str) -> TaggedText:
         """The text of a caption with its tags; a line break is a space unless a speaker begins."""
         lines = text.splitlines()
-        speakers = len(lines) > 1 and all(DASH.match(line) for line in lines)
+        speakers = len(lines) > 1 and all(map(DASH.match, lines))
         parts: TaggedText = []
         names: list[tuple[str, int]] = []
         for index, line in enumerate(lines):
@@ -84,6 +86,8 @@ class Subtitles(TextDocument):
                 parts.append(self._tag("alone", "\n") if speakers else " ")
             pieces = _cue_tags(line) if self.web else [one for one in find_tags(line) if one[2] != "alone"]
             pieces += [(m.start(), m.end(), "alone", "") for m in STYLE.finditer(line)]
+            if speakers and (dash := DASH.match(line)):
+                pieces.append((*dash.span(1), "alone", ""))
             at = 0
             for begin, end, kind, name in sorted(pieces):
                 parts.append(self._read_text(line[at:begin]))
@@ -138,7 +142,7 @@ class Subtitles(TextDocument):
             parts += caption.parts
         if not text_of(parts).strip():
             return
-        breaks = frozenset(p.id for p in parts if isinstance(p, Tag) and self.tags[p.id] == "\n")
+        breaks = frozenset(p.id for p in parts if isinstance(p, Tag) and SPEAKER.fullmatch(self.tags[p.id]))
         self.groups.append(group)
         self.units.append(Unit(parts, f"line {group[0].first + 1}", breaks=breaks, markup=False))
 
@@ -146,13 +150,19 @@ class Subtitles(TextDocument):
         lines = list(self.lines)
         both = list(zip(self.groups, self.units, strict=True))
         for (group, unit), parts in reversed(changed(both, self.units, results)):
-            for caption, text in reversed(list(zip(group, self._cut(group, unit, parts), strict=True))):
+            for caption, text in reversed(list(zip(group, self._cut(group, unit, self._timed(parts)), strict=True))):
                 ended = self.lines[caption.last - 1].endswith("\n")
                 written = [line + self.end for line in self._wrapped(text)]
                 if not ended:
                     written[-1] = written[-1].rstrip("\r\n")
                 lines[caption.first : caption.last] = written
         return self.file.encoded("".join(lines))
+
+    def _timed(self, parts: TaggedText) -> TaggedText:
+        """The times of words in their order: a player passes over a caption that goes back in time."""
+        times = {part for part in parts if isinstance(part, Tag) and CUE_TIME.match(self.tags[part.id])}
+        ordered = iter(sorted(times, key=lambda tag: tag.id))
+        return [next(ordered) if part in times else part for part in parts]
 
     def _cut(self, group: Sequence[Caption], unit: Unit, parts: TaggedText) -> list[str]:
         """The text of each caption: cut where the alignment says, or by length where that leaves one without text."""

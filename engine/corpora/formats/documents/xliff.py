@@ -23,6 +23,7 @@ TODO = {"new", "needs-translation", "initial"}  # states of targets that wait fo
 DONE = {"final", "signed-off", "reviewed"}
 KINDS = ("plain", "qt", "variable", "numbered")
 BREAKS = re.compile(r"(?:<br\s*/?>|\\n|\n|&lt;br\s*/?&gt;)", re.IGNORECASE)
+SIZES = "{urn:oasis:names:tc:xliff:sizerestriction:2.0}"  # of XLIFF 2's module for restrictions of sizes
 CLOSES = {"ex": "x", "ept": "t", "ec": "c", "em": "m"}  # the last letter of what each closes
 
 
@@ -47,6 +48,7 @@ class Xliff(Document):
         self.data = data
         self.tree = parse_xml(data, context.name)
         self.entries: list[Entry] = []
+        self.sizes: Counter[int] = Counter()  # characters of what stays in a unit, by the id() of its element
         root = self.tree.getroot()
         if local(root) != "xliff":
             raise DocumentError(
@@ -95,14 +97,14 @@ class Xliff(Document):
             if source is None:
                 continue
             if not _translatable(unit):
-                self.skipped['translate="no"'] += 1
+                self.skipped[Message('translate="no"')] += 1
                 continue
             target = unit.find(f"{self.space}target")
             limit = whole_number(unit.get("maxwidth"), 1) if unit.get("size-unit") == "char" else None
             segmented = unit.find(f"{self.space}seg-source")
             if segmented is not None and any(_is_segment(one) for one in segmented.iter(f"{self.space}mrk")):
                 if unit.get("approved") == "yes" and not self.context.options.retranslate:
-                    self.skipped["approved before"] += 1
+                    self.skipped[Message("approved before")] += 1
                 else:
                     self._read_segments(unit, segmented, position, limit)
                 continue
@@ -136,7 +138,8 @@ class Xliff(Document):
             number = segment.get("mid")
             old = known.get(number)
             if old is not None and _text(old) and not self.context.options.retranslate:
-                self.skipped["translated before"] += 1
+                self.skipped[Message("translated before")] += 1
+                self.sizes[id(unit)] += len(_text(old))
                 continue
 
             def fill(number: str | None = number) -> Any:
@@ -186,9 +189,10 @@ class Xliff(Document):
                 if source is None:
                     continue
                 if not _translatable(unit):
-                    self.skipped['translate="no"'] += 1
+                    self.skipped[Message('translate="no"')] += 1
                     continue
                 if not self._wanted(None, target, source, segment.get("state")):
+                    self.sizes[id(unit)] += len(_text(target))
                     continue
                 position = f"unit {unit.get('id') or number}"
 
@@ -196,7 +200,7 @@ class Xliff(Document):
                     segment.set("state", "translated")
                     segment.set("subState", "tailormt:needs-review")
 
-                self._add(source, position, self._target_maker(segment, source), mark, unit, data=data)
+                self._add(source, position, self._target_maker(segment, source), mark, unit, _size_limit(unit), data)
 
     # -- both
 
@@ -205,11 +209,11 @@ class Xliff(Document):
         if target is None or not _text(target) or self.context.options.retranslate:
             return True
         if approved == "yes" or state in DONE:
-            self.skipped["approved before"] += 1
+            self.skipped[Message("approved before")] += 1
             return False
         if state in TODO or (_text(target) == _text(source) and state is None):
             return True
-        self.skipped["translated before"] += 1
+        self.skipped[Message("translated before")] += 1
         return False
 
     def _add(
@@ -236,7 +240,7 @@ class Xliff(Document):
 
     def checked(self, results: Sequence[Result]) -> list[Result]:
         """A unit that was cut into segments is as long as all of them."""
-        sizes: Counter[int] = Counter()
+        sizes = Counter(self.sizes)
         for entry, result in zip(self.entries, results, strict=True):
             sizes[id(entry.unit)] += len(text_of(result.parts))
         return [
@@ -275,6 +279,16 @@ def _translatable(unit: Any) -> bool:
         if text:
             return bool(text != "no")
     return True
+
+
+def _size_limit(unit: Any) -> int | None:
+    """The most characters of a unit of XLIFF 2: the nearest `max` or `min,max`, where the file counts code points."""
+    around = (unit, *unit.iterancestors())
+    profiles = next((one for element in around for one in element.findall(f"{SIZES}profiles")), None)
+    if profiles is None or profiles.get("generalProfile") != "xliff:codepoints":
+        return None
+    text = next((one for element in around if (one := element.get(f"{SIZES}sizeRestriction"))), "")
+    return whole_number(text.rpartition(",")[2], 1)
 
 
 def _native(element: Any, data: dict[str | None, str]) -> str:

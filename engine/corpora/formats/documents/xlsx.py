@@ -18,6 +18,7 @@ from engine.corpora.formats.documents.sheets import Sheets
 from engine.corpora.formats.documents.tables import settle
 from engine.corpora.formats.documents.xmltext import local
 from engine.corpora.formats.tagged_text import text_of
+from engine.messages import Message
 
 COMMENTS = ("comments", "threadedComment")
 THREAD = "tc="  # how the author is called of a copy, for older programs, of a comment in a conversation
@@ -47,7 +48,7 @@ class Xlsx(PackedDocument):
             if not text_of(text.paragraph.parts).strip():
                 continue
             if readable(text.shown).casefold() in self.sheets.fixed:
-                self.skipped["named by a formula, a filter, a table or a pivot table"] += 1
+                self.skipped[Message("named by a formula, a filter, a table or a pivot table")] += 1
                 continue
             self.keys.append(key)
             self.units.append(unit_of(text.paragraph, text.location, keep_lines=True))
