@@ -131,7 +131,7 @@ def _card(
             (kind, [score for score in measured if score.kind == kind])
             for kind in dict.fromkeys(score.kind for score in measured)
         ],
-        "harm": harm(row.metrics),
+        "harm": harm(row),
         "readable": bool(data.about),
         "needs_texts": data.needs_texts,
         "job": data.job,
