@@ -26,7 +26,14 @@ from engine.workflows.customize.steps import (
     workspace_lock,
     write_sources,
 )
-from engine.workflows.throughput import IMPORTING, ThroughputLog, TimedProgress, peak_memory, tokens_a_character
+from engine.workflows.throughput import (
+    IMPORTING,
+    NumberedProgress,
+    ThroughputLog,
+    TimedProgress,
+    peak_memory,
+    tokens_a_character,
+)
 
 if TYPE_CHECKING:
     from engine.base import BaseModel, LanguagePair
@@ -50,13 +57,6 @@ UNDERSTOOD = 30.0
 LOOK = Decoding(beam=2, guard=False, no_repeat_ngram=3, max_length_ratio=1.6, longest=64)
 
 
-class Steps(TimedProgress):
-    """Counts the steps of the look and of what follows it, whatever number they have where they are done otherwise."""
-
-    def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
-        super().begin(step, STEPS.index(step) if step in STEPS else self.index, len(STEPS))
-
-
 def preview(
     request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None, *,
     as_read: bool = False, pair: LanguagePair | None = None,
@@ -76,7 +76,9 @@ def preview(
     Raises as `customize` does.
     """
     settings = settings or load_settings()
-    progress = clock = progress if isinstance(progress, Steps) else Steps(progress or Progress())
+    if not isinstance(progress, NumberedProgress):
+        progress = NumberedProgress(progress or Progress(), STEPS)
+    clock = progress
     request = validated(request)
     with workspace_lock(workspace):
         stamps = StepCache(workspace, shared=True)

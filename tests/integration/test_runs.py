@@ -58,10 +58,12 @@ class Steps(Progress):
         self.seen: list[str] = []
         self.places: list[float] = []
         self.starts: list[float] = []
+        self.numbers: dict[str, tuple[int, int]] = {}  # place and count, by step
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
         if self.step not in self.seen:
             self.seen.append(self.step)
+        self.numbers[self.step] = (self.index, self.steps)
         self.starts.append(self.index / self.steps)
         self.places.append((self.index + (done / total if total else 0)) / self.steps)
 
@@ -114,8 +116,9 @@ def test_runs_in_a_row_share_the_samples_and_keep_their_own(
 ) -> None:
     work, settings = tmp_path / "work", Settings(home=str(home), device="cpu")
     one, two = work / "runs" / "1", work / "runs" / "2"
+    first = StopAt(5)
     with pytest.raises(Cancelled):
-        customize(asked("one", method="lhuc"), work, StopAt(5), settings, run=one)
+        customize(asked("one", method="lhuc"), work, first, settings, run=one)
     stopped = read_metrics(one / "training" / "metrics.jsonl")
     selected = {path: path.stat().st_mtime_ns for path in one.rglob("*") if path.is_file()}
     pairs = (work / "pairs.jsonl").stat().st_mtime_ns
@@ -128,6 +131,9 @@ def test_runs_in_a_row_share_the_samples_and_keep_their_own(
     steps = Steps()
     resumed = customize(asked("one", method="lhuc"), work, steps, settings, run=one)
     assert resumed["updates"] == 8
+    assert steps.numbers["Training"] == (first.index, first.steps), "a step keeps its number when it is resumed"
+    assert len({count for _, count in steps.numbers.values()}) == 1
+    assert steps.starts == sorted(steps.starts), "the bar never goes back to an earlier step"
     rows = read_metrics(one / "training" / "metrics.jsonl")
     assert rows[: len(stopped) - 1] == stopped[: len(stopped) - 1], "its curve goes on where it was"
     assert [row["step"] for row in rows if "valid_loss" in row] == [0, 4, 8]
