@@ -22,7 +22,7 @@ from studio.components.templating import render
 from studio.services.catalog import default_pair, language_name
 from studio.services.new_project import agree, language_of, open_terms, samples_setup, start_from_samples, start_project
 from studio.services.service import Service
-from studio.services.uploads import server_files, stashed
+from studio.services.uploads import own_key, server_files, stash, stashed
 
 
 class NewProjectForm:
@@ -65,6 +65,7 @@ class NewProjectForm:
         given = [self.files, self.path, self.name, *chosen, self.options.values]
         dropped = [self.files, self.name, self.base, self.source, self.target]
         self.files.upload(guard(self.look_at_files, heavy=True), dropped, dropped[1:2] + dropped[3:], **HEAVY)
+        self.files.change(guard(self.keep), self.files, None, **QUIET)
         self.base.input(guard(self.choose_base), [self.base, self.files], self.of_base, **QUIET)
         languages = [self.base, self.source, self.target]
         self.source.input(guard(self.choose_source), languages, self.target, **QUIET)
@@ -93,7 +94,7 @@ class NewProjectForm:
         return [self.column, self.samples, self.terms, self.agreed, self.files, self.name]
 
     def fill(self, request: gr.Request, base: str | None) -> dict[Any, Any]:
-        """The form for a new project, with the files that were dropped on the first page."""
+        """The form for a new project, with the files that were dropped on the first page or chosen here before."""
         waiting = stashed(str(request.query_params.get("files", "")), self.service.settings)
         return {
             self.column: gr.update(visible=True),
@@ -106,7 +107,7 @@ class NewProjectForm:
     def refresh_bases(self, request: gr.Request) -> dict[Any, Any]:
         """The bases as they are now, since some may have come after the studio started; the address may name one.
 
-        The languages are those of the files that were dropped on the first page, where there are any.
+        The languages are those of the files that are shown, where there are any.
         """
         if self.service.project(wanted(request)) is not None:
             return {self.base: gr.skip()}
@@ -136,6 +137,10 @@ class NewProjectForm:
         into = _into_language_of(files, self._card(base), source, target)
         return {self.name: name or Path(files[0]).stem, self.source: into[0], self.target: into[1]}
 
+    def keep(self, files: list[str] | None) -> None:
+        """The chosen files are there again where the page is left and opened again before the project is created."""
+        stash([Path(file) for file in files or []], self.service.settings, own_key())
+
     def create(self, *given: Any) -> dict[Any, Any]:
         """A project of the files; the browser goes to it. `given` are the values of the form, in the order of its event."""
         files, path, name, source, target, base, agreed, options = given
@@ -147,6 +152,7 @@ class NewProjectForm:
         changed = self.options.changed(options)
         agree(self.service, agreed, base)
         project = start_project(self.service, paths, name, source, target, base, options=changed)
+        self.keep(None)
         return {self.address: address("samples", project.id)}
 
     def create_from_samples(
@@ -164,6 +170,7 @@ class NewProjectForm:
             }  # fmt: skip
             agreed = False
         project = start_from_samples(self.service, corpora, source, target, fitting, agreed)
+        self.keep(None)
         yield {self.address: address("samples", project.id)}
 
     def choose_source(self, base: str | None, source: str, target: str) -> dict[Any, Any]:

@@ -150,6 +150,25 @@ def test_what_stands_in_a_test_file_is_shown_and_excluded(studio: Studio, page: 
     assert set(texts) <= set(Decisions.load(folder).excluded.values())
 
 
+def test_files_chosen_for_a_new_project_are_there_again_after_another_page(studio: Studio, page: Any) -> None:
+    page.goto(f"{studio.url}/samples?project=new")
+    expect(page.locator(".tm-corpus").first).to_be_visible()
+    page.locator(".tm-drop:visible input[type=file]").set_input_files(str(LETTERS))
+    name = page.get_by_role("textbox", name="Project")
+    expect(name).to_have_value("letters")
+    for _ in range(2):  # also where they are left once more
+        page.locator('.tm-brand a[href="/"]').click()
+        page.locator('a[href="/samples?project=new"]:visible').click()
+        expect(page.locator(".tm-drop:visible tr.file")).to_contain_text("letters")
+        expect(name).to_have_value("letters")
+    page.locator(".tm-drop:visible").get_by_label("Clear").click()
+    expect(page.locator(".tm-drop:visible tr.file")).to_have_count(0)
+    page.locator('.tm-brand a[href="/"]').click()
+    page.locator('a[href="/samples?project=new"]:visible').click()
+    expect(page.locator(".tm-corpus").first).to_be_visible()
+    expect(page.locator(".tm-drop:visible tr.file")).to_have_count(0)
+
+
 def test_a_document_that_would_fill_the_disk_is_refused_at_once(studio: Studio, page: Any, tmp_path: Path) -> None:
     before = len(studio.store.projects.list())
     page.goto(f"{studio.url}/samples?project=new")

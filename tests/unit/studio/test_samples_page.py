@@ -25,6 +25,7 @@ from engine.errors import InputError
 from engine.jobs.registry import KINDS, JobContext
 from engine.store import ProjectRow
 from engine.store.project_files import delete_project, finish_deletions
+from studio.auth.identity import RequestIdentity
 from studio.components.import_report import files_card, leak_card, length_bars, side_cards, unread_card
 from studio.components.import_status import job_line
 from studio.components.new_project_form import NewProjectForm
@@ -36,7 +37,7 @@ from studio.services.new_project import language_of, start_from_samples, start_p
 from studio.services.projects import glances
 from studio.services.segments import PAGE, View, chosen, listing, view_counts
 from studio.services.service import Service
-from studio.services.uploads import check_files, server_files, stash, stashed, take_files
+from studio.services.uploads import check_files, own_key, server_files, stash, stashed, take_files
 from tests.documents import docx, tmx, word_paragraph
 from tests.unit.studio.test_html import HOSTILE, Reader
 
@@ -542,6 +543,24 @@ def test_files_dropped_on_the_first_page_wait_for_the_page_samples(service: Serv
     os.utime(old, (1, 1))
     stash([file], service.settings)
     assert not old.exists()
+
+
+def test_files_chosen_for_a_new_project_are_there_again_until_it_is_created(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form, opened = NewProjectForm(service), SimpleNamespace(query_params={"project": "new"})
+    with gr.Blocks():
+        form.layout()
+    form.keep([str(ZH)])
+    shown = form.fill(opened, str(BASE))
+    assert (shown[form.files], shown[form.name]) == ([str(ZH)], ZH.stem)
+    assert stashed(own_key(), service.settings) == [ZH]
+    with monkeypatch.context() as patch:
+        patch.setattr("studio.services.uploads.guest", lambda: RequestIdentity(address="192.0.2.7"))
+        assert form.fill(opened, str(BASE))[form.files] is None, "they are somebody else's"
+        assert stashed("", service.settings) == []
+    form.create([str(ZH)], "", "", "en", "zh", str(BASE), True, "")
+    assert form.fill(opened, str(BASE))[form.files] is None
 
 
 def test_a_path_is_offered_only_where_it_can_lead_anywhere(tmp_path: Path) -> None:
