@@ -134,6 +134,20 @@ def test_sentences_are_excluded_and_taken_back(studio: Studio, page: Any, untidy
     assert len(Decisions.load(folder).excluded) == 1
 
 
+def test_all_sentences_in_another_language_are_excluded_by_one_button(
+    studio: Studio, page: Any, untidy: ProjectRow
+) -> None:
+    folder = studio.workspace(untidy)
+    page.goto(f"{studio.url}/samples?project={untidy.id}&view=noticed")
+    page.get_by_role("button", name="Exclude all 9 in another language").click()
+    expect(page.locator("table.tm-sentences tbody tr.tm-out")).to_have_count(9)
+    undo = page.get_by_role("button", name="Undo: exclude 9 sentences")
+    assert len(Decisions.load(folder).excluded) == 9
+    undo.click()
+    expect(undo).to_have_count(0)
+    assert not Decisions.load(folder).excluded
+
+
 def test_what_stands_in_a_test_file_is_shown_and_excluded(studio: Studio, page: Any, untidy: ProjectRow) -> None:
     folder = studio.workspace(untidy)
     texts = [text for text in Corpus.load(folder).texts() if len(text) > 12][:3]

@@ -20,6 +20,7 @@ from engine.errors import Cancelled
 from engine.jobs import enqueue
 from engine.jobs.paths import job_folder, job_workspace
 from engine.jobs.registry import KINDS, JobContext
+from engine.methods.knn.build import make_knn
 from engine.plugins import Plugin, read_bundle_card
 from engine.plugins.replace_samples import swap_bundle
 from engine.store import JobRow, Store
@@ -109,6 +110,30 @@ def test_a_first_look_shows_sentences_before_anything_is_chosen_and_leaves_its_w
     paces = json.loads((home / "paces.json").read_text(encoding="utf-8"))
     ((figures,),) = [list(shapes.values()) for shapes in paces.values()]
     assert {"start", "sources", "weighing", "training lhuc", "evaluation lhuc", "peak lhuc 256"} <= set(figures)
+
+
+def test_a_first_look_uses_no_sentence_in_another_language_and_none_that_is_its_own_source(
+    asked: Callable[..., Any], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request, used = asked("look"), []
+    english = ["The committee will publish its annual report before the end of this month."]
+    english += [f"Please send the signed contract back to our office on the {n}th of June." for n in range(4, 14)]
+    copied = "这句话没有翻译，所以两边一样。"
+    other = tmp_path / "other.tsv"
+    rows = [f"Line {n}\t{line}" for n, line in enumerate(english)]
+    other.write_text("\n".join(["source\ttarget", *rows, f"{copied}\t{copied}"]), encoding="utf-8")
+
+    def noted(base: Any, learn: Any, known: Any, *more: Any, **named: Any) -> Any:
+        used.extend(one.target for one in (*learn, *known))
+        return make_knn(base, learn, known, *more, **named)
+
+    monkeypatch.setattr("engine.methods.knn.build.make_knn", noted)
+    request = request.replace(samples=[*request.samples, str(other)])
+    result = preview(request, tmp_path / "work", None, Settings(home=str(home), device="cpu"))
+    read = (tmp_path / "work" / "corpus.jsonl").read_text(encoding="utf-8")
+    assert all(line in read for line in (*english, copied))
+    assert used
+    assert not {*english, copied} & {*used, *(row.get("reference") for row in result["rows"])}
 
 
 def test_runs_in_a_row_share_the_samples_and_keep_their_own(

@@ -23,6 +23,7 @@ from engine.corpora import Decisions, SampleFiles, import_to
 from engine.corpora.leakage import check_leaks
 from engine.errors import InputError
 from engine.jobs.registry import KINDS, JobContext
+from engine.messages import unpack
 from engine.store import ProjectRow
 from engine.store.project_files import delete_project, finish_deletions
 from studio.auth.identity import RequestIdentity
@@ -162,6 +163,26 @@ def test_sentences_are_safe_html_with_buttons_of_their_own(read: Path, tmp_path:
         assert shown.count('data-decide="') >= (name not in ("skipped", "decided", "near"))
     assert 'href="/samples?project=3&amp;view=kept' in shown
     assert change_bar(decisions, False) == ""
+
+
+def test_all_sentences_in_another_language_are_excluded_at_once(read: Path, tmp_path: Path) -> None:
+    report, decisions = report_of(read), Decisions()
+
+    def card(view: View) -> str:
+        seen = listing(read, report, decisions, view)
+        return sentence_card(seen, view_counts(report, {}, decisions), 3, "zh", "en", several=True)
+
+    of = View(view="noticed", reason="another language")
+    button = f'data-decide="exclude" data-of="{of.query()}">Exclude all 9 in another language<'
+    assert button.replace("&", "&amp;") in card(View(view="noticed"))
+    assert "data-of" not in card(of)
+    assert len(chosen(read, report, decisions, of, "")) == 9
+    english = tmp_path / "english.txt"
+    lines = (SAMPLES / "it-help-en" / "it-help.txt").read_text(encoding="utf-8").splitlines()
+    english.write_text("\n".join([line for line in lines if len(line) > 40][:40]), encoding="utf-8")
+    import_to(tmp_path / "w", SampleFiles([ZH, english], "zh"))
+    warned = files_card(unpack(report_of(tmp_path / "w")), "zh", {}, 3)
+    assert f'project=3&amp;{of.query().replace("&", "&amp;")}" data-go' in warned, "the warning leads to them"
 
 
 def test_lines_of_a_file_that_is_being_written(tmp_path: Path) -> None:
