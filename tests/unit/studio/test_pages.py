@@ -82,6 +82,8 @@ def test_harm_is_named_where_it_is_sure_and_the_gain_is_not() -> None:
 
 def test_labels_are_words() -> None:
     assert label("learning_rate") == "Learning rate"
+    names = {method: label("order", get_method(method).config_class) for method in ("density_ratio", "memory_adapter")}
+    assert names == {"density_ratio": "N-gram order", "memory_adapter": "Order"}
 
 
 def test_pages_have_their_places() -> None:
