@@ -14,8 +14,8 @@ element.addEventListener('click', (event) => {
   }
   const button = event.target.closest('button[data-decide]');
   if (button) {
-    const {decide, key = '', of = root().dataset.query} = button.dataset;
-    trigger('decide', {action: decide, key, query: of});
+    const {query} = root().dataset, {decide, key = '', of = query} = button.dataset;
+    trigger('decide', {action: decide, key, of, query});
   }
   if (event.target.closest('button[data-undo]')) trigger('undo', {});
   if (event.target.closest('button[data-again]')) trigger('again', {});
