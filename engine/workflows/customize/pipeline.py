@@ -162,7 +162,7 @@ def set_up(run: Run) -> None:
     run.method, run.config = get_method(run.request.method), method_config(run.request)
     run.training = training_config(run.request)
     if needs_pairs_first(run):
-        run.progress.move("Preparing the method", "Filtering synthetic pairs")
+        run.progress.move("Preparing the method", "Translating the sources there and back")
     if run.method.capabilities.trains:
         check_trainable(run.pair.forward)
     run.exclusions = Exclusions.load(run.workspace)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 STEPS = (
     "Reading samples", "Finding phrases", "Comparing with general text", "Preparing the method", "Writing source sentences",
-    "Filtering synthetic pairs", "Choosing the monitored sentences", "Translating general text", "Training",
-    "Choosing decoding settings", "Comparing with the base",
+    "Filtering synthetic pairs", "Translating the sources there and back", "Choosing the monitored sentences",
+    "Translating general text", "Training", "Choosing decoding settings", "Comparing with the base",
 )  # fmt: skip
 EXCLUDED = "excluded"  # the part of pairs.jsonl that is not trained on
 FEWEST = 20  # sentences; below that nothing is left to validate on
