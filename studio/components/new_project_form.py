@@ -63,9 +63,9 @@ class NewProjectForm:
         """Wire the fields; `start` is the button that begins the project from the files."""
         chosen = [self.source, self.target, self.base, self.agreed]
         given = [self.files, self.path, self.name, *chosen, self.options.values]
-        dropped = [self.files, self.name, self.base, self.source, self.target]
-        self.files.upload(guard(self.look_at_files, heavy=True), dropped, dropped[1:2] + dropped[3:], **HEAVY)
-        self.files.change(guard(self.keep), self.files, None, **QUIET)
+        dropped = [self.files, self.base, self.source, self.target]
+        self.files.upload(guard(self.look_at_files, heavy=True), dropped, dropped[2:], **HEAVY)
+        self.files.change(guard(self.keep), [self.files, self.name], self.name, **QUIET)
         self.base.input(guard(self.choose_base), [self.base, self.files], self.of_base, **QUIET)
         languages = [self.base, self.source, self.target]
         self.source.input(guard(self.choose_source), languages, self.target, **QUIET)
@@ -130,16 +130,19 @@ class NewProjectForm:
             **self._licence(base, source, target),
         }
 
-    def look_at_files(self, files: list[str] | None, name: str, base: str, source: str, target: str) -> dict[Any, Any]:
-        """The project is named after the first file where the user has named it nothing, and is into the files' language."""
-        if not files:
-            return {self.name: name}
+    def look_at_files(self, files: list[str] | None, base: str, source: str, target: str) -> dict[Any, Any]:
+        """The project is into the files' language."""
         into = _into_language_of(files, self._card(base), source, target)
-        return {self.name: name or Path(files[0]).stem, self.source: into[0], self.target: into[1]}
+        return {self.source: into[0], self.target: into[1]}
 
-    def keep(self, files: list[str] | None) -> None:
-        """The chosen files are there again where the page is left and opened again before the project is created."""
-        stash([Path(file) for file in files or []], self.service.settings, own_key())
+    def keep(self, files: list[str] | None, name: str = "") -> dict[Any, Any]:
+        """The chosen files are there again where the page is left and opened again before the project is created. It is named
+        after the first of them where the user has not named it otherwise.
+        """
+        chosen, before = [Path(file) for file in files or []], stashed("", self.service.settings)
+        stash(chosen, self.service.settings, own_key())
+        given = bool(name) and name not in [path.stem for path in before[:1]]
+        return {self.name: name if given else chosen[0].stem if chosen else ""}
 
     def create(self, *given: Any) -> dict[Any, Any]:
         """A project of the files; the browser goes to it. `given` are the values of the form, in the order of its event."""

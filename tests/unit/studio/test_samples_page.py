@@ -572,7 +572,7 @@ def test_files_chosen_for_a_new_project_are_there_again_until_it_is_created(
     form, opened = NewProjectForm(service), SimpleNamespace(query_params={"project": "new"})
     with gr.Blocks():
         form.layout()
-    form.keep([str(ZH)])
+    assert form.keep([str(ZH)]) == {form.name: ZH.stem}
     shown = form.fill(opened, str(BASE))
     assert (shown[form.files], shown[form.name]) == ([str(ZH)], ZH.stem)
     assert stashed(own_key(), service.settings) == [ZH]
@@ -580,6 +580,8 @@ def test_files_chosen_for_a_new_project_are_there_again_until_it_is_created(
         patch.setattr("studio.services.uploads.guest", lambda: RequestIdentity(address="192.0.2.7"))
         assert form.fill(opened, str(BASE))[form.files] is None, "they are somebody else's"
         assert stashed("", service.settings) == []
+    assert form.keep([str(DIRTY[1])], ZH.stem) == {form.name: "notes"}, "the name follows the files"
+    assert form.keep([str(ZH)], "Mine") == {form.name: "Mine"}
     form.create([str(ZH)], "", "", "en", "zh", str(BASE), True, "")
     assert form.fill(opened, str(BASE))[form.files] is None
 
@@ -671,7 +673,7 @@ def test_the_form_takes_its_languages_from_the_files_wherever_they_were_dropped(
     with gr.Blocks():
         form.layout()
     away = "zh" if into == "en" else "en"
-    on_samples = form.look_at_files([str(file)], "", str(BASE), "en", "zh")
+    on_samples = form.look_at_files([str(file)], str(BASE), "en", "zh")
     assert (on_samples[form.source], on_samples[form.target]) == (away, into)
     on_home: Any = SimpleNamespace(query_params={"project": "new", "files": stash([file], service.settings)})
     refreshed = form.refresh_bases(on_home)
