@@ -18,7 +18,7 @@ help:
 	@echo "make lint     ruff, mypy and import-linter"
 	@echo "make format   ruff's formatter"
 	@echo "make bench    the speed table: each measure with its limit (an hour on two cores)"
-	@echo "make pictures the README's pictures, taken in Chromium (some minutes the first time)"
+	@echo "make pictures the pictures of the README and the first page, taken in Chromium (some minutes the first time)"
 	@echo "make messages bring the interface's translations into step with the code"
 	@echo "make clean    remove what was built; the environment and your data stay"
 

@@ -1,4 +1,4 @@
-"""Take the pictures of the README: a studio over a prepared home, in headless Chromium.
+"""Take the pictures of the README and the first page's: a studio over a prepared home, in headless Chromium.
 
     make pictures                                   or: python docs/make_pictures.py
     python docs/make_pictures.py --only compare     some of them
@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import socket
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from platformdirs import user_cache_path
 from engine.core.settings import Settings
 from engine.store import ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
+from studio.components.theme import STATIC
 from studio.services.service import Service
 
 IMAGES = Path(__file__).resolve().parent / "images"
@@ -47,6 +47,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+ON_HOME = (3, 6, 7, 9, 10, 12)  # of the demonstration's sentences: what a plugin changes, in a few rows
 WAIT = 300_000  # milliseconds for translating on a slow machine
 
 
@@ -84,13 +85,31 @@ def prepare(service: Service) -> ProjectRow:
 # -- what is in the pictures
 
 
-def compare(page: Any, url: str, project: ProjectRow) -> None:
-    """Sentences with and without the plugin, and what was read for a word that it changed."""
+def translated(page: Any, url: str, project: ProjectRow, only: Sequence[int] = ()) -> None:
+    """Sentences with and without the plugin: those of the demonstration, or some of them by their lines."""
     page.goto(f"{url}/compare?project={project.id}&plugin=1")
     page.wait_for_function("document.querySelector('textarea')?.value")
+    field = page.locator("textarea").first
+    if only:
+        lines = field.input_value().splitlines()
+        field.fill("\n".join(lines[line - 1] for line in only))
     page.locator(".tm-actions button.primary").click()
     page.locator("mark.new").first.wait_for(timeout=WAIT)
     page.wait_for_function("!document.querySelector('.tm-pending')", timeout=WAIT)
+
+
+def home(page: Any, url: str, project: ProjectRow) -> dict[str, float]:
+    """The table of a comparison, as wide as the first page shows it."""
+    page.set_viewport_size({**SIZE, "width": 982})
+    translated(page, url, project, ON_HOME)
+    page.mouse.move(100, 600)
+    page.evaluate("scrollTo(0, 0)")
+    return dict(page.locator(".tm-compare").bounding_box())
+
+
+def compare(page: Any, url: str, project: ProjectRow) -> None:
+    """Sentences with and without the plugin, and what was read for a word that it changed."""
+    translated(page, url, project)
     changed = page.locator("mark.new").nth(2)
     changed.hover()  # a text becomes words when it is pointed at
     changed.locator(".w").first.click()
@@ -114,7 +133,10 @@ def train(page: Any, url: str, project: ProjectRow) -> None:
     page.locator(".tm-before").wait_for()
 
 
-PICTURES: dict[str, Callable[[Any, str, ProjectRow], None]] = {"compare": compare, "phrases": phrases, "train": train}
+# A picture may be of a part of the page, which its function returns.
+PICTURES: dict[str, Callable[[Any, str, ProjectRow], dict[str, float] | None]] = {
+    "compare": compare, "phrases": phrases, "train": train, "home": home,
+}  # fmt: skip
 
 
 def main() -> None:
@@ -195,11 +217,11 @@ def shoot(url: str, project: ProjectRow, names: list[str], language: str, dark: 
         for name in names:
             page = context.new_page()
             page.set_default_timeout(60_000)
-            PICTURES[name](page, url, project)
+            clip = PICTURES[name](page, url, project)
             page.wait_for_timeout(800)
-            file = IMAGES / f"studio-{name}{ending}.png"
-            page.screenshot(path=str(file))
-            print(f"{re.sub(r'^.*/docs/', 'docs/', str(file))}")
+            file = IMAGES / f"studio-{name}{ending}.png" if name != "home" else STATIC / f"comparison{ending}.png"
+            page.screenshot(path=str(file), clip=clip, full_page=clip is not None)
+            print(os.path.relpath(file))
             page.close()
         browser.close()
 

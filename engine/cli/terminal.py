@@ -59,8 +59,7 @@ class TerminalProgress(Progress):
         if self.quiet or not self.step or (now - self.shown < (0.1 if self.live else 10) and done != total):
             return
         self.shown = now
-        index, count = self.numbered()
-        step = f"[{index + 1}/{count}] " if self.steps > 1 else ""
+        step = f"[{self.index + 1}/{self.steps}] " if self.steps > 1 else ""
         share = f" {done / total:4.0%}" if total else ""
         left = f", {duration(eta)} left" if eta else ""
         line = f"{step}{self.step}{share}{left}{', ' + note if note else ''}"

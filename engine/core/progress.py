@@ -58,13 +58,11 @@ class Progress:
         self.step = ""
         self.index = 0
         self.steps = 1
-        self.begun: set[int] = set()  # places of steps so far
         self._eta = Eta()
 
     def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
-        """A new step starts: its name in the user's words, its place (from 0) among `steps`, of which some may be left out."""
+        """A new step starts: its name in the user's words, its place (from 0) among `steps`. One that is skipped counts as done."""
         self.step, self.index, self.steps = step, index, steps
-        self.begun.add(index)
         self._eta = Eta()
         self.advance(0, None)
 
@@ -72,12 +70,6 @@ class Progress:
         """`done` of `total` units of the current step are finished. Raises Cancelled when the user wants to stop."""
         self.check()
         self.show(done, total, self._eta.update(done, total), note)
-
-    def numbered(self) -> tuple[int, int]:
-        """The place of the step (from 0) among those that are done, and how many these are; what was left out is not counted."""
-        return sum(one < self.index for one in self.begun), len(self.begun) + max(
-            0, self.steps - 1 - max(self.begun, default=0)
-        )
 
     def ends_within(self, seconds: float) -> None:
         """The step is cut off after so many seconds, whatever is done by then."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.core.atomic_files import read_jsonl
 from engine.corpora.report import ImportReport
 from engine.corpora.types import Segment
 from engine.errors import CorpusError, storage_errors
@@ -81,6 +82,13 @@ class Corpus:
                 path=path, count=len(segments), kept=report.kept, again=AGAIN,
             )  # fmt: skip
         return cls(language=report.language, segments=segments, report=report)
+
+
+def noticed_rows(folder: Path, reason: str) -> set[int]:
+    """Places in the corpus of the sentences that have a warning for that reason."""
+    path = folder / NOTICED_FILE
+    rows = read_jsonl(path) if path.exists() else ()
+    return {row["row"] for row in rows if row.get("reason") == reason}
 
 
 def segment_row(segment: Segment) -> dict[str, object]:

@@ -61,7 +61,6 @@ class RowProgress(Progress):
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write_on, name="row-progress", daemon=True)
         super().__init__()
-        self.begun = {int(one.get("index", 0)) for one in self._trail}  # what an earlier attempt did is not done again
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -95,16 +94,14 @@ class RowProgress(Progress):
         known = self.step
         super().begin(step, index, steps)
         if step != known:
-            position, count = self.numbered()
-            log.info("%s (step %d of %d)", step, position + 1, count)
+            log.info("%s (step %d of %d)", step, index + 1, steps)
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
-        index, steps = self.numbered()
         with self._lock:
             self._figures = {
                 "step": self.step,
-                "step_index": index,
-                "steps": steps,
+                "step_index": self.index,
+                "steps": self.steps,
                 "done": plain(float(done)) or 0.0,
                 "total": None if total is None else plain(float(total)),
                 "eta": None if eta is None else plain(float(eta)),

@@ -235,7 +235,8 @@ def _preview(context: JobContext) -> Json:
     from engine.workflows.customize import pipeline
     from engine.workflows.customize.project_samples import are_held
     from engine.workflows.customize.steps import load_pair
-    from engine.workflows.preview import Steps, preview
+    from engine.workflows.preview import STEPS, preview
+    from engine.workflows.throughput import NumberedProgress
 
     number, waiting = context.job.project_id, context.store.jobs.list
     later = waiting(number, states=("queued",), kinds=("prepare",)) if number else []
@@ -247,7 +248,7 @@ def _preview(context: JobContext) -> Json:
     as_read = automatic and are_held(request.samples, context.job.project_id)
     if as_read and not any(Path(path).exists() for path in request.samples):
         return {"skipped": "the samples were removed"}
-    context = replace(context, progress=Steps(context.progress))
+    context = replace(context, progress=NumberedProgress(context.progress, STEPS))
     of_all = (request, context.workspace, context.progress, context.settings)
     context.progress.begin("Loading the base")
     pair, result, failed = load_pair(request, context.settings), Json(), None

@@ -23,18 +23,18 @@ class DefaultPlugin(tables.Base):
 
 class Defaults(tables.StorePart):
     """The default plugin of each project: the one that was chosen, or the base alone where that was chosen, else the newest of its
-    own. What was imported, or blended of others, has to be chosen.
+    own. What was imported, or blended of others, or does harm, has to be chosen.
     """
 
     def get(self, project_id: int) -> PluginRow | None:
-        """The plugin; None for the base alone, and where the project has no plugin whose bundle is still there."""
+        """The plugin; None for the base alone, and where the project has no such plugin whose bundle is still there."""
         with self._store.read() as session:
             record = session.get(DefaultPlugin, project_id)
             number = record.plugin_id if record else None
         if record is not None and number is None:
             return None
         chosen = self._store.plugins.some(project_id, [number]).get(number) if number is not None else None
-        return chosen if chosen is not None and chosen.exists else self._store.plugins.first_there(project_id)
+        return chosen if chosen is not None and chosen.exists else self._store.plugins.first_usable(project_id)
 
     def chosen(self, project_id: int) -> bool:
         """Whether somebody chose, so that a newer plugin does not take its place."""
@@ -52,7 +52,7 @@ class Defaults(tables.StorePart):
             session.merge(DefaultPlugin(project_id=project_id, plugin_id=plugin_id))
 
     def clear(self, project_id: int) -> None:
-        """Forget the choice: the newest plugin is the default again."""
+        """Forget the choice: the default is again the newest plugin of its own that does no harm."""
         with self._store.write() as session:
             record = session.get(DefaultPlugin, project_id)
             if record is not None:

@@ -57,6 +57,8 @@ class JobState(StrEnum):
     INTERRUPTED = "interrupted"
 
 
+SIGNIFICANT = 0.05  # below this p a difference is called significant
+
 ACTIVE = (JobState.QUEUED, JobState.RUNNING)
 RESUMABLE = (JobState.FAILED, JobState.CANCELLED, JobState.INTERRUPTED)
 GAVE_WAY = Message("It was paused for a job requested in the meantime and will continue automatically.")
@@ -195,6 +197,19 @@ class PluginRow:
     def exists(self) -> bool:
         """Whether the bundle is still where it was written."""
         return Path(self.path).is_file()
+
+    @property
+    def harm(self) -> float:
+        """BLEU that general text loses, where it loses significantly and held-out sentences do not gain significantly; 0
+        otherwise, and where either was not measured.
+        """
+        names = [f"{text}bleu{end}" for text in ("", "general_") for end in ("_vanilla", "", "_p")]
+        figures = [value for name in names if isinstance(value := self.metrics.get(name), int | float)]
+        if len(figures) < len(names):
+            return 0.0
+        before, after, p, general_before, general_after, general_p = figures
+        gains = after > before and p < SIGNIFICANT
+        return 0.0 if gains or general_p >= SIGNIFICANT else max(0.0, general_before - general_after)
 
 
 @dataclass(frozen=True)

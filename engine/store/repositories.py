@@ -213,13 +213,15 @@ class Plugins(Repository[tables.Plugin, PluginRow]):
         chosen = tables.Plugin.id.in_(list(numbers))
         return {row.id: row for row in self._list(tables.Plugin.project_id == project_id, chosen)}
 
-    def first_there(self, project_id: int) -> PluginRow | None:
-        """The newest plugin that was made in the project, neither imported nor blended, and whose bundle is still there."""
+    def first_usable(self, project_id: int) -> PluginRow | None:
+        """The newest plugin that was made in the project, neither imported nor blended, whose bundle is still there and which
+        does no harm.
+        """
         plugin = tables.Plugin
         own = select(plugin).where(plugin.project_id == project_id, ~plugin.imported, plugin.method != "blend")
         query = own.order_by(plugin.id.desc()).execution_options(yield_per=10)
         with self._store.read() as session:
-            return next((row for row in map(self._out, session.scalars(query)) if row.exists), None)
+            return next((row for row in map(self._out, session.scalars(query)) if row.exists and not row.harm), None)
 
 
 class Comparisons(Repository[tables.Comparison, ComparisonRow]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,14 @@ from engine.workflows.customize.steps import (
     workspace_lock,
     write_sources,
 )
-from engine.workflows.throughput import IMPORTING, ThroughputLog, TimedProgress, peak_memory, tokens_a_character
+from engine.workflows.throughput import (
+    IMPORTING,
+    NumberedProgress,
+    ThroughputLog,
+    TimedProgress,
+    peak_memory,
+    tokens_a_character,
+)
 
 if TYPE_CHECKING:
     from engine.base import BaseModel, LanguagePair
@@ -50,18 +57,13 @@ UNDERSTOOD = 30.0
 LOOK = Decoding(beam=2, guard=False, no_repeat_ngram=3, max_length_ratio=1.6, longest=64)
 
 
-class Steps(TimedProgress):
-    """Counts the steps of the look and of what follows it, whatever number they have where they are done otherwise."""
-
-    def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
-        super().begin(step, STEPS.index(step) if step in STEPS else self.index, len(STEPS))
-
-
 def preview(
     request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None, *,
     as_read: bool = False, pair: LanguagePair | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Make the look and keep it in preview.json of the workspace; done once for the same samples and base.
+
+    Sentences with the warning that they are in another language are left out, and those that are their own sources.
 
     `as_read`: of the samples as the workspace holds them since they were last read, whatever became of their files.
     `pair`: the request's base, where it is loaded already.
@@ -75,8 +77,13 @@ def preview(
     `bleu` of sentences that no setting was chosen on.
     Raises as `customize` does.
     """
+    from engine.corpora.corpus import noticed_rows
+    from engine.corpora.warnings import ANOTHER_LANGUAGE
+
     settings = settings or load_settings()
-    progress = clock = progress if isinstance(progress, Steps) else Steps(progress or Progress())
+    if not isinstance(progress, NumberedProgress):
+        progress = NumberedProgress(progress or Progress(), STEPS)
+    clock = progress
     request = validated(request)
     with workspace_lock(workspace):
         stamps = StepCache(workspace, shared=True)
@@ -84,12 +91,13 @@ def preview(
         if pair is None:
             progress.begin("Loading the base")
             pair = load_pair(request, settings)
-        stamp = content_hash(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), 3)
+        stamp = content_hash(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), 4)
         file = workspace / FILE
         if stamps.holds("preview", stamp, file):
             return json.loads(file.read_text(encoding="utf-8"))
         train, valid = split_samples(corpus)
-        result = _look(request, train, valid, pair, workspace / "preview", stamps, progress, settings)
+        foreign = {corpus.segments[row].text for row in noticed_rows(workspace, ANOTHER_LANGUAGE)}
+        result = _look(request, train, valid, foreign, pair, workspace / "preview", stamps, progress, settings)
         clock.stop()
         _note(ThroughputLog.of(settings, pair.forward), pair, train, valid, clock.seconds, stamps)
         result["seconds"] = {step: round(seconds, 1) for step, seconds in clock.seconds.items()}
@@ -100,15 +108,18 @@ def preview(
 
 
 def _look(
-    request: CustomizeRequest, train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, folder: Path,
-    stamps: StepCache, progress: TimedProgress, settings: Settings,
+    request: CustomizeRequest, train: Sequence[Segment], valid: Sequence[Segment], foreign: Container[str], pair: LanguagePair,
+    folder: Path, stamps: StepCache, progress: TimedProgress, settings: Settings,
 ) -> dict[str, Any]:  # fmt: skip
     from engine.evaluation.general_text import learnable_pairs
     from engine.methods.knn.build import make_knn
     from engine.methods.knn.options import KnnOptions
 
     base = pair.forward
-    learn, held_out = _pairs(train, valid, pair, stamps, progress)
+    learn, held_out = (
+        [one for one in pairs if one.source and one.target not in foreign and not copied(one.source, one.target)]
+        for pairs in _pairs(train, valid, pair, stamps, progress)
+    )
     sourced = sum(not one.synthetic for one in (*learn, *held_out)) / max(1, len(learn) + len(held_out))
     own = bool(held_out) and not any(one.synthetic for one in held_out)
     half = len(held_out) // 2
@@ -172,8 +183,7 @@ def _pairs(
         SentencePair(source, segment.text, segment.domain, segment.source is None)
         for source, segment in zip(sources, both, strict=True)
     ]
-    learn, known = pairs[: len(train)], pairs[len(train) :]
-    return [one for one in learn if one.source], [one for one in known if one.source]
+    return pairs[: len(train)], pairs[len(train) :]
 
 
 def _check(rows: Sequence[dict[str, Any]], backward: BaseModel, progress: Progress) -> None:
@@ -192,8 +202,17 @@ def _check(rows: Sequence[dict[str, Any]], backward: BaseModel, progress: Progre
         row["flags"] = {key: "repetition" for key in SYSTEMS if repeated(row["source"], row[key])}
 
 
+def copied(source: str, text: str) -> bool:
+    """Whether the text is the source itself, which is no translation."""
+    return " ".join(source.split()).casefold() == " ".join(text.split()).casefold()
+
+
 def understood(row: Mapping[str, Any]) -> bool:
-    """Whether the base can translate the sentence of a row: without repeating itself, and so that it comes back recognisably."""
+    """Whether the base can translate the sentence of a row: neither repeating itself nor copying it, and so that it comes back
+    recognisably.
+    """
+    if any(copied(str(row.get("source", "")), str(row.get(key) or "")) for key in SYSTEMS):
+        return False
     enough = float((row.get("agreement") or {}).get("vanilla", 100.0)) >= UNDERSTOOD
     return enough and "vanilla" not in (row.get("flags") or {})
 

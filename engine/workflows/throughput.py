@@ -61,6 +61,28 @@ class TimedProgress(Quiet):
         self.inner.metrics(row)
 
 
+class NumberedProgress(TimedProgress):
+    """Numbers the steps by their places in a list, so that each has the same number in every attempt, and what is skipped counts
+    as done. A step that is not in the list has the number of the one before it; no number is lower than that.
+
+    Of all `count` steps, `first` come before the list; None: the list has all of them.
+    """
+
+    def __init__(self, inner: Progress, places: Sequence[str], first: int = 0, count: int | None = None) -> None:
+        super().__init__(inner)
+        self.places, self.first, self.count = list(places), first, count or len(places)
+        self.index = first
+
+    def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
+        place = self.first + self.places.index(step) if step in self.places else self.first
+        super().begin(step, max(self.index, place), self.count)
+
+    def move(self, step: str, other: str) -> None:
+        """The step comes right after the other one."""
+        self.places.remove(step)
+        self.places.insert(self.places.index(other) + 1, step)
+
+
 @dataclass(frozen=True)
 class Measurement:
     """A figure and how often it was measured."""

@@ -70,7 +70,7 @@ def delete_project(
 
 @router.put("/{number}/default-plugin", dependencies=[may("write")])
 def set_default_plugin(deps: DepsDep, project: ProjectDep, body: models.DefaultRequest) -> models.Project:
-    """Which plugin is used where a request names none. Before a choice it is the newest that was not imported."""
+    """Which plugin is used where a request names none. Before a choice it is the newest that was trained here and does no harm."""
     if body.plugin is not None:
         deps.store.plugins.get(body.plugin)
     deps.store.defaults.set(project.id, body.plugin)
@@ -79,6 +79,6 @@ def set_default_plugin(deps: DepsDep, project: ProjectDep, body: models.DefaultR
 
 @router.delete("/{number}/default-plugin", status_code=204, dependencies=[may("write")])
 def clear_default_plugin(deps: DepsDep, project: ProjectDep) -> Response:
-    """Forget the choice: the newest plugin is the default again."""
+    """Forget the choice: the newest plugin that was trained here and does no harm is the default again."""
     deps.store.defaults.clear(project.id)
     return Response(status_code=204)

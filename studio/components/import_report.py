@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from engine.corpora.report import EXCLUDED
-from engine.corpora.warnings import NEAR_DUPLICATE
+from engine.corpora.warnings import ANOTHER_LANGUAGE, NEAR_DUPLICATE
 from studio.components.html import bars, lang_attribute, number
 from studio.components.plotly import domain_colours
 from studio.components.templating import render
@@ -18,6 +18,7 @@ from studio.i18n.translate import listed, mark, percent, tr, translate_message, 
 from studio.services.catalog import language_name
 
 SHOWN = 4  # reasons named in a folded line
+OTHERS = "count-sentences-are-not-in-language-most-of"  # the code of the warning of many sentences in another language
 COLUMNS = 12  # of the chart of lengths
 UNITS = {
     "line": (mark("{count} line"), mark("{count} lines")),
@@ -49,7 +50,13 @@ def files_card(
     shares = [(code, share) for code, share in report.get("languages", {}).items() if share >= 0.005]
     return render(
         "import_files.html",
-        warnings=[translate_message(one) for one in report.get("warnings", [])],
+        warnings=[
+            (
+                translate_message(one),
+                _query("noticed", ANOTHER_LANGUAGE, "") if getattr(one, "code", "") == OTHERS else "",
+            )
+            for one in report.get("warnings", [])
+        ],
         leaked=leaked,
         project=project,
         languages=[(f"{language_name(code)} {percent(share)}", code == language) for code, share in shares],

@@ -266,12 +266,11 @@ def signed_in() -> str:
 
 
 def step_text(job: JobRow) -> str:
-    """What a job does now: `Finding phrases (step 2 of 7), 40 s left in this step`."""
+    """What a job does now: `Finding phrases (step 2 of 10) · 40 s left in this step`."""
     step = tr(job.step) if job.step else tr("Starting")
-    values = {"step": step, "place": job.step_index + 1, "all": job.steps}
-    if job.eta is None:
-        return tr("{step} (step {place} of {all})", **values)
-    return tr("{step} (step {place} of {all}), {time} left in this step", time=span(job.eta), **values)
+    if job.steps > 1:
+        step = tr("{step} (step {place} of {all})", step=step, place=job.step_index + 1, all=job.steps)
+    return step if job.eta is None else f"{step} · {tr('{time} left in this step', time=span(job.eta))}"
 
 
 def device_text(line: str) -> str:

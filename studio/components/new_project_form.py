@@ -22,7 +22,7 @@ from studio.components.templating import render
 from studio.services.catalog import default_pair, language_name
 from studio.services.new_project import agree, language_of, open_terms, samples_setup, start_from_samples, start_project
 from studio.services.service import Service
-from studio.services.uploads import server_files, stashed
+from studio.services.uploads import own_key, server_files, stash, stashed
 
 
 class NewProjectForm:
@@ -63,8 +63,9 @@ class NewProjectForm:
         """Wire the fields; `start` is the button that begins the project from the files."""
         chosen = [self.source, self.target, self.base, self.agreed]
         given = [self.files, self.path, self.name, *chosen, self.options.values]
-        dropped = [self.files, self.name, self.base, self.source, self.target]
-        self.files.upload(guard(self.look_at_files, heavy=True), dropped, dropped[1:2] + dropped[3:], **HEAVY)
+        dropped = [self.files, self.base, self.source, self.target]
+        self.files.upload(guard(self.look_at_files, heavy=True), dropped, dropped[2:], **HEAVY)
+        self.files.change(guard(self.keep), [self.files, self.name], self.name, **QUIET)
         self.base.input(guard(self.choose_base), [self.base, self.files], self.of_base, **QUIET)
         languages = [self.base, self.source, self.target]
         self.source.input(guard(self.choose_source), languages, self.target, **QUIET)
@@ -93,7 +94,7 @@ class NewProjectForm:
         return [self.column, self.samples, self.terms, self.agreed, self.files, self.name]
 
     def fill(self, request: gr.Request, base: str | None) -> dict[Any, Any]:
-        """The form for a new project, with the files that were dropped on the first page."""
+        """The form for a new project, with the files that were dropped on the first page or chosen here before."""
         waiting = stashed(str(request.query_params.get("files", "")), self.service.settings)
         return {
             self.column: gr.update(visible=True),
@@ -106,7 +107,7 @@ class NewProjectForm:
     def refresh_bases(self, request: gr.Request) -> dict[Any, Any]:
         """The bases as they are now, since some may have come after the studio started; the address may name one.
 
-        The languages are those of the files that were dropped on the first page, where there are any.
+        The languages are those of the files that are shown, where there are any.
         """
         if self.service.project(wanted(request)) is not None:
             return {self.base: gr.skip()}
@@ -129,12 +130,19 @@ class NewProjectForm:
             **self._licence(base, source, target),
         }
 
-    def look_at_files(self, files: list[str] | None, name: str, base: str, source: str, target: str) -> dict[Any, Any]:
-        """The project is named after the first file where the user has named it nothing, and is into the files' language."""
-        if not files:
-            return {self.name: name}
+    def look_at_files(self, files: list[str] | None, base: str, source: str, target: str) -> dict[Any, Any]:
+        """The project is into the files' language."""
         into = _into_language_of(files, self._card(base), source, target)
-        return {self.name: name or Path(files[0]).stem, self.source: into[0], self.target: into[1]}
+        return {self.source: into[0], self.target: into[1]}
+
+    def keep(self, files: list[str] | None, name: str = "") -> dict[Any, Any]:
+        """The chosen files are there again where the page is left and opened again before the project is created. It is named
+        after the first of them where the user has not named it otherwise.
+        """
+        chosen, before = [Path(file) for file in files or []], stashed("", self.service.settings)
+        stash(chosen, self.service.settings, own_key())
+        given = bool(name) and name not in [path.stem for path in before[:1]]
+        return {self.name: name if given else chosen[0].stem if chosen else ""}
 
     def create(self, *given: Any) -> dict[Any, Any]:
         """A project of the files; the browser goes to it. `given` are the values of the form, in the order of its event."""
@@ -147,6 +155,7 @@ class NewProjectForm:
         changed = self.options.changed(options)
         agree(self.service, agreed, base)
         project = start_project(self.service, paths, name, source, target, base, options=changed)
+        self.keep(None)
         return {self.address: address("samples", project.id)}
 
     def create_from_samples(
@@ -164,6 +173,7 @@ class NewProjectForm:
             }  # fmt: skip
             agreed = False
         project = start_from_samples(self.service, corpora, source, target, fitting, agreed)
+        self.keep(None)
         yield {self.address: address("samples", project.id)}
 
     def choose_source(self, base: str | None, source: str, target: str) -> dict[Any, Any]:

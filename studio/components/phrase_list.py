@@ -35,7 +35,7 @@ class PhraseList:
                 self.forth = gr.Button("Next", size="sm", min_width=60, scale=0)
             with gr.Row(elem_classes="tm-pager tm-phrase-acts"):
                 self.sentences = gr.Checkbox(
-                    True, label="Also exclude sentences containing them", container=False, min_width=200
+                    False, label="Also exclude sentences containing them", container=False, min_width=200
                 )
                 self.bulk = gr.Button("Exclude all of these", size="sm", visible="hidden", scale=0)
                 self.translate = gr.Button("Back-translate these", size="sm", visible="hidden", scale=0)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from engine.core.model_card import ModelCard, parse_card
 from engine.errors import OptionError, TailorError
-from engine.methods import get_method
+from engine.methods import Method, get_method
 from engine.plugins import read_bundle_card, read_bundle_text
 from engine.plugins.ablate import check_ablate
 from engine.plugins.library import Versions, needs_texts
@@ -52,13 +52,18 @@ class PluginCardData:
         return True
 
     @property
+    def method(self) -> Method | None:
+        """Its method, where this version knows it."""
+        try:
+            return get_method(self.row.method)
+        except TailorError:
+            return None
+
+    @property
     def blendable(self) -> bool:
         """Whether it can be part of a blend: its method has a strength dial."""
-        try:
-            method = get_method(self.row.method)
-        except TailorError:
-            return False
-        return bool(self.about) and self.row.method != "blend" and method.capabilities.offers_strength
+        strong = self.method is not None and self.method.capabilities.offers_strength
+        return bool(self.about) and self.row.method != "blend" and strong
 
 
 def seen(
@@ -131,7 +136,7 @@ def _card(
             (kind, [score for score in measured if score.kind == kind])
             for kind in dict.fromkeys(score.kind for score in measured)
         ],
-        "harm": harm(row.metrics),
+        "harm": harm(row),
         "readable": bool(data.about),
         "needs_texts": data.needs_texts,
         "job": data.job,
@@ -171,11 +176,12 @@ def _origin(data: PluginCardData) -> dict[str, object]:
     rows.append((tr("created"), tr("{when} by Tailor MT {version}", when=moment, version=version)))
     provenance = {key: value for key, value in made.items() if key not in PLAIN and value not in ("", None)}
     decoding, config = data.about.get("decoding", {}), data.about.get("config", {})
+    cls = data.method.config_class if data.method else None
     rows += [(setting_label(key), _value(value)) for some in (provenance, decoding) for key, value in some.items()]
     return {
         "origin": _made_from(made),
         "provenance": rows,
-        "settings": [(setting_label(key), _value(value)) for key, value in sorted(config.items())],
+        "settings": [(setting_label(key, cls), _value(value)) for key, value in sorted(config.items())],
     }
 
 
@@ -189,9 +195,9 @@ def _made_from(made: Mapping[str, Any]) -> str:
     return line + (tr(", budget {name}", name=tr(str(made["budget"]))) if made.get("budget") else "")
 
 
-def setting_label(key: str) -> str:
-    """A setting's name in a table: `learning rate`."""
-    name = tr(label(key))
+def setting_label(key: str, cls: type | None = None) -> str:
+    """A setting's name in a table: `learning rate`; `cls`: the settings that it is one of."""
+    name = tr(label(key, cls))
     return name[:1].lower() + name[1:]
 
 

@@ -72,7 +72,7 @@ def progress_card(
         state=tr(_state_word(job)),
         facts=_progress(job, rows, before),
         short=stopped_by_time(job),
-        harm=harm(plugin.metrics) if plugin else "",
+        harm=harm(plugin) if plugin else "",
         best=words(request_that_made(job).method) if job.result.get("tried") else "",
         note=translate_message(job.note) if job.note and (not rows or job.state == "queued") else "",
     )

@@ -122,11 +122,10 @@ class RunsPanel:
         active = any(one.active for one in jobs)
         done = job.state == "succeeded" and not active
         words = tr("Add to the queue") if active else tr("Start training")
-        sent.put(
-            self.next_step,
-            "next",
-            link_button(address("compare", project.id), tr("Compare translations")) if done else "",
-        )
+        compare = address("compare", project.id)
+        if (made := plugins.get(job.id)) is not None:  # which need not be the default
+            compare += f"&plugin={made.id}"
+        sent.put(self.next_step, "next", link_button(compare, tr("Compare translations")) if done else "")
         return {
             **sent.updates,
             self.live: shown_if(True),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.corpora.overrides import Decisions
-from engine.corpora.warnings import NEAR_DUPLICATE
+from engine.corpora.warnings import ANOTHER_LANGUAGE, NEAR_DUPLICATE
 from studio.components.html import number
 from studio.components.templating import render, script
 from studio.i18n.translate import mark, tr, translate_message
@@ -61,8 +61,10 @@ def _nothing(view: View) -> str:
     return tr("No sentence matches.") if narrowed else tr(NOTHING[view.view])
 
 
-def _bulk(listing: Listing) -> list[tuple[str, str]]:
-    """Actions and labels for all that the view shows, where the view is narrow enough to be meant."""
+def _bulk(listing: Listing) -> list[tuple[str, str, str]]:
+    """Actions, labels, and the address of the view that they are for: all that this one shows, where it is narrow enough to be
+    meant; of all warnings, those of sentences in another language.
+    """
     view, total = listing.view, listing.total
     if not total:
         return []
@@ -80,7 +82,10 @@ def _bulk(listing: Listing) -> list[tuple[str, str]]:
         "skipped": ["approve"] if narrowed and any(one.usable for one in listing.items) else [],
         "decided": ["clear"],
     }.get(view.view, [])
-    return [(action, words[action]) for action in actions]
+    if view.view == "noticed" and not narrowed and (foreign := listing.reasons.get(ANOTHER_LANGUAGE)):
+        word = tr("Exclude all {count} in another language", count=number(foreign))
+        return [("exclude", word, view.query(reason=ANOTHER_LANGUAGE))]
+    return [(action, words[action], "") for action in actions]
 
 
 def note_text(note: str) -> str:

@@ -100,7 +100,7 @@ def _fields(group: SettingsGroup, advanced: bool) -> list[dict[str, object]]:
             "kind": group.kind,
             "name": item.name,
             "shape": _shape(item),
-            "label": tr(label(item.name)),
+            "label": tr(label(item.name, group.cls)),
             "help": tr(item.help),
             "value": group.values.get(item.name, shown(item, item.default)),
             "choices": [str(choice) for choice in item.choices or ()],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from studio.i18n.translate import mark
 
-LABELS = {  # of settings whose own name says too little
+LABELS = {  # of settings whose own name says too little; of one class of settings alone, where others have the name too
+    "DensityRatioConfig.order": mark("N-gram order"),
     "anti": mark("Anti-expert data"),
     "base_url": mark("Base URL"),
     "full_speed": mark("Learning rate factor (full matrices)"),
@@ -21,7 +22,7 @@ LABELS = {  # of settings whose own name says too little
 }
 
 
-def label(name: str) -> str:
-    """`learning_rate` -> `Learning rate`."""
-    words = name.replace("_", " ")
-    return LABELS.get(name) or words[:1].upper() + words[1:]
+def label(name: str, cls: type | None = None) -> str:
+    """`learning_rate` -> `Learning rate`; `cls`: the settings that it is one of."""
+    words, own = name.replace("_", " "), f"{cls.__name__}.{name}" if cls else ""
+    return LABELS.get(own) or LABELS.get(name) or words[:1].upper() + words[1:]

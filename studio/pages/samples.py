@@ -228,9 +228,9 @@ class SamplesPage(StudioPage):
         return {**self._listing(project, query), self.query: query, self.address: link}
 
     def decide(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
-        """Exclude, approve or reset one sentence of the view, or all of them."""
+        """Exclude, approve or reset one sentence of the view, or all of it or of a narrower one."""
         project, service = self.service.need(wanted(request)), self.service
-        of = View.of(dict(parse_qsl(str(event.query))))
+        of = View.of(dict(parse_qsl(str(event.of))))
         report, decisions = service.report(project.id), service.decisions(project.id)
         keys = chosen(service.workspace(project.id), report, decisions, of, str(event.key))
         service.decide(project.id, str(event.action), keys)

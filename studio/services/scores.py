@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.store import PluginRow
 from studio.i18n.translate import mark, tr
 
 NAMES = {"bleu": "BLEU", "chrf": "chrF"}
-SURE = 0.05  # below this p a difference is called significant
 
 
 @dataclass(frozen=True)
@@ -60,23 +60,16 @@ def scores(metrics: Mapping[str, Any]) -> list[Score]:
     return flat + [score for kind, report in _reports(metrics) for score in _of(kind, report)]
 
 
-def harm(metrics: Mapping[str, Any]) -> str:
-    """A sentence where the plugin is not significantly better on its held-out sentences and general text is significantly worse
-    by BLEU; empty otherwise, and where either was not measured."""
-    known = [one for one in scores(metrics) if one.metric == "bleu" and one.p is not None]
-    own = next((one for one in known if one.kind != "general"), None)
-    general = next((one for one in known if one.kind == "general"), None)
-    if own is None or general is None or _better(own) or general.after >= general.before or (general.p or 0.0) >= SURE:
+def harm(plugin: PluginRow) -> str:
+    """A sentence where the plugin does more harm than good; empty otherwise."""
+    if not plugin.harm:
         return ""
     return tr(
         "On held-out sentences the plugin is not significantly better than the base, and general text loses {loss} BLEU. "
-        "Choose another method or add samples.",
-        loss=f"{general.before - general.after:.1f}",
+        "Choose another method or add samples. The plugin is kept but does not become the default by itself: to use it "
+        "anyway, choose it on the page Translate, or set it as the default on the page Plugins.",
+        loss=f"{plugin.harm:.1f}",
     )
-
-
-def _better(one: Score) -> bool:
-    return one.after > one.before and one.p is not None and one.p < SURE
 
 
 def _reports(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

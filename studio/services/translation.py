@@ -45,7 +45,8 @@ def wanted_plugin(service: Service, project: ProjectRow, asked: str) -> PluginRo
 
 
 def first_plugin(service: Service, project: ProjectRow) -> PluginRow | None:
-    """The plugin that a page begins with: the project's default; where nobody chose the base alone, the only plugin there is.
+    """The plugin that a page begins with: the project's default; where nobody chose the base alone, the only plugin there is,
+    unless it does harm.
 
     An imported one is never the default by itself, but a page says what it translates with before it does.
     """
@@ -53,7 +54,7 @@ def first_plugin(service: Service, project: ProjectRow) -> PluginRow | None:
     if usual is not None or service.store.defaults.chosen(project.id):
         return usual
     there = [row for row in service.store.plugins.list(project.id) if row.exists]
-    return there[0] if len(there) == 1 else None
+    return there[0] if len(there) == 1 and not there[0].harm else None
 
 
 def plugin_of(service: Service, chosen: int | None) -> PluginRow | None:

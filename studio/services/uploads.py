@@ -5,6 +5,7 @@ They come from the browser, or from a path on the studio's own machine where the
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -20,7 +21,7 @@ from engine.corpora.formats.encoding import check_file
 from engine.corpora.formats.read import READERS
 from engine.errors import CorpusError, InputError, storage_errors
 from engine.messages import Given, Message
-from studio.auth.identity import guest, sign_in_needed
+from studio.auth.identity import client_of, guest, sign_in_needed
 from studio.i18n.translate import mark
 
 INBOX = "inbox"  # in the home folder: what was dropped where there was no project yet
@@ -188,10 +189,15 @@ def server_files(text: str, settings: Settings) -> list[Path]:
     return [path if path.suffix.lower() in known_endings() else real]
 
 
-def stash(files: Sequence[Path], settings: Settings) -> str:
-    """Remember files that were dropped on the first page, for the page Samples; returns their key."""
+def own_key() -> str:
+    """The key of the files that whoever asks has chosen for a new project. It is no key that an address could name."""
+    return "own-" + hashlib.sha256(client_of(guest()).encode()).hexdigest()[:24]
+
+
+def stash(files: Sequence[Path], settings: Settings, key: str = "") -> str:
+    """Remember files that were dropped on the first page, for the page Samples, or chosen there; returns their key."""
     folder = settings.home_dir / INBOX
-    token = secrets.token_hex(12)
+    token = key or secrets.token_hex(12)
     for old in folder.glob("*.json"):
         if time.time() - old.stat().st_mtime > OLDEST:
             old.unlink(missing_ok=True)
@@ -200,8 +206,8 @@ def stash(files: Sequence[Path], settings: Settings) -> str:
 
 
 def stashed(token: str, settings: Settings) -> list[Path]:
-    """The files of this key that still exist."""
+    """The files of this key from an address that still exist; where it is none, those that whoever asks had chosen before."""
     if not re.fullmatch("[0-9a-f]{24}", token):
-        return []
+        token = own_key()
     result = read_json(settings.home_dir / INBOX / f"{token}.json").get("files", [])
     return [Path(file) for file in result if isinstance(file, str) and Path(file).is_file()]

@@ -13,7 +13,10 @@ element.addEventListener('click', (event) => {
     trigger('go', {to: link.dataset.go});
   }
   const button = event.target.closest('button[data-decide]');
-  if (button) trigger('decide', {action: button.dataset.decide, key: button.dataset.key || '', query: root().dataset.query});
+  if (button) {
+    const {query} = root().dataset, {decide, key = '', of = query} = button.dataset;
+    trigger('decide', {action: decide, key, of, query});
+  }
   if (event.target.closest('button[data-undo]')) trigger('undo', {});
   if (event.target.closest('button[data-again]')) trigger('again', {});
 });

@@ -23,6 +23,7 @@ import pytest
 from docs.make_pictures import FLAGS
 from engine.core.settings import Settings
 from engine.store import ProjectRow, Store
+from studio.services.uploads import INBOX
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "assets" / "models" / "en-zh"
@@ -150,7 +151,7 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(chromium: Any) -> Iterator[Any]:
+def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A page of 1280×800. Fails the test when something asked another host, or the console shows an error."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
     shown = context.new_page()
@@ -173,5 +174,7 @@ def page(chromium: Any) -> Iterator[Any]:
     shown.on("console", lambda line: complained(line.text) if line.type == "error" else None)
     yield shown
     context.close()
+    if "studio" in request.fixturenames:  # the next test chooses its own files for a new project
+        shutil.rmtree(request.getfixturevalue("studio").settings.home_dir / INBOX, ignore_errors=True)
     assert outside == [], "something was fetched from another host"
     assert errors == [], "the browser's console shows errors"

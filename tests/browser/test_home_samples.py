@@ -134,6 +134,22 @@ def test_sentences_are_excluded_and_taken_back(studio: Studio, page: Any, untidy
     assert len(Decisions.load(folder).excluded) == 1
 
 
+def test_all_sentences_in_another_language_are_excluded_by_one_button(
+    studio: Studio, page: Any, untidy: ProjectRow
+) -> None:
+    folder = studio.workspace(untidy)
+    page.goto(f"{studio.url}/samples?project={untidy.id}&view=noticed")
+    page.get_by_role("button", name="Exclude all 9 in another language").click()
+    undo = page.get_by_role("button", name="Undo: exclude 9 sentences")
+    expect(undo).to_be_visible()
+    expect(page.locator("table.tm-sentences tbody tr.tm-out").first).to_contain_text("another language")
+    expect(page.get_by_label("Reason")).to_have_value("")  # the view is the same
+    assert len(Decisions.load(folder).excluded) == 9
+    undo.click()
+    expect(undo).to_have_count(0)
+    assert not Decisions.load(folder).excluded
+
+
 def test_what_stands_in_a_test_file_is_shown_and_excluded(studio: Studio, page: Any, untidy: ProjectRow) -> None:
     folder = studio.workspace(untidy)
     texts = [text for text in Corpus.load(folder).texts() if len(text) > 12][:3]
@@ -148,6 +164,25 @@ def test_what_stands_in_a_test_file_is_shown_and_excluded(studio: Studio, page: 
     page.get_by_role("button", name=re.compile("Exclude all")).click()
     expect(page.locator("table.tm-sentences")).to_contain_text("excluded")
     assert set(texts) <= set(Decisions.load(folder).excluded.values())
+
+
+def test_files_chosen_for_a_new_project_are_there_again_after_another_page(studio: Studio, page: Any) -> None:
+    page.goto(f"{studio.url}/samples?project=new")
+    expect(page.locator(".tm-corpus").first).to_be_visible()
+    page.locator(".tm-drop:visible input[type=file]").set_input_files(str(LETTERS))
+    name = page.get_by_role("textbox", name="Project")
+    expect(name).to_have_value("letters")
+    for _ in range(2):  # also where they are left once more
+        page.locator('.tm-brand a[href="/"]').click()
+        page.locator('a[href="/samples?project=new"]:visible').click()
+        expect(page.locator(".tm-drop:visible tr.file")).to_contain_text("letters")
+        expect(name).to_have_value("letters")
+    page.locator(".tm-drop:visible").get_by_label("Clear").click()
+    expect(page.locator(".tm-drop:visible tr.file")).to_have_count(0)
+    page.locator('.tm-brand a[href="/"]').click()
+    page.locator('a[href="/samples?project=new"]:visible').click()
+    expect(page.locator(".tm-corpus").first).to_be_visible()
+    expect(page.locator(".tm-drop:visible tr.file")).to_have_count(0)
 
 
 def test_a_document_that_would_fill_the_disk_is_refused_at_once(studio: Studio, page: Any, tmp_path: Path) -> None:

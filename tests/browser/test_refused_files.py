@@ -62,6 +62,9 @@ def test_refused_files_are_named_and_the_others_imported(url: str, page: Any, tm
     expect(page.get_by_label("Into")).to_have_value("English")
 
     page.goto(f"{url}/samples?project=new")
+    expect(page.get_by_role("textbox", name="Project")).to_have_value("help")  # chosen before
+    page.locator(".tm-drop:visible").get_by_label("Clear").click()
+    expect(page.get_by_role("textbox", name="Project")).to_have_value("")
     page.locator("input[type=file]").first.set_input_files([str(tmp_path / "first.txt"), str(tmp_path / "large.txt")])
     expect(page.get_by_test_id("toast-body").last).to_contain_text("large.txt is larger than 1 MiB")
     expect(page.get_by_role("textbox", name="Project")).to_have_value("first")

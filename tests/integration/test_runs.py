@@ -20,6 +20,7 @@ from engine.errors import Cancelled
 from engine.jobs import enqueue
 from engine.jobs.paths import job_folder, job_workspace
 from engine.jobs.registry import KINDS, JobContext
+from engine.methods.knn.build import make_knn
 from engine.plugins import Plugin, read_bundle_card
 from engine.plugins.replace_samples import swap_bundle
 from engine.store import JobRow, Store
@@ -58,10 +59,12 @@ class Steps(Progress):
         self.seen: list[str] = []
         self.places: list[float] = []
         self.starts: list[float] = []
+        self.numbers: dict[str, tuple[int, int]] = {}  # place and count, by step
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
         if self.step not in self.seen:
             self.seen.append(self.step)
+        self.numbers[self.step] = (self.index, self.steps)
         self.starts.append(self.index / self.steps)
         self.places.append((self.index + (done / total if total else 0)) / self.steps)
 
@@ -109,13 +112,38 @@ def test_a_first_look_shows_sentences_before_anything_is_chosen_and_leaves_its_w
     assert {"start", "sources", "weighing", "training lhuc", "evaluation lhuc", "peak lhuc 256"} <= set(figures)
 
 
+def test_a_first_look_uses_no_sentence_in_another_language_and_none_that_is_its_own_source(
+    asked: Callable[..., Any], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request, used = asked("look"), []
+    english = ["The committee will publish its annual report before the end of this month."]
+    english += [f"Please send the signed contract back to our office on the {n}th of June." for n in range(4, 14)]
+    copied = "这句话没有翻译，所以两边一样。"
+    other = tmp_path / "other.tsv"
+    rows = [f"Line {n}\t{line}" for n, line in enumerate(english)]
+    other.write_text("\n".join(["source\ttarget", *rows, f"{copied}\t{copied}"]), encoding="utf-8")
+
+    def noted(base: Any, learn: Any, known: Any, *more: Any, **named: Any) -> Any:
+        used.extend(one.target for one in (*learn, *known))
+        return make_knn(base, learn, known, *more, **named)
+
+    monkeypatch.setattr("engine.methods.knn.build.make_knn", noted)
+    request = request.replace(samples=[*request.samples, str(other)])
+    result = preview(request, tmp_path / "work", None, Settings(home=str(home), device="cpu"))
+    read = (tmp_path / "work" / "corpus.jsonl").read_text(encoding="utf-8")
+    assert all(line in read for line in (*english, copied))
+    assert used
+    assert not {*english, copied} & {*used, *(row.get("reference") for row in result["rows"])}
+
+
 def test_runs_in_a_row_share_the_samples_and_keep_their_own(
     asked: Callable[..., Any], tmp_path: Path, home: Path
 ) -> None:
     work, settings = tmp_path / "work", Settings(home=str(home), device="cpu")
     one, two = work / "runs" / "1", work / "runs" / "2"
+    first = StopAt(5)
     with pytest.raises(Cancelled):
-        customize(asked("one", method="lhuc"), work, StopAt(5), settings, run=one)
+        customize(asked("one", method="lhuc"), work, first, settings, run=one)
     stopped = read_metrics(one / "training" / "metrics.jsonl")
     selected = {path: path.stat().st_mtime_ns for path in one.rglob("*") if path.is_file()}
     pairs = (work / "pairs.jsonl").stat().st_mtime_ns
@@ -128,6 +156,9 @@ def test_runs_in_a_row_share_the_samples_and_keep_their_own(
     steps = Steps()
     resumed = customize(asked("one", method="lhuc"), work, steps, settings, run=one)
     assert resumed["updates"] == 8
+    assert steps.numbers["Training"] == (first.index, first.steps), "a step keeps its number when it is resumed"
+    assert len({count for _, count in steps.numbers.values()}) == 1
+    assert steps.starts == sorted(steps.starts), "the bar never goes back to an earlier step"
     rows = read_metrics(one / "training" / "metrics.jsonl")
     assert rows[: len(stopped) - 1] == stopped[: len(stopped) - 1], "its curve goes on where it was"
     assert [row["step"] for row in rows if "valid_loss" in row] == [0, 4, 8]

@@ -10,7 +10,6 @@ from engine.corpora.general_text import general_sentences
 from engine.errors import CorpusError
 from engine.evaluation.general_text import general_pairs, learnable_pairs
 from engine.workflows.customize.run import Run
-from engine.workflows.customize.steps import STEPS
 
 if TYPE_CHECKING:
     from engine.plugins.domain_filter import DomainFilter
@@ -57,7 +56,7 @@ def learned(run: Run) -> DomainFilter | None:
     stamp = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.used.get("pairs"))
     known = DomainFilter.open(run.workspace, base.d_model) if run.cache.holds("domain filter", stamp, file) else None
     if known is None:
-        run.progress.begin("Learning the domain filter", STEPS - 1, STEPS)
+        run.progress.begin("Learning the domain filter")
         pairs = [one for one in run.samples.pairs("memory") if one.source]
         own, written = [one.source for one in pairs], sum(not one.synthetic for one in pairs)
         held_out = [one.source for one in run.samples.pairs("valid")][::2]

@@ -32,7 +32,6 @@ def evaluate_step(
     translates: a method that needs one is not evaluated here.
     """
     from engine.workflows.customize.evaluate import evaluate_plugin
-    from engine.workflows.customize.steps import STEPS
 
     if plugin.method.capabilities.needs_endpoint:
         return {}, {}
@@ -46,9 +45,9 @@ def evaluate_step(
         return data["decoding"], data["metrics"]
     known = [(one.source, one.target) for one in samples.pairs("valid")]
     tuning, held_out = known[::2][:MOST], known[1::2][:MOST] or known
-    progress.begin("Choosing decoding settings", 6, STEPS)
+    progress.begin("Choosing decoding settings")
     decoding = tune_decoding(base, plugin, tuning, progress)
-    progress.begin("Comparing with the base", 6, STEPS)
+    progress.begin("Comparing with the base")
     metrics = evaluate_plugin(
         samples.pair, plugin, held_out, base.decoding(decoding), samples.settings, list(texts), progress
     )

@@ -30,7 +30,7 @@ from engine.workflows.customize.metrics import evaluate_step, hash_weights
 from engine.workflows.customize.replay import with_replay
 from engine.workflows.customize.request import CustomizeRequest, candidates, knn_config, method_config, training_config
 from engine.workflows.customize.run import Datastore, Run, Step
-from engine.workflows.customize.selection import best_of, keep_best
+from engine.workflows.customize.selection import best_of, keep_best, progress_of_trial
 from engine.workflows.customize.steps import (
     FEWEST,
     STEPS,
@@ -44,7 +44,7 @@ from engine.workflows.customize.steps import (
     workspace_lock,
 )
 from engine.workflows.customize.summary import summarize, write_bundle
-from engine.workflows.throughput import TimedProgress, record_run
+from engine.workflows.throughput import NumberedProgress, record_run
 
 if TYPE_CHECKING:
     from engine.base import LanguagePair
@@ -108,7 +108,7 @@ def customize(
         cache, folder = StepCache(workspace, shared=run is not None), run or workspace
         folder.mkdir(parents=True, exist_ok=True)
         own = StepCache(folder) if run is not None else cache
-        now = Run(request, workspace, folder, settings, TimedProgress(progress), cache, own, begin)
+        now = Run(request, workspace, folder, settings, NumberedProgress(progress, STEPS), cache, own, begin)
         wanted = candidates(request)
         if stop_after != "bundle":  # a single step of a method that has it
             wanted = [one for one in wanted if one.method == "memory_adapter"] or wanted
@@ -117,6 +117,7 @@ def customize(
             execute(now, (*BEFORE_CHOICE, *OF_A_METHOD, *AFTER_CHOICE), stop_after)
         else:
             now.automatic = True
+            now.progress = progress_of_trial(progress, 0, len(wanted))
             execute(now, BEFORE_CHOICE)
             now = best_of(now, wanted, lambda trial: execute(trial, OF_A_METHOD), add_datastore)
             execute(now, AFTER_CHOICE)
@@ -160,6 +161,8 @@ def set_up(run: Run) -> None:
 
     run.method, run.config = get_method(run.request.method), method_config(run.request)
     run.training = training_config(run.request)
+    if needs_pairs_first(run):
+        run.progress.move("Preparing the method", "Translating the sources there and back")
     if run.method.capabilities.trains:
         check_trainable(run.pair.forward)
     run.exclusions = Exclusions.load(run.workspace)
@@ -187,7 +190,7 @@ def pair_sentences(run: Run) -> None:
 
 def prepare_method(run: Run) -> None:
     """The method's own files, in a folder that is emptied when what they are made from has changed."""
-    run.progress.begin("Preparing the method", 4 if needs_pairs_first(run) else 2, STEPS)
+    run.progress.begin("Preparing the method")
     method, config, pair = run.method, run.config, run.pair
     phrases = method.reads_phrases(config)
     made_from: list[Any] = [run.cache.used["phrases"] if phrases else run.cache.get("samples")]
@@ -220,7 +223,7 @@ def train(run: Run) -> None:
         if method.capabilities.trains
         else None
     )
-    run.progress.begin("Training" if method.capabilities.trains else "Building", 5, STEPS)
+    run.progress.begin("Training" if method.capabilities.trains else "Building")
     torch.manual_seed(training.seed)  # the module's first weights
     run.module = method.build(base, run.artefacts, run.config)
     if pairs is not None:
@@ -245,7 +248,7 @@ def add_datastore(run: Run) -> None:
     """
     from engine.methods.knn.build import make_knn
 
-    run.progress.begin("Recording the datastore", 5, STEPS)
+    run.progress.begin("Recording the datastore")
     options, folder = knn_config(run.request), run.folder / "knn"
     made_from = [run.own.get("method"), run.cache.used["pairs"], hash_weights(run.module), options.to_mapping()]
     renew(run.own, "knn", content_hash(*made_from), folder)
@@ -339,7 +342,7 @@ def make_probe(samples: Samples, count: int, progress: Progress) -> TranslationP
     """What is translated while a method learns: that half of the held-out pairs on which decoding is chosen, and general text."""
     from engine.training.probe import TranslationProbe
 
-    progress.begin("Choosing the monitored sentences", 5, STEPS)
+    progress.begin("Choosing the monitored sentences")
     known = [segment.text for segment in (*samples.train, *samples.valid)]
     style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:count]
     return TranslationProbe(

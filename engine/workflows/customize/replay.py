@@ -12,7 +12,6 @@ from engine.core.atomic_files import read_json, write_json
 from engine.core.step_cache import content_hash
 from engine.corpora.types import SentencePair
 from engine.methods.batches import Pairs
-from engine.workflows.customize.steps import STEPS
 
 if TYPE_CHECKING:
     from engine.workflows.customize.run import Run
@@ -53,7 +52,7 @@ def general_translations(run: Run) -> list[tuple[str, str]]:
     stamp = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.get("samples"), 2)
     cached = read_json(run.workspace / FILE)
     if cached.get("stamp") != stamp:
-        run.progress.begin("Translating general text", 4, STEPS)
+        run.progress.begin("Translating general text")
         sources = general_sources(run)
         translations = back_translate(base, sources, progress=run.progress)
         cached = {"stamp": stamp, "pairs": [[a, b] for a, b in zip(sources, translations, strict=True) if b]}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.settings import Settings
 from engine.core.step_cache import StepCache
 from engine.workflows.customize.request import CustomizeRequest
-from engine.workflows.throughput import TimedProgress
+from engine.workflows.throughput import NumberedProgress
 
 if TYPE_CHECKING:
     from torch import nn
@@ -71,7 +71,7 @@ class Run:
     workspace: Path
     folder: Path
     settings: Settings
-    progress: TimedProgress
+    progress: NumberedProgress
     cache: StepCache
     own: StepCache
     begin: float = field(default_factory=time.monotonic)

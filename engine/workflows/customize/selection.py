@@ -26,7 +26,7 @@ from engine.workflows.customize.metrics import MOST, hash_weights
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import TRIED, Run, Trial
 from engine.workflows.customize.steps import STEPS
-from engine.workflows.throughput import TimedProgress, record_run
+from engine.workflows.throughput import NumberedProgress, record_run
 
 if TYPE_CHECKING:
     from engine.plugins import Plugin
@@ -35,22 +35,14 @@ FILE = "trial.json"
 COST = 0.5  # BLEU on general text that a method may cost
 WEAKER = 0.4  # `shrink` of a weakened method, by which news kept within `COST` of the base (bench/RESULTS.md)
 MARGIN = 0.3  # BLEU and chrF, their mean, by which a later trial has to be better: the simpler ones come first
-STEPS_OF_A_TRIAL = STEPS + 6  # those of a datastore on top and of the comparison come after the others
+STEPS_OF_A_TRIAL = (*STEPS[:-2], "Comparing methods", "Recording the datastore")  # the last on top of what was trained
 BASE = "base"  # the trial of the base alone
 
 
-class TrialProgress(TimedProgress):
-    """Counts the steps of one of `count` trials, or after them those of the chosen one, among all; the bar never goes back."""
-
-    def __init__(self, inner: Progress, number: int, count: int) -> None:
-        super().__init__(inner)
-        self.first, self.all = number * STEPS_OF_A_TRIAL, (count + 1) * STEPS_OF_A_TRIAL
-        self.last = self.first - 1
-
-    def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
-        at = max(self.first + index, self.last + (step != self.step))
-        self.last = min(at, self.first + STEPS_OF_A_TRIAL - 1)
-        super().begin(step, self.last, self.all)
+def progress_of_trial(inner: Progress, number: int, count: int) -> NumberedProgress:
+    """Counts the steps of one of `count` trials, or after them those of the chosen one, among all."""
+    places = STEPS_OF_A_TRIAL if number < count else STEPS[-2:]
+    return NumberedProgress(inner, places, number * len(STEPS_OF_A_TRIAL), count * len(STEPS_OF_A_TRIAL) + 2)
 
 
 def best_of(
@@ -77,7 +69,7 @@ def best_of(
                     best = milder if trials[-1] is chosen(trials) else best
         run.times[request.method] = round(time.monotonic() - start, 1)
     assert best is not None
-    best.times, best.progress = run.times, TrialProgress(run.progress, len(requests), len(requests))
+    best.times, best.progress = run.times, progress_of_trial(run.progress.inner, len(requests), len(requests))
     best.tried = [dataclasses.replace(one, chosen=one is chosen(trials)) for one in trials]
     return best
 
@@ -99,7 +91,7 @@ def branch(run: Run, request: CustomizeRequest, number: int, count: int) -> Run:
     folder.mkdir(parents=True, exist_ok=True)
     trial = copy.copy(run)
     trial.request, trial.folder, trial.own = request, folder, StepCache(folder)
-    trial.progress, trial.times = TrialProgress(run.progress, number, count), dict(run.times)
+    trial.progress, trial.times = progress_of_trial(run.progress.inner, number, count), dict(run.times)
     return trial
 
 
@@ -155,7 +147,7 @@ def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], sta
     known = read_json(run.folder / FILE)
     if stamp in known:
         return Trial(**known[stamp])
-    run.progress.begin("Comparing methods", STEPS - 1, STEPS)
+    run.progress.begin("Comparing methods")
     style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:MOST]
     translations = translate(base, [source for source, _ in style + general], plugin, progress=run.progress)
 

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from engine.phrases import PhraseSet
     from engine.phrases.exclusions import Exclusions
 
-STEPS = 7
+STEPS = (
+    "Reading samples", "Finding phrases", "Comparing with general text", "Preparing the method", "Writing source sentences",
+    "Filtering synthetic pairs", "Translating the sources there and back", "Choosing the monitored sentences",
+    "Translating general text", "Training", "Choosing decoding settings", "Comparing with the base",
+)  # fmt: skip
 EXCLUDED = "excluded"  # the part of pairs.jsonl that is not trained on
 FEWEST = 20  # sentences; below that nothing is left to validate on
 
@@ -74,7 +78,7 @@ def read_samples(
             )  # fmt: skip
         stamps.begin("samples")
 
-    progress.begin("Reading samples", 0, STEPS)
+    progress.begin("Reading samples")
     files = SampleFiles(list(map(Path, request.samples)), request.target, request.source, request.domains)
     import_to(workspace, files, options=options, decisions=decisions, progress=progress, check=enough)
     stamps.set("samples", stamp)
@@ -121,7 +125,7 @@ def find_phrases(
     file = home.folder / "phrases.jsonl"
     if home.holds("phrases", stamp, file):
         return PhraseSet.load(file)
-    progress.begin("Finding phrases", 1, STEPS)
+    progress.begin("Finding phrases")
     shown = home is stamps  # the phrases that pages show, with trees and counts beside them
     with writing_trees(home.folder / TREES_FILE) if shown else contextlib.nullcontext() as trees:
         result = extract_phrases(
@@ -137,7 +141,7 @@ def find_phrases(
     home.begin("phrases")
     result.save(file)
     if shown:
-        progress.begin("Comparing with general text", 1, STEPS)
+        progress.begin("Comparing with general text")
         open_table(home.folder, request.target, settings.assets_dir, train, result, progress)
     home.set("phrases", stamp)
     return result
@@ -154,7 +158,7 @@ def write_sources(segments: Sequence[Segment], pair: LanguagePair, stamps: StepC
     home = stamps.home("sources", stamp)
     file = home.folder / "sources.jsonl"
     if not home.holds("sources", stamp, file):
-        progress.begin("Writing source sentences", 4, STEPS)
+        progress.begin("Writing source sentences")
         made = write_back(pair.backward, missing, home.folder / "sources.partial.jsonl", progress)
         home.begin("sources")
         write_jsonl(file, ({"source": source} for source in made), "the source sentences")
@@ -233,7 +237,7 @@ def write_pairs(
         for i, (segment, source) in enumerate(zip(both, write_sources(both, pair, stamps, progress), strict=True))
     ]
     rows = [row for row in rows if row["source"] or row["part"] == "train"]
-    progress.begin("Filtering synthetic pairs", 4, STEPS)
+    progress.begin("Filtering synthetic pairs")
     weighed = [row for row in rows if row["synthetic"]]
     general = general_sentences(assets, pair.forward.source) if assets is not None else []
     values = weigh(pair, [(row["source"], row["target"]) for row in weighed], general, progress)

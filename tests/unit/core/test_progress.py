@@ -57,11 +57,3 @@ def test_seconds_left_end_at_the_time_limit(clock: list[float]) -> None:
     clock[0] += 60
     progress.advance(10, 200)
     assert progress.eta == pytest.approx(1140), "the next step has its own time"
-
-
-def test_steps_are_numbered_as_they_are_done() -> None:
-    progress, seen = Progress(), []
-    for index in (0, 0, 3, 4, 6):
-        progress.begin(f"step {index}", index, 7)
-        seen.append(progress.numbered())
-    assert seen == [(0, 7), (0, 7), (1, 5), (2, 5), (3, 4)], "what is left out is not counted"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -10,11 +11,16 @@ from sqlalchemy import text
 from engine.errors import InputError
 from engine.store import PluginRow, Store
 
+HARM = {
+    "bleu_vanilla": 14.8, "bleu": 15.0, "bleu_p": 0.299,
+    "general_bleu_vanilla": 20.0, "general_bleu": 18.7, "general_bleu_p": 0.03,
+}  # fmt: skip
 
-def plugin(store: Store, project_id: int, folder: Path, name: str) -> PluginRow:
+
+def plugin(store: Store, project_id: int, folder: Path, name: str, **values: Any) -> PluginRow:
     file = folder / f"{name}.zip"
     file.write_bytes(b"zip")
-    return store.plugins.create(project_id, name, method="memory_adapter", path=str(file))
+    return store.plugins.create(project_id, name, method="memory_adapter", path=str(file), **values)
 
 
 def test_a_token_is_found_by_its_secret_alone(store: Store, tmp_path: Path) -> None:
@@ -76,6 +82,10 @@ def test_the_default_plugin_is_the_chosen_one_else_the_newest(store: Store, tmp_
     bundle.write_bytes(b"PK")
     store.plugins.create(project.id, "both", method="blend", path=str(bundle))
     assert store.defaults.get(project.id) == second, "what was blended has to be chosen"
+    harmful = plugin(store, project.id, tmp_path, "three", metrics=HARM)
+    assert store.defaults.get(project.id) == second, "what does harm has to be chosen"
+    store.defaults.set(project.id, harmful.id)
+    assert store.defaults.get(project.id) == harmful
     store.defaults.set(project.id, foreign.id)
     assert store.defaults.get(project.id) == foreign
     store.defaults.set(project.id, first.id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import re
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from engine.core.options import Options, describe
 from engine.errors import OptionError
 from engine.methods import get_method, method_names
+from engine.store import PluginRow
 from engine.training import BUDGETS, TrainingOptions, budget_options
 from studio.components.layout import PAGES
 from studio.components.metric_cards import figure_row
@@ -62,18 +65,25 @@ def test_harm_is_named_where_it_is_sure_and_the_gain_is_not() -> None:
         "bleu_vanilla": 14.8, "bleu": 15.0, "bleu_p": 0.299,
         "general_bleu_vanilla": 20.0, "general_bleu": 18.7, "general_bleu_p": 0.03,
     }  # fmt: skip
-    says = harm(metrics)
-    assert "not significantly better than the base, and general text loses 1.3 BLEU." in says
-    assert harm(metrics | {"bleu": 14.0, "bleu_p": 0.01}) == says, "surely worse is not better"
-    assert harm(metrics | {"bleu_p": 0.04}) == ""
-    assert harm(metrics | {"general_bleu_p": 0.06}) == ""
-    assert harm(metrics | {"general_bleu": 21.0}) == ""
-    assert harm({key: value for key, value in metrics.items() if not key.endswith("_p")}) == ""
-    assert harm({}) == ""
+    plugin = PluginRow(1, 1, None, "x", "lhuc", "x.zip", "", metrics, datetime.datetime.now(datetime.UTC))
+
+    def says(**changes: float) -> str:
+        return harm(dataclasses.replace(plugin, metrics=metrics | changes))
+
+    assert "not significantly better than the base, and general text loses 1.3 BLEU." in says()
+    assert says(bleu=14.0, bleu_p=0.01) == says(), "surely worse is not better"
+    assert says(bleu_p=0.04) == ""
+    assert says(general_bleu_p=0.06) == ""
+    assert says(general_bleu=21.0) == ""
+    unsure = {key: value for key, value in metrics.items() if not key.endswith("_p")}
+    assert harm(dataclasses.replace(plugin, metrics=unsure)) == ""
+    assert harm(dataclasses.replace(plugin, metrics={})) == ""
 
 
 def test_labels_are_words() -> None:
     assert label("learning_rate") == "Learning rate"
+    names = {method: label("order", get_method(method).config_class) for method in ("density_ratio", "memory_adapter")}
+    assert names == {"density_ratio": "N-gram order", "memory_adapter": "Order"}
 
 
 def test_pages_have_their_places() -> None:

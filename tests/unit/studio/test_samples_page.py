@@ -23,8 +23,10 @@ from engine.corpora import Decisions, SampleFiles, import_to
 from engine.corpora.leakage import check_leaks
 from engine.errors import InputError
 from engine.jobs.registry import KINDS, JobContext
+from engine.messages import unpack
 from engine.store import ProjectRow
 from engine.store.project_files import delete_project, finish_deletions
+from studio.auth.identity import RequestIdentity
 from studio.components.import_report import files_card, leak_card, length_bars, side_cards, unread_card
 from studio.components.import_status import job_line
 from studio.components.new_project_form import NewProjectForm
@@ -36,7 +38,7 @@ from studio.services.new_project import language_of, start_from_samples, start_p
 from studio.services.projects import glances
 from studio.services.segments import PAGE, View, chosen, listing, view_counts
 from studio.services.service import Service
-from studio.services.uploads import check_files, server_files, stash, stashed, take_files
+from studio.services.uploads import check_files, own_key, server_files, stash, stashed, take_files
 from tests.documents import docx, tmx, word_paragraph
 from tests.unit.studio.test_html import HOSTILE, Reader
 
@@ -161,6 +163,26 @@ def test_sentences_are_safe_html_with_buttons_of_their_own(read: Path, tmp_path:
         assert shown.count('data-decide="') >= (name not in ("skipped", "decided", "near"))
     assert 'href="/samples?project=3&amp;view=kept' in shown
     assert change_bar(decisions, False) == ""
+
+
+def test_all_sentences_in_another_language_are_excluded_at_once(read: Path, tmp_path: Path) -> None:
+    report, decisions = report_of(read), Decisions()
+
+    def card(view: View) -> str:
+        seen = listing(read, report, decisions, view)
+        return sentence_card(seen, view_counts(report, {}, decisions), 3, "zh", "en", several=True)
+
+    of = View(view="noticed", reason="another language")
+    button = f'data-decide="exclude" data-of="{of.query()}">Exclude all 9 in another language<'
+    assert button.replace("&", "&amp;") in card(View(view="noticed"))
+    assert "data-of" not in card(of)
+    assert len(chosen(read, report, decisions, of, "")) == 9
+    english = tmp_path / "english.txt"
+    lines = (SAMPLES / "it-help-en" / "it-help.txt").read_text(encoding="utf-8").splitlines()
+    english.write_text("\n".join([line for line in lines if len(line) > 40][:40]), encoding="utf-8")
+    import_to(tmp_path / "w", SampleFiles([ZH, english], "zh"))
+    warned = files_card(unpack(report_of(tmp_path / "w")), "zh", {}, 3)
+    assert f'project=3&amp;{of.query().replace("&", "&amp;")}" data-go' in warned, "the warning leads to them"
 
 
 def test_lines_of_a_file_that_is_being_written(tmp_path: Path) -> None:
@@ -544,6 +566,26 @@ def test_files_dropped_on_the_first_page_wait_for_the_page_samples(service: Serv
     assert not old.exists()
 
 
+def test_files_chosen_for_a_new_project_are_there_again_until_it_is_created(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form, opened = NewProjectForm(service), SimpleNamespace(query_params={"project": "new"})
+    with gr.Blocks():
+        form.layout()
+    assert form.keep([str(ZH)]) == {form.name: ZH.stem}
+    shown = form.fill(opened, str(BASE))
+    assert (shown[form.files], shown[form.name]) == ([str(ZH)], ZH.stem)
+    assert stashed(own_key(), service.settings) == [ZH]
+    with monkeypatch.context() as patch:
+        patch.setattr("studio.services.uploads.guest", lambda: RequestIdentity(address="192.0.2.7"))
+        assert form.fill(opened, str(BASE))[form.files] is None, "they are somebody else's"
+        assert stashed("", service.settings) == []
+    assert form.keep([str(DIRTY[1])], ZH.stem) == {form.name: "notes"}, "the name follows the files"
+    assert form.keep([str(ZH)], "Mine") == {form.name: "Mine"}
+    form.create([str(ZH)], "", "", "en", "zh", str(BASE), True, "")
+    assert form.fill(opened, str(BASE))[form.files] is None
+
+
 def test_a_path_is_offered_only_where_it_can_lead_anywhere(tmp_path: Path) -> None:
     from studio.services.uploads import paths_offered
 
@@ -631,7 +673,7 @@ def test_the_form_takes_its_languages_from_the_files_wherever_they_were_dropped(
     with gr.Blocks():
         form.layout()
     away = "zh" if into == "en" else "en"
-    on_samples = form.look_at_files([str(file)], "", str(BASE), "en", "zh")
+    on_samples = form.look_at_files([str(file)], str(BASE), "en", "zh")
     assert (on_samples[form.source], on_samples[form.target]) == (away, into)
     on_home: Any = SimpleNamespace(query_params={"project": "new", "files": stash([file], service.settings)})
     refreshed = form.refresh_bases(on_home)

@@ -231,7 +231,7 @@ def test_every_setting_of_a_method_has_a_field_with_its_label_and_help(form: Pla
     for kind, cls in kinds.items():
         for item in describe(cls):
             field = fields.pop(f"tm-{kind}-{item.name}")
-            assert labels[field.get("id")] == label(item.name)
+            assert labels[field.get("id")] == label(item.name, cls)
             assert texts[field.get("aria-describedby")] == item.help
     assert not fields
 

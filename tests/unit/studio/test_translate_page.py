@@ -97,6 +97,11 @@ def test_the_only_plugin_is_chosen_to_begin_with_though_it_was_imported(
         return menu["value"], comparisons.chosen_plugins(project, None, None)
 
     assert begins_with() == (0, [])
+    harm = {"bleu_vanilla": 14.8, "bleu": 14.8, "bleu_p": 0.5}
+    harm |= {"general_bleu_vanilla": 20.0, "general_bleu": 18.7, "general_bleu_p": 0.03}
+    harmful = store.plugins.create(project.id, "Harmful", method="lhuc", path=str(bundle), metrics=harm).id
+    assert begins_with() == (0, []), "the plugin does harm"
+    store.plugins.delete(harmful)
     bought = store.plugins.create(project.id, "Bought", method="lhuc", path=str(bundle), imported=True).id
     assert begins_with() == (bought, [bought])
     assert store.defaults.get(project.id) is None, "it is still no default"

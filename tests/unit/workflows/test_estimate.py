@@ -18,7 +18,7 @@ from engine.methods import Artefacts, get_method, method_names
 from engine.methods.cost import Shape, Workload
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.estimate import CorpusStats, Estimate, estimate
-from engine.workflows.throughput import ThroughputLog, TimedProgress, machine, shape_key
+from engine.workflows.throughput import NumberedProgress, ThroughputLog, TimedProgress, machine, shape_key
 from tests.bases import EN_ZH, tiny_base
 
 COUNTS = CorpusStats(sentences=487, characters=13_600, phrases=6_000, language="zh")
@@ -191,6 +191,20 @@ def test_a_clock_knows_each_step_and_passes_everything_on() -> None:
     clock.stop()
     assert set(clock.seconds) == {"One", "Two"}
     assert seen == [("One", 0), ("One", 1), ("Two", 0), {"loss": 1}]
+
+
+def test_a_step_has_its_number_whatever_was_skipped_before_it() -> None:
+    def attempt(*steps: str) -> list[tuple[int, int]]:
+        inner, seen = Progress(), []
+        progress = NumberedProgress(inner, ("Reading", "Parsing", "Training", "Scoring"))
+        for step in steps:
+            progress.begin(step, progress.index, progress.steps)
+            seen.append((inner.index, inner.steps))
+        return seen
+
+    assert attempt("Reading", "Parsing", "Aligning", "Training") == [(0, 4), (1, 4), (1, 4), (2, 4)]
+    assert attempt("Training", "Scoring") == [(2, 4), (3, 4)], "what an earlier attempt did counts as done"
+    assert attempt("Training", "Parsing", "Scoring") == [(2, 4), (2, 4), (3, 4)], "it never goes back"
 
 
 def test_the_command_reads_the_samples_and_does_nothing_else(

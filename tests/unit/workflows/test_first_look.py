@@ -25,5 +25,6 @@ def test_what_comes_back_and_what_repeats_itself_is_noted(monkeypatch: pytest.Mo
     assert [row["flags"] for row in rows] == [{"customized": "repetition"}, {}]
     assert [preview.understood(row) for row in rows] == [True, False]
     assert preview.understood({"source": "An older look."})
+    assert not preview.understood(rows[0] | {"vanilla": "the rain  stopped."}), "the base copies it"
     assert preview._means(rows[:1]) == {"agreement_base": 100, "agreement": rows[0]["agreement"]["customized"]}
     assert preview._means([]) == {}
