@@ -201,9 +201,11 @@ def test_schedule_is_warm_up_then_inverse_square_root():
 def test_the_linear_schedule_ends_at_zero_after_the_last_update():
     options = TrainingOptions(learning_rate=1e-3, warmup=100, schedule="linear")
     rates = [learning_rate(update, options, 1000) for update in range(1001)]
-    assert rates[0] == pytest.approx(1e-5) and max(rates) == pytest.approx(1e-3)
+    assert rates[0] == pytest.approx(1e-5)
+    assert max(rates) == pytest.approx(1e-3)
     assert rates[99:] == sorted(rates[99:], reverse=True)
-    assert rates[550] == pytest.approx(5e-4) and rates[1000] == 0 < rates[999]
+    assert rates[550] == pytest.approx(5e-4)
+    assert rates[1000] == 0 < rates[999]
 
 
 @pytest.mark.parametrize("schedule", ["inverse_sqrt", "linear"])
