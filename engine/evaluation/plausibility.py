@@ -15,6 +15,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from engine.base import LanguagePair
@@ -51,21 +52,22 @@ def pair_of(row: Mapping[str, Any]) -> SentencePair:
 
 
 def weigh(
-    pair: LanguagePair, pairs: Sequence[tuple[str, str]], general: Sequence[str], progress: Progress
-) -> list[Weighed]:
+    pair: LanguagePair, pairs: Sequence[tuple[str, str]], general: Sequence[str], progress: Progress,
+    partial: Path | None = None,
+) -> list[Weighed]:  # fmt: skip
     """Weigh synthetic (source, target) pairs. `general`: text of the source language that people wrote; without it no
-    hallucinations are looked for. Raises Cancelled.
+    hallucinations are looked for. `partial` keeps finished parts of the round trip, as in `back_translate_all`. Raises Cancelled.
     """
     from sacrebleu.metrics import CHRF
 
-    from engine.decoding.greedy_search import back_translate
+    from engine.decoding.resumable import back_translate_all
     from engine.evaluation.hallucination import hallucinated_stems
     from engine.evaluation.pair_filter import support
 
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     values = support(pair.forward, pairs, progress)
     progress.begin("Translating the sources there and back", progress.index, progress.steps)
-    returned = back_translate(pair.forward, sources, progress=progress)
+    returned = back_translate_all(pair.forward, sources, partial, progress)
     chrf = CHRF()
     agreements = [
         float(chrf.sentence_score(text, [target]).score) / 100 for text, target in zip(returned, targets, strict=True)

@@ -196,7 +196,7 @@ def make_pairs(
         stamp, home, there = written(False)
     file = home.folder / "pairs.jsonl"
     if not there:
-        rows = write_pairs(train, valid, pair, stamps, progress, assets)
+        rows = write_pairs(train, valid, pair, stamps, progress, assets, home.folder / "returned.partial.jsonl")
         home.begin("pairs")
         write_jsonl(file, rows, "the sentence pairs")
         home.set("pairs written", stamp)
@@ -217,7 +217,7 @@ def make_pairs(
 
 def write_pairs(
     train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, stamps: StepCache, progress: Progress,
-    assets: Path | None,
+    assets: Path | None, partial: Path,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The rows of pairs.jsonl: sources written where there are none, and weighed. A held-out sentence needs a source; one to
     remember does not.
@@ -240,7 +240,7 @@ def write_pairs(
     progress.begin("Filtering synthetic pairs")
     weighed = [row for row in rows if row["synthetic"]]
     general = general_sentences(assets, pair.forward.source) if assets is not None else []
-    values = weigh(pair, [(row["source"], row["target"]) for row in weighed], general, progress)
+    values = weigh(pair, [(row["source"], row["target"]) for row in weighed], general, progress, partial)
     for row, value in zip(weighed, values, strict=True):
         row["support"], row["plausibility"] = round(value.support, 4), round(value.plausibility, 4)
     return rows
