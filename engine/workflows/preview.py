@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,9 +95,9 @@ def preview(
         file = workspace / FILE
         if stamps.holds("preview", stamp, file):
             return json.loads(file.read_text(encoding="utf-8"))
-        train, valid = split_samples(corpus)
         foreign = {corpus.segments[row].text for row in noticed_rows(workspace, ANOTHER_LANGUAGE)}
-        result = _look(request, train, valid, foreign, pair, workspace / "preview", stamps, progress, settings)
+        train, valid = ([one for one in part if one.text not in foreign] for part in split_samples(corpus))
+        result = _look(request, train, valid, pair, workspace / "preview", stamps, progress, settings)
         clock.stop()
         _note(ThroughputLog.of(settings, pair.forward), pair, train, valid, clock.seconds, stamps)
         result["seconds"] = {step: round(seconds, 1) for step, seconds in clock.seconds.items()}
@@ -108,8 +108,8 @@ def preview(
 
 
 def _look(
-    request: CustomizeRequest, train: Sequence[Segment], valid: Sequence[Segment], foreign: Container[str], pair: LanguagePair,
-    folder: Path, stamps: StepCache, progress: TimedProgress, settings: Settings,
+    request: CustomizeRequest, train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, folder: Path,
+    stamps: StepCache, progress: TimedProgress, settings: Settings,
 ) -> dict[str, Any]:  # fmt: skip
     from engine.evaluation.general_text import learnable_pairs
     from engine.methods.knn.build import make_knn
@@ -117,7 +117,7 @@ def _look(
 
     base = pair.forward
     learn, held_out = (
-        [one for one in pairs if one.source and one.target not in foreign and not copied(one.source, one.target)]
+        [one for one in pairs if one.source and not copied(one.source, one.target)]
         for pairs in _pairs(train, valid, pair, stamps, progress)
     )
     sourced = sum(not one.synthetic for one in (*learn, *held_out)) / max(1, len(learn) + len(held_out))
