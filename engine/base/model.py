@@ -218,11 +218,14 @@ class BaseModel:
         """The encoder's output (B, S, d) for source tokens (B, S)."""
         return self.model.get_encoder()(input_ids=sources, attention_mask=self.mask(sources)).last_hidden_state
 
-    def logits(self, sources: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """The logits (B, T, V) of given translations: source tokens (B, S) and labels (B, T)."""
+    def logits(self, sources: torch.Tensor, labels: torch.Tensor, encoded: torch.Tensor | None = None) -> torch.Tensor:
+        """The logits (B, T, V) of given translations: source tokens (B, S) and labels (B, T); `encoded`: the encoder's output
+        (B, S, d) where it is known.
+        """
         return self.model(
             input_ids=sources,
             attention_mask=self.mask(sources),
+            encoder_outputs=None if encoded is None else (encoded,),
             decoder_input_ids=self.shift_right(labels),
             use_cache=False,
         ).logits

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from engine.errors import MissingError, OptionError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import torch
 
     from engine.base.model import BaseModel
@@ -77,3 +79,15 @@ def check_trainable(base: BaseModel) -> None:
             "base_precision to bfloat16 or float32; the plugin then works with any precision.",
             precision=base.precision,
         )
+
+
+def quick_arithmetic(base: BaseModel) -> AbstractContextManager[object]:
+    """bfloat16 where the processor computes it faster than float32: for what is ranked or compared, and not shown."""
+    import torch
+
+    from engine.base.onednn import fast_products
+    from engine.core.devices import fast_bfloat16
+
+    if base.dtype == torch.float32 and fast_bfloat16(base.device):
+        return torch.autocast(base.device.type, dtype=torch.bfloat16)
+    return fast_products(base)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from engine.core.devices import fast_bfloat16
+from engine.base.precision import quick_arithmetic
 from engine.core.languages import unspaced
 from engine.core.oom import HalveOnOom
 from engine.core.progress import Progress
@@ -53,21 +53,18 @@ def back_translate(
     rows = [ids[: base.max_tokens] for ids in base.encode([part for parts in clauses for part in parts])]
     outputs: list[list[int]] = [[] for _ in rows]
     done = 0
-    with base.using(None), torch.inference_mode():
-        mixed = base.dtype == torch.float32 and fast_bfloat16(base.device)
-        fast = torch.autocast(base.device.type, dtype=torch.bfloat16) if mixed else None
-        with fast or contextlib.nullcontext():
+    with base.using(None), torch.inference_mode(), quick_arithmetic(base):
 
-            def decode(batch: list[int]) -> None:
-                limits = [longest(rows[i]) for i in batch]
-                for i, ids in zip(batch, greedy_batch(base, [rows[i] for i in batch], limits, progress), strict=True):
-                    outputs[i] = ids
+        def decode(batch: list[int]) -> None:
+            limits = [longest(rows[i]) for i in batch]
+            for i, ids in zip(batch, greedy_batch(base, [rows[i] for i in batch], limits, progress), strict=True):
+                outputs[i] = ids
 
-            fit = HalveOnOom("batch_tokens")
-            for batch in length_batches([len(row) for row in rows], base.batch_tokens):
-                fit.each(batch, decode)
-                done += len(batch)
-                progress.advance(done * len(texts) // len(rows), len(texts))
+        fit = HalveOnOom("batch_tokens")
+        for batch in length_batches([len(row) for row in rows], base.batch_tokens):
+            fit.each(batch, decode)
+            done += len(batch)
+            progress.advance(done * len(texts) // len(rows), len(texts))
     progress.advance(len(texts), len(texts))
     translated: Iterator[str] = iter(base.decode(outputs))
     whole = [join_clauses(parts, [next(translated) for _ in parts], base.target) for parts in clauses]

@@ -12,25 +12,52 @@ from collections.abc import Sequence
 from engine.base import BaseModel
 from engine.core.progress import Progress
 
-PART = 256  # pairs between two reports
+SIZE = 32  # pairs in a batch
 
 
 def support(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[float]:
-    """log P(y|x) - log P(y|x') a target token (nats) of each pair, x' being the source next in length."""
-    from engine.decoding.scoring import score
+    """log P(y|x) - log P(y|x') a target token (nats) of each pair, x' being the source next in length.
+
+    Each source is encoded once, since it is the x' of the pair before. Codes of languages, which are forced in decoding, do not
+    count. Raises Cancelled.
+    """
+    import torch
+
+    from engine.base.precision import quick_arithmetic
+    from engine.core.oom import HalveOnOom
 
     if len(pairs) < 2:
         return [0.0] * len(pairs)
     order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i][0]), i))
+    sources = [ids[: base.max_tokens] for ids in base.encode([source for source, _ in pairs])]
+    targets = [ids[: base.max_tokens] for ids in base.label([target for _, target in pairs])]
+    codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)
     result = [0.0] * len(pairs)
-    for begin in range(0, len(order), PART):
-        progress.advance(begin, len(order))
-        rows = order[begin : begin + PART]
-        others = [order[(begin + k + 1) % len(order)] for k in range(len(rows))]
-        own = score(base, [pairs[i] for i in rows])
-        other = score(base, [(pairs[j][0], pairs[i][1]) for i, j in zip(rows, others, strict=True)])
-        for i, (mine, tokens), (theirs, _) in zip(rows, own, other, strict=True):
-            result[i] = (mine - theirs) / max(1, tokens)
+
+    def compare(places: list[int]) -> None:
+        rows, after = [order[place] for place in places], order[(places[-1] + 1) % len(order)]
+        inputs, labels = (
+            base.pad_batch([sources[i] for i in (*rows, after)]),
+            base.pad_batch([targets[i] for i in rows]),
+        )
+        states = base.encoder_states(inputs)  # (B + 1, S, d)
+        real = (labels != base.pad) & ~torch.isin(labels, codes)  # (B, T)
+        own, other = (
+            base.logits(inputs[some], labels, states[some])[real]
+            .float()
+            .log_softmax(-1)
+            .gather(-1, labels[real][:, None])
+            for some in (slice(None, -1), slice(1, None))
+        )  # (M, 1) each
+        gained = torch.zeros(real.shape, device=real.device).masked_scatter_(real, own - other)  # (B, T)
+        for i, total, count in zip(rows, gained.sum(1).tolist(), real.sum(1).tolist(), strict=True):
+            result[i] = total / max(1, count)
+
+    fit = HalveOnOom("longest (a decoding setting), or take shorter sentences")
+    with base.using(None), torch.inference_mode(), quick_arithmetic(base):
+        for begin in range(0, len(order), SIZE):
+            progress.advance(begin, len(order))
+            fit.each(list(range(begin, min(begin + SIZE, len(order)))), compare)
     progress.advance(len(order), len(order))
     return result
 

@@ -1,10 +1,13 @@
 """Choosing the synthetic pairs that are worth learning from."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base import BaseModel
 from engine.core.progress import Progress
+from engine.decoding.scoring import score
+from engine.evaluation import pair_filter
 from engine.evaluation.pair_filter import best_supported, support
 from tests.bases import EN_ZH, SENTENCES
 
@@ -14,6 +17,16 @@ def test_true_translations_have_more_support_than_shuffled_ones():
     moved = [(SENTENCES[(i + 3) % len(SENTENCES)][0], zh) for i, (_, zh) in enumerate(SENTENCES)]
     own, other = support(base, SENTENCES, Progress()), support(base, moved, Progress())
     assert sum(own) / len(own) > sum(other) / len(other) + 0.2
+
+
+def test_support_is_the_gain_in_likelihood_over_the_source_next_in_length(monkeypatch):
+    base = BaseModel.load(EN_ZH, "en", "zh", device="cpu")
+    monkeypatch.setattr(pair_filter, "SIZE", 4)
+    pairs = sorted(SENTENCES, key=lambda pair: len(pair[0]))[:10]  # batches of four, four and two
+    own = score(base, pairs)
+    other = score(base, [(pairs[(i + 1) % len(pairs)][0], target) for i, (_, target) in enumerate(pairs)])
+    expected = [(mine - theirs) / count for (mine, count), (theirs, _) in zip(own, other, strict=True)]
+    assert support(base, pairs, Progress()) == pytest.approx(expected, abs=0.1)  # bfloat16 where it is fast
 
 
 def test_a_single_pair_has_no_other_to_compare_with():
