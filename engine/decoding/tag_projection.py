@@ -18,6 +18,7 @@ from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 from engine.decoding.word_alignment import Alignment
 
 Range = tuple[int, int]
+CUTS = 8  # tags inside a word, at most, at which it is divided: no word that people write has more
 SHARED = 3  # characters at an edge of two words that are otherwise different, at least
 NEAR = 4  # words from a tag on, one of which says where it goes
 STOPS = frozenset(".!?…。！？｡")  # what ends a sentence
@@ -70,6 +71,7 @@ def _divided(parts: Sequence[str | Tag], text: str, target: str, alignment: Alig
             at += len(part)
         elif (word := bisect_right(ends, at)) < len(ends) and alignment.source[word][0] < at:
             cuts.setdefault(word, set()).add(at - alignment.source[word][0])
+    cuts = {word: places for word, places in cuts.items() if len(places) <= CUTS}
     divided: dict[int, tuple[int, list[int]]] = {}  # {target word: its source word, places inside it}
     for index, (span, row) in enumerate(zip(alignment.target, alignment.weights, strict=True) if cuts else ()):
         word = max(row, key=row.__getitem__, default=-1)
