@@ -117,9 +117,8 @@ def train(studio: Studio, page: Any, project: ProjectRow, shoot: Shoot) -> None:
     """The smallest training; the page is reloaded while it trains, and nothing is lost by that."""
     step(page, "Train")
     page.get_by_role("radio", name="Memory adapter").click()
-    page.get_by_role("button", name="Advanced settings").click()
-    expect(page.get_by_label("Phrases per layer").first).to_be_visible()  # the method's own fields have come
     page.get_by_text("Quick", exact=True).click()
+    page.get_by_role("button", name="Advanced settings").click()
     quick = str(budget_options("quick", "memory_adapter")["training"]["max_updates"])
     expect(page.get_by_label("Max updates")).to_have_value(quick)
     for name, value in TINY.items():
