@@ -22,6 +22,8 @@ from studio.services.service import Service
 # Shown at once, in this order; the others lie folded.
 FIRST = (AUTO, "memory_adapter", "knn", "residual_adapter", "fine_tuning")
 PICK = script("method-cards.js")
+# The first input of an event becomes the method that is chosen now, answered by the server or not.
+CHOSEN = "(method, ...others) => [window.tmMethod?.() || method, ...others]"
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ KINDS = {"method": "method_options", "training": "training_options", "knn": "knn
 class PlanForm:
     """The folded settings of a plan: those of its method, of training, and of kNN where it decodes on top.
 
-    What the fields hold is JSON, `{"of": method, "values": {kind: {setting: value}}}`; an empty text, or one of another
-    method, stands for the settings of the budget.
+    What the fields hold is JSON, `{"of": "method budget", "values": {kind: {setting: value}}}`; an empty text, or one of
+    another method or budget, stands for the settings of the budget.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class PlanForm:
         """
         method, budget, knn, base, text = given
         preset_ = preset(budget, method)
-        values = collected(text, method) or self.values(CustomizeRequest(method=method, budget=budget))
+        values = self.entered(text, method, budget) or self.values(CustomizeRequest(method=method, budget=budget))
         knn = knn and self.can_look_up(method)
         # The engine's budgets know nothing of watching, so it is said even where it was left as it is shown.
         known = {key: value for key, value in preset_["training"].items() if key != "watch"}
@@ -76,11 +76,15 @@ class PlanForm:
             values[kind] = {item.name: shown(item, own.get(item.name, item.default)) for item in describe(cls)}
         return values
 
-    def text(self, method: str, values: Mapping[str, Mapping[str, Any]]) -> str:
-        """What the fields hold, as JSON."""
-        return json.dumps({"of": method, "values": values}, ensure_ascii=False)
+    def entered(self, text: str, method: str, budget: str) -> dict[str, dict[str, object]]:
+        """What the fields hold of a method and a budget; empty where they hold the settings of others."""
+        return collected(text, f"{method} {budget}")
 
-    def fields(self, method: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> str:
+    def text(self, method: str, budget: str, values: Mapping[str, Mapping[str, Any]]) -> str:
+        """What the fields hold, as JSON."""
+        return json.dumps({"of": f"{method} {budget}", "values": values}, ensure_ascii=False)
+
+    def fields(self, method: str, budget: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> str:
         """The fields as HTML; those of kNN are there where it decodes on top."""
         titles = {"method": self.methods[method].capabilities.title} if method != AUTO else {}
         titles["training"] = mark("Training")
@@ -88,7 +92,7 @@ class PlanForm:
             titles["knn"] = mark("kNN decoding on top")
         classes = self.classes(method)
         groups = [SettingsGroup(kind, classes[kind], values[kind], tr(title)) for kind, title in titles.items()]
-        return settings_fields(method, groups, tr("Advanced settings"))
+        return settings_fields(f"{method} {budget}", groups, tr("Advanced settings"))
 
     def check(self, plan: CustomizeRequest) -> None:
         """Raises OptionError on a setting that cannot be."""

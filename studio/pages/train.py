@@ -15,7 +15,15 @@ from engine.workflows.customize.request import AUTO, CustomizeRequest
 from studio.components.base_note import add_base_note
 from studio.components.html import note, view, visible_if
 from studio.components.layout import StudioPage, guard, heading, page, wanted
-from studio.components.method_cards import PICK, automatic_card, estimate_line, lacking, method_card, method_cards
+from studio.components.method_cards import (
+    CHOSEN,
+    PICK,
+    automatic_card,
+    estimate_line,
+    lacking,
+    method_card,
+    method_cards,
+)
 from studio.components.runs_panel import BARE, MARK, QUIET, RunsPanel, run_numbers
 from studio.components.settings_fields import COLLECTED, FOLD, collected
 from studio.components.templating import render
@@ -70,18 +78,20 @@ class TrainPage(StudioPage):
         self.panel.events(self.frame.timer, self.start, self.next_step)
         self.panel.poll_after(self.demo.load(guard(self.fill), None, filled, **QUIET))
         for event in (
-            self.cards.choose(guard(self.choose_method), plan, [self.method, self.knn, *written], **QUIET),
-            self.budget.input(guard(self.choose_budget), plan, [self.cards, *written], **QUIET),
-            self.base.input(guard(self.choose_base), plan, self.cards, **QUIET),
-            self.knn.input(guard(self.choose_knn), plan, written, **QUIET),
+            self.cards.choose(guard(self.choose_method), plan, [self.method, self.knn, *written], js=CHOSEN, **QUIET),
+            self.budget.input(guard(self.choose_budget), plan, [self.cards, *written], js=CHOSEN, **QUIET),
+            self.base.input(guard(self.choose_base), plan, self.cards, js=CHOSEN, **QUIET),
+            self.knn.input(guard(self.choose_knn), plan, written, js=CHOSEN, **QUIET),
         ):
-            marked = event.then(guard(self.refresh), plan, [self.estimate, self.address], **QUIET)
+            marked = event.then(guard(self.refresh), plan, [self.estimate, self.address, *written], js=CHOSEN, **QUIET)
             marked.then(None, self.address, None, js=MARK)
         changed = [self.settings, self.estimate, self.address]
-        self.fields.settle(guard(self.settle), plan, changed, trigger_mode="multiple", **QUIET).then(
+        self.fields.settle(guard(self.settle), plan, changed, trigger_mode="multiple", js=CHOSEN, **QUIET).then(
             None, self.address, None, js=MARK
         )
-        started = self.start.click(guard(self.begin), plan, self.address, js=COLLECTED, **QUIET)
+        started = self.start.click(
+            guard(self.begin), plan, self.address, js=f"(...held) => ({COLLECTED})(...({CHOSEN})(...held))", **QUIET
+        )
         self.panel.poll_after(started.then(None, self.address, None, js=MARK))
 
     # -- what the form shows
@@ -103,7 +113,7 @@ class TrainPage(StudioPage):
             self.base: gr.update(choices=bases, value=plan.base or None, visible=visible_if(len(bases) > 1)),
             self.panel.compared_runs: ",".join(run_numbers(str(request.query_params.get("runs", "")))),
             self.knn: self._knn(plan.method, plan.knn),
-            **self._fields(plan.method, plan.knn, self.form.values(plan)),
+            **self._fields(plan.method, plan.budget, plan.knn, self.form.values(plan)),
         }
 
     def _obstacle(self, project: ProjectRow, plan: CustomizeRequest, remedy: str = "") -> Message:
@@ -136,17 +146,28 @@ class TrainPage(StudioPage):
         space = machine(self.service.settings.home_dir)
         return estimate_line(self.runs.estimate(project, plan), space, project.id)
 
-    def _fields(self, method: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> dict[Any, Any]:
-        return {self.fields: self.form.fields(method, knn, values), self.settings: self.form.text(method, values)}
+    def _fields(self, method: str, budget: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> dict[Any, Any]:
+        return {
+            self.fields: self.form.fields(method, budget, knn, values),
+            self.settings: self.form.text(method, budget, values),
+        }
 
     def _reset_fields(self, method: str, budget: str, knn: bool, settings: str) -> dict[Any, Any]:
         """The settings of a budget and a method: what was changed by hand gives way, but for what kNN is to do."""
         values = self.form.values(CustomizeRequest(method=method, budget=budget))
-        return self._fields(method, knn, values | {"knn": values["knn"] | collected(settings).get("knn", {})})
+        return self._fields(method, budget, knn, values | {"knn": values["knn"] | collected(settings).get("knn", {})})
 
     # -- what the user does; each handler gets the plan as the controls hold it
 
     def refresh(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
+        """The estimate and the address of the plan, and its fields where another method or budget was answered last: two
+        choices within a moment may be answered in either order.
+        """
+        method, budget, knn, _, settings = plan
+        stale = not self.form.entered(settings, method, budget)
+        return self._estimated(request, *plan) | (self._reset_fields(method, budget, knn, settings) if stale else {})
+
+    def _estimated(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
         """The estimate of what the form holds, and the address that shows the same."""
         project = self.service.project(wanted(request))
         if project is None:
@@ -180,13 +201,13 @@ class TrainPage(StudioPage):
 
     def choose_knn(self, method: str, budget: str, knn: bool, base: str, settings: str) -> dict[Any, Any]:
         """The settings of kNN come and go; the others stay as they are."""
-        values = self.form.values(CustomizeRequest(method=method, budget=budget)) | collected(settings, method)
-        return self._fields(method, knn, values)
+        values = self.form.values(CustomizeRequest(method=method, budget=budget))
+        return self._fields(method, budget, knn, values | self.form.entered(settings, method, budget))
 
     def settle(self, request: gr.Request, event: gr.EventData, *plan: Any) -> dict[Any, Any]:
         """A setting was changed by hand, and its field left."""
         settings = str(event.held)
-        return {self.settings: settings, **self.refresh(request, *plan[:-1], settings)}
+        return {self.settings: settings, **self._estimated(request, *plan[:-1], settings)}
 
     def begin(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
         project = self.service.need(wanted(request))

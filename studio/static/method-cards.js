@@ -1,3 +1,5 @@
+// The method that is chosen, before the server has answered too.
+window.tmMethod = () => element.querySelector('[data-method][aria-checked="true"]')?.dataset.method;
 // Choosing is shown at once, before the server answers; arrows move as they do among radio buttons.
 const cards = () => [...element.querySelectorAll('[data-method]:not([disabled])')].filter((one) => one.offsetParent);
 const choose = (card) => {

@@ -117,6 +117,32 @@ def test_a_run_is_watched_queued_behind_and_cancelled(studio: Studio, page: Any)
         expect(page.get_by_role("button", name="Resume").first).to_be_visible()
 
 
+def test_choices_within_a_moment_are_all_kept_whichever_is_answered_first(studio: Studio, page: Any) -> None:
+    project = studio.project("Quick hands")
+    page.goto(f"{studio.url}/train?project={project.id}")
+    expect(page.get_by_role("radio", name="Automatic")).to_have_attribute("aria-checked", "true")
+    expect(page.locator(".tm-segments input").first).to_be_enabled()
+    late: list[Any] = []
+    page.route("**/queue/join*", lambda call: call.continue_() if late else late.append(call))
+    page.get_by_role("radio", name="Memory adapter").click()
+    until(lambda: page.wait_for_timeout(20) or late)
+    page.get_by_text("Quick", exact=True).click()
+    page.wait_for_url(re.compile("method=memory_adapter&budget=quick"))
+    page.get_by_role("button", name="Advanced settings").click()
+    expect(page.get_by_label("Phrases per layer")).to_be_visible()
+    with page.expect_response(re.compile("/queue/join")):
+        late[0].continue_()
+    page.wait_for_load_state("networkidle")
+    expect(page.get_by_label("Phrases per layer")).to_be_visible()
+    expect(page.get_by_label("Max updates")).to_have_value(updates("quick"))
+    expect(page.get_by_text("Quick", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Start training").click()
+    run = until(lambda: next(iter(studio.store.jobs.list(project.id)), None))
+    studio.store.jobs.cancel(run.id)
+    assert (run.arguments["method"], run.arguments["budget"]) == ("memory_adapter", "quick")
+    assert set(run.arguments["training_options"]) <= {"watch"}
+
+
 def test_the_form_follows_budget_and_method_and_survives_a_reload(studio: Studio, page: Any) -> None:
     project = studio.project("Budget")
     page.goto(f"{studio.url}/train?project={project.id}")

@@ -155,7 +155,7 @@ def test_a_form_left_alone_is_the_budget_with_translations_watched(form: PlanFor
     for method in form.names:
         for budget in ("quick", "balanced", "best"):
             plan = request_of(method, budget, project.base)
-            made = form.plan(project, [method, budget, False, None, form.text(method, form.values(plan))])
+            made = form.plan(project, [method, budget, False, None, form.text(method, budget, form.values(plan))])
             assert made == form.plan(project, [method, budget, False, None, ""])
             assert made == request_of(method, budget, project.base, training_options={"watch": WATCH})
 
@@ -168,7 +168,7 @@ def test_what_was_changed_goes_through_the_address_and_back(
         "lhuc", "quick", project.base, knn=True, method_options={"speed": 5.0},
         training_options={"max_updates": 7, "watch": WATCH}, knn_options={"k": 8},
     )  # fmt: skip
-    made = form.plan(project, ["lhuc", "quick", True, project.base, form.text("lhuc", form.values(plan))])
+    made = form.plan(project, ["lhuc", "quick", True, project.base, form.text("lhuc", "quick", form.values(plan))])
     assert made == plan
     address = form.address(made, project)
     assert address["base"] == address["clone"] == ""
@@ -202,7 +202,7 @@ def test_an_address_that_cannot_be_leads_to_a_form_that_can(
 def test_a_bad_value_is_named(form: PlanForm, project: ProjectRow) -> None:
     values = form.values(request_of("lhuc", "quick", project.base, training_options={"max_updates": -5}))
     with pytest.raises(OptionError, match="max_updates: -5 is below"):
-        form.plan(project, ["lhuc", "quick", False, None, form.text("lhuc", values)])
+        form.plan(project, ["lhuc", "quick", False, None, form.text("lhuc", "quick", values)])
 
 
 @pytest.mark.parametrize(
@@ -215,13 +215,13 @@ def test_fields_that_hold_nothing_are_those_of_the_budget(form: PlanForm, projec
 
 def test_fields_of_another_method_are_not_taken(form: PlanForm, project: ProjectRow) -> None:
     values = form.values(request_of("knn", "quick", project.base, training_options={"max_updates": 3}))
-    made = form.plan(project, ["lhuc", "quick", False, None, form.text("knn", values)])
+    made = form.plan(project, ["lhuc", "quick", False, None, form.text("knn", "quick", values)])
     assert made == request_of("lhuc", "quick", project.base, training_options={"watch": WATCH})
 
 
 @pytest.mark.parametrize("method", method_names())
 def test_every_setting_of_a_method_has_a_field_with_its_label_and_help(form: PlanForm, method: str) -> None:
-    page = lxml.html.fromstring(form.fields(method, True, form.values(request_of(method, "quick", ""))))
+    page = lxml.html.fromstring(form.fields(method, "quick", True, form.values(request_of(method, "quick", ""))))
     fields = {one.get("id"): one for one in page.iter() if one.tag in ("input", "select")}
     labels = {one.get("for"): "".join(one.itertext()) for one in page.iter("label")}
     texts = {one.get("id"): "".join(one.itertext()) for one in page.iter("p")}
@@ -506,7 +506,7 @@ def test_the_method_is_left_to_the_run_unless_one_is_chosen(
     shown = method_cards([method_card(service, project, get_method("knn")), automatic_card()], AUTO)
     assert shown.index('data-method="auto"') < shown.index('data-method="knn"')
     assert "recommended" in shown
-    made = form.plan(project, [AUTO, "quick", True, None, form.text(AUTO, form.values(plan.replace(budget="quick")))])
+    made = form.plan(project, [AUTO, "quick", True, None, form.text(AUTO, "quick", form.values(plan.replace(budget="quick")))])
     assert (made.method_options, made.knn) == ({}, False), "kNN decoding is tried anyway"
     assert candidates(made.replace(samples=("a",)))[0].method == "knn"
 
