@@ -1,4 +1,4 @@
-"""The studio as one Gradio application with a page for each step, and the server that carries it."""
+"""The studio's server: REST interface, sign-in, downloads and health, with the pages of studio.pages.mount under them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,8 @@ import logging
 import os
 import socket
 import sys
-import warnings
 from pathlib import Path
-from typing import Any
 
-import studio.quick_gradio  # noqa: F401 - before whatever imports Gradio
-
-# isort: split
-import gradio as gr
 from fastapi import FastAPI, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
@@ -37,13 +31,7 @@ from studio.api.rater_page import add_rater_routes
 from studio.auth.gateway import Gateway
 from studio.auth.proxies import TrustedProxies, networks
 from studio.components.account_pages import missing_page
-from studio.components.gradio_sessions import EndedStreams, keep_no_statistics, keep_sessions_small
-from studio.components.home_welcome import add_welcome_routes
-from studio.components.layout import PAGES
-from studio.components.plotly import add_figure_routes
-from studio.components.theme import build_theme, style_sheet
-from studio.i18n.translate import LanguageMiddleware, localized_config, tr
-from studio.pages import bases, cat_tools, compare, home, phrases, plugins, proportions, rate, samples, train, translate
+from studio.i18n.translate import LanguageMiddleware, tr
 from studio.services.service import Service
 
 # Nothing may come from, or go to, another host. Gradio compiles its HTML templates, hence 'unsafe-eval'.
@@ -52,22 +40,11 @@ POLICY = (
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; "
     "frame-ancestors 'none'; form-action 'self'; base-uri 'self'; object-src 'none'"
 )
-FAVICON = Path(__file__).parent / "static" / "favicon.png"
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-}
-MODULES = {
-    "samples": samples,
-    "phrases": phrases,
-    "proportions": proportions,
-    "train": train,
-    "compare": compare,
-    "rate": rate,
-    "plugins": plugins,
-    "translate": translate,
 }
 
 
@@ -116,38 +93,13 @@ class MissingPages:
         await self.app(scope, receive, answer)
 
 
-class Pages(gr.Blocks):
-    """The studio's components, which are built once and described to each browser in its reader's language."""
-
-    _built: Any = None
-
-    @property
-    def config(self) -> Any:
-        return localized_config(self._built) if isinstance(self._built, dict) else self._built
-
-    @config.setter
-    def config(self, value: Any) -> None:
-        self._built = value
-
-
-def build(settings: Settings, service: Service | None = None) -> gr.Blocks:
-    """All pages: `/` lists the projects, `/samples` … `/plugins` are the steps, `?project=3` names the project."""
-    service = service or Service(settings)
-    with Pages(title="Tailor MT", analytics_enabled=False, delete_cache=(3600, 86400)) as demo:
-        home.build(demo, service)
-    for slug, label in PAGES.items():
-        with demo.route(label, f"/{slug}", show_in_navbar=False):
-            MODULES[slug].build(demo, service)
-    # No steps of the work, so not in the frame's list.
-    with demo.route("Bases", "/bases", show_in_navbar=False):
-        bases.build(demo, service)
-    with demo.route("CAT tools", "/cat-tools", show_in_navbar=False):
-        cat_tools.build(demo, service)
-    return demo
-
-
 def create_app(settings: Settings) -> FastAPI:
     """The server's application: the studio's pages, downloads, and the rule that nothing leaves the machine."""
+    # With Gradio, two seconds of a processor.
+    from studio.pages.mount import mount_pages  # isort: split
+
+    from studio.components.gradio_sessions import EndedStreams
+
     service = Service(settings)
     with act_as(THIS_MACHINE):
         finish_deletions(settings, service.store)
@@ -177,30 +129,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     add_download_routes(app, service)
     add_rater_routes(app, service)
-    add_figure_routes(app)
-    add_welcome_routes(app)
-    keep_no_statistics()
-    demo = build(settings, service)
-    demo.queue(default_concurrency_limit=8)
-    with warnings.catch_warnings():
-        # Gradio warns of SSR with several pages even where it is switched off, as it is here.
-        warnings.filterwarnings("ignore", message="SSR mode is not supported with multi-page apps")
-        gr.mount_gradio_app(
-            app,
-            demo,
-            path="/",
-            server_name=settings.host,
-            server_port=settings.port,
-            footer_links=[],
-            run_history=False,
-            show_error=False,
-            ssr_mode=False,
-            favicon_path=str(FAVICON),
-            max_file_size=f"{settings.max_upload_mib}mb",
-            theme=build_theme(),
-            css=style_sheet(),
-        )
-    keep_sessions_small(app)
+    mount_pages(app, service)
     app.state.models = service.models
     return app
 

@@ -15,12 +15,12 @@ from engine.core.actor import THIS_MACHINE, Actor, act_as
 from engine.core.settings import Settings
 from engine.errors import InputError
 from engine.store import PluginRow, ProjectRow
-from studio.app import MODULES
 from studio.auth.identity import RequestIdentity, welcome
 from studio.components.cat_tool_cards import GUIDES, WAYS, connection_card, filled, tool_cards
 from studio.components.layout import foot_boxes
 from studio.i18n.translate import speaking
 from studio.pages.cat_tools import CatToolsPage
+from studio.pages.mount import MODULES
 from studio.services.cat_connections import Connection, connection, known_choice
 from studio.services.origin import origin_of
 from studio.services.service import Service

@@ -27,8 +27,8 @@ MOST_ROWS = 150  # table rows of a page
 MOST_SHOWN = 400_000  # characters that a page is filled with
 
 
-def test_importing_the_studio_loads_no_model_library() -> None:
-    code = f"import sys, studio.app; print(*[name for name in {HEAVY} if name in sys.modules])"
+def test_importing_the_studio_loads_no_model_library_and_no_gradio() -> None:
+    code = f"import sys, studio.app; print(*[name for name in {(*HEAVY, 'gradio', 'pandas')} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
@@ -91,7 +91,7 @@ def shown(value: Any) -> str:
 
 @pytest.mark.slow
 def test_a_page_is_filled_with_a_part_of_a_large_project(large: Service) -> None:
-    from studio.app import build
+    from studio.pages.mount import build
 
     demo = build(large.settings, large)
     request = SimpleNamespace(query_params={"project": "1"}, headers={"host": "127.0.0.1"}, cookies={}, username=None)

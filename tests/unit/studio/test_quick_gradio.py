@@ -15,7 +15,7 @@ Path.write_text = lambda file, *more, **names: written.append(file)
 sources = []
 import ast
 ast.get_source_segment = lambda *arguments: sources.append(arguments)
-import studio.quick_gradio
+import studio.components.quick_gradio
 import gradio
 assert not sources and not written
 assert inspect.getfile is own

@@ -506,7 +506,9 @@ def test_the_method_is_left_to_the_run_unless_one_is_chosen(
     shown = method_cards([method_card(service, project, get_method("knn")), automatic_card()], AUTO)
     assert shown.index('data-method="auto"') < shown.index('data-method="knn"')
     assert "recommended" in shown
-    made = form.plan(project, [AUTO, "quick", True, None, form.text(AUTO, "quick", form.values(plan.replace(budget="quick")))])
+    made = form.plan(
+        project, [AUTO, "quick", True, None, form.text(AUTO, "quick", form.values(plan.replace(budget="quick")))]
+    )
     assert (made.method_options, made.knn) == ({}, False), "kNN decoding is tried anyway"
     assert candidates(made.replace(samples=("a",)))[0].method == "knn"
 
