@@ -118,7 +118,9 @@ def single(code: str | None) -> Codes | None:
 
 
 def coded(name: str, family: str, words: Iterable[str]) -> Directions:
-    """Directions of NLLB ("nllb"), mBART ("mbart") or M2M100 ("m2m_100"): all codes among the words, each way."""
+    """Directions of NLLB ("nllb"), mBART ("mbart") or M2M100 ("m2m_100"): all codes among the words, each way. Raises
+    ModelError where its tokenizer has none.
+    """
     pattern = PATTERNS[family]
     codes = Codes({match[1]: word for word in words if (match := pattern.fullmatch(word))})
     if not codes:

@@ -169,7 +169,9 @@ def download(name: str, revision: str, staging: Path, convert: bool, progress: P
 
 @contextlib.contextmanager
 def hub_errors(name: str, revision: str, folder: Path) -> Iterator[None]:
-    """What goes wrong with the hub, in a sentence; `folder` is where the base's files would lie. Others pass."""
+    """What goes wrong with the hub, in a sentence; `folder` is where the base's files would lie. Others pass. Raises
+    ModelError for what went wrong.
+    """
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:

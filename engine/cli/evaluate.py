@@ -38,7 +38,7 @@ def evaluate(args: argparse.Namespace) -> Shown:
 
 
 def of_files(args: argparse.Namespace) -> Shown:
-    """Translations that are there."""
+    """Translations that are there. Raises OptionError where neither references nor samples are named."""
     from engine.evaluation import evaluate_files, read_lines
 
     if not (args.reference or args.samples or ((args.terms or args.settings.comet) and args.sources)):
@@ -170,7 +170,9 @@ def of_sentences(args: argparse.Namespace) -> Shown:
 
 
 def named_systems(args: argparse.Namespace) -> tuple[list[System], dict[str, Path]]:
-    """The base alone and the plugins as a comparison names them, and the plugins' bundles by those names."""
+    """The base alone and the plugins as a comparison names them, and the plugins' bundles by those names. Raises
+    OptionError for too many plugins or strengths.
+    """
     from engine.plugins import read_bundle_card
     from engine.workflows.compare.systems import MOST_PLUGINS, VANILLA
 

@@ -38,7 +38,9 @@ def option(
     high: float | None = None,
     advanced: bool = False,
 ) -> Any:
-    """A dataclass field with its help text and its range (`low` and `high` inclusive)."""
+    """A dataclass field with its help text and its range (`low` and `high` inclusive). Raises TypeError for a default
+    that could change.
+    """
     meta = {"help": help, "choices": choices, "low": low, "high": high, "advanced": advanced}
     if isinstance(default, (list, set)):
         raise TypeError("use a tuple as default")

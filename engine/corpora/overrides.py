@@ -80,7 +80,9 @@ class Decisions:
 
     @staticmethod
     def decide_keys(workspace: Path, action: str, keys: Mapping[str, str]) -> Decisions:
-        """The same for keys with the texts they stand for."""
+        """The same for keys with the texts they stand for. Raises InputError for an unknown action, no sentence or too
+        many.
+        """
         if action not in ACTIONS:
             raise InputError(
                 "{action} is not a decision: choose one of {actions}.", action=action, actions=", ".join(ACTIONS)

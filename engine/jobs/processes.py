@@ -88,7 +88,9 @@ def spawn(module: str, arguments: list[str], payload: Json, log: Path) -> subpro
 
 
 def receive() -> Json:
-    """Read the payload from stdin, unbuffered, so that the rest of the pipe can be watched."""
+    """Read the payload from stdin, unbuffered, so that the rest of the pipe can be watched. Raises EOFError where no
+    worker started this process.
+    """
     line = b""
     while not line.endswith(b"\n"):
         part = os.read(0, 1)

@@ -35,7 +35,9 @@ class LayerMethod(Method):
     """A method whose module is `Parts`."""
 
     def prepare(self, samples: Samples, config: LayerOptions, progress: Progress) -> Artefacts:
-        """Nothing is made of the samples; what the base lacks is refused before any work is done."""
+        """Nothing is made of the samples; what the base lacks is refused before any work is done. Raises OptionError
+        where no layer that was chosen has the place.
+        """
         layers = chosen_layers(samples.pair.forward, config)
         if not any(self.positions(layer, config) for _, _, layer in layers):
             raise OptionError(

@@ -83,7 +83,7 @@ class Blend(Method):
         return Artefacts(files=files)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: BlendConfig) -> nn.Module:
-        """The plugins, loaded; the module has no weights of its own."""
+        """The plugins, loaded; the module has no weights of its own. Raises BundleError for a blend of blends."""
         import torch
 
         plugins = []

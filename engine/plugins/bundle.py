@@ -225,7 +225,7 @@ def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, Json]:
 
 
 def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: Json, out: Any) -> None:
-    """Stream one file, comparing its length and SHA-256 with the manifest."""
+    """Stream one file, comparing its length and SHA-256 with the manifest. Raises BundleError where they differ."""
     digest, count = hashlib.sha256(), 0
     declared = bundle.getinfo(name).file_size
     with damage(path, name):

@@ -197,7 +197,7 @@ class Plugin:
 
 @contextlib.contextmanager
 def in_bundle(path: str | Path) -> Iterator[None]:
-    """What is wrong with a bundle's files inside the block is said with the bundle's path."""
+    """What is wrong with a bundle's files inside the block is said with the bundle's path. Raises BundleError."""
     try:
         yield
     except BundleError as error:

@@ -266,7 +266,7 @@ class ComparisonTables(tables.StorePart):
         return self.get(comparison_id)
 
     def update(self, comparison_id: int, *, title: str = "", **changes: Any) -> ComparisonRecord:
-        """Change the title, or figures, job_id or kept."""
+        """Change the title, or figures, job_id or kept. Raises TypeError for other fields."""
         if set(changes) - {"figures", "job_id", "kept"}:
             raise TypeError(f"of a comparison's sheet {', '.join(changes)} cannot be changed")
         with self._store.write() as session:

@@ -118,7 +118,9 @@ def unreachable(error: BaseException | None) -> bool:
 
 @contextlib.contextmanager
 def sentences(address: str) -> Iterator[None]:
-    """The database's errors in words for a user; `address` is the store's address as it may be shown."""
+    """The database's errors in words for a user; `address` is the store's address as it may be shown. Raises InputError
+    for values that it cannot hold, else StorageError.
+    """
     try:
         yield
     except IntegrityError as error:

@@ -178,7 +178,9 @@ class Ratings(Repository[RatingRound, RoundRow]):
             return None if record is None else to_row(RaterRow, record)
 
     def remove_rater(self, id: int) -> None:
-        """Take a rater and all answers out of the round; the link opens nothing any more."""
+        """Take a rater and all answers out of the round; the link opens nothing any more. Raises InputError for an
+        unknown one.
+        """
         with self._store.write() as session:
             record = session.get(RatingRater, id)
             if record is None:

@@ -94,7 +94,7 @@ def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) 
 
 @contextlib.contextmanager
 def memory_for(options: TrainingOptions) -> Iterator[None]:
-    """Turn the allocator's error into a sentence naming the setting to lower."""
+    """Turn the allocator's error into a sentence naming the setting to lower. Raises TailorError."""
     try:
         yield
     except Exception as error:

@@ -179,7 +179,9 @@ class Deps:
         return list(directions)
 
     def guess(self, text: str, among: Sequence[str]) -> str:
-        """The language of a text, of those that can be translated from."""
+        """The language of a text, of those that can be translated from. Raises InputError where no base translates into
+        the other language.
+        """
         if not among:
             raise InputError("Nothing here translates into that language. Name another, or add a base.")
         short = {tag.language: str(tag) for one in among if (tag := read_tag(one))}

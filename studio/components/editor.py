@@ -49,7 +49,9 @@ class Editor:
         return render("edited_count.html", count=count, address=f"/samples?{address}")
 
     def alternatives(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
-        """Other translations of a sentence, with what stands before the cursor; or why there are none, in their place."""
+        """Other translations of a sentence, with what stands before the cursor; or why there are none, in their place.
+        Raises InputError for a plugin of another project.
+        """
         project, words = self.service.need(wanted(request)), {"key": str(event.key), "word": str(event.word)}
         try:
             row = plugin_of(self.service, int(event.plugin or 0))

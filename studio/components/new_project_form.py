@@ -145,7 +145,9 @@ class NewProjectForm:
         return {self.name: name if given else chosen[0].stem if chosen else ""}
 
     def create(self, *given: Any) -> dict[Any, Any]:
-        """A project of the files; the browser goes to it. `given` are the values of the form, in the order of its event."""
+        """A project of the files; the browser goes to it. `given` are the values of the form, in the order of its
+        event. Raises InputError without files.
+        """
         files, path, name, source, target, base, agreed, options = given
         paths = [Path(file) for file in files or []]
         if path and path.strip():

@@ -166,7 +166,9 @@ class RunsPanel:
     # -- what the user does
 
     def act(self, request: gr.Request, event: gr.EventData) -> None:
-        """Cancel or resume a run, or go on with one that had no time left."""
+        """Cancel or resume a run, or go on with one that had no time left. Raises InputError for a run that was
+        deleted.
+        """
         project, number = self.runs.service.need(wanted(request)), whole_number(event.job) or 0
         job = next((one for one in self.runs.of(project.id) if one.id == number), None)
         if job is None:

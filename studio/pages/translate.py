@@ -176,7 +176,9 @@ class TranslatePage(StudioPage):
     def queue(
         self, request: gr.Request, files: list[str] | None, plugin: int | None, strength: float, enforce: bool
     ) -> dict[Any, Any]:
-        """Queue the documents that were dropped; those that cannot be translated are listed with the reason."""
+        """Queue the documents that were dropped; those that cannot be translated are listed with the reason. Raises
+        InputError where none was dropped.
+        """
         project = self.service.need(wanted(request))
         if not files:
             raise InputError("Drop a document first.")

@@ -179,7 +179,7 @@ class BaseModels:
         return self.service.store.jobs.list(states=states, kinds=(KIND,))[::-1]
 
     def act(self, act: str, number: int) -> None:
-        """Cancel, resume or forget the adding of a base."""
+        """Cancel, resume or forget the adding of a base. Raises InputError for a job that was deleted."""
         self._check_admin()
         jobs = self.service.store.jobs
         if jobs.get(number).kind != KIND:

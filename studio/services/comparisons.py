@@ -218,7 +218,9 @@ class Comparisons:
         return self.enqueue(sheet, measure=bool(sheet.file))
 
     def turn(self, project: ProjectRow, sheet: ComparisonRecord, system: int, strength: float) -> ComparisonRecord:
-        """Another strength for a plugin; of a kept comparison in a copy."""
+        """Another strength for a plugin; of a kept comparison in a copy. Raises InputError for a plugin that was taken
+        out or deleted.
+        """
         if not 0 < system < len(sheet.systems):
             raise InputError("That plugin is no longer in the comparison. Reload the page.")
         if system in self.gone(project, sheet):
@@ -242,7 +244,9 @@ class Comparisons:
         self, project: ProjectRow, sheet: ComparisonRecord, index: int, system: int, start: int, end: int,
         ticket: Ticket | None = None,
     ) -> WordAttribution:  # fmt: skip
-        """What the system read for the characters `start` to `end` of its translation of a line, in turn with translations."""
+        """What the system read for the characters `start` to `end` of its translation of a line, in turn with
+        translations. Raises InputError for a translation that is not finished.
+        """
         line = self.store.sheets.line(sheet.comparison_id, index)
         if not 0 <= system < len(line.texts) or line.texts[system] is None:
             raise InputError("That translation is not finished yet.")

@@ -25,7 +25,7 @@ def rater_address(token: str) -> str:
 
 
 def comparison_texts(store: Store, comparison: int | None) -> Texts:
-    """What a comparison holds; kept while it stays as it is."""
+    """What a comparison holds; kept while it stays as it is. Raises InputError for none."""
     if not comparison:
         raise InputError("Choose a comparison.")
     number = int(comparison)

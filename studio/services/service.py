@@ -230,7 +230,9 @@ class Service(SampleFiles):
         return self.models.base(project.base, project.source, project.target)
 
     def plugin(self, row: PluginRow, base: BaseModel) -> Plugin:
-        """The plugin of a row, loaded for that base; the last few are kept."""
+        """The plugin of a row, loaded for that base; the last few are kept. Raises InputError for one without its
+        bundle.
+        """
         if not row.exists:
             raise InputError("The bundle of {row} no longer exists. Train it again or import it.", row=row.name)
         return self.models.plugin(row.path, base)

@@ -129,7 +129,7 @@ class Trainer:
         return state
 
     def update(self, batch: Packed) -> Tensor:
-        """One update; returns the batch's loss."""
+        """One update; returns the batch's loss. Raises TailorError where the memory is not enough."""
         state = self.state
         seed = (self.options.seed, state.update)
         candidates = choose_candidates(batch.labels, self.examples.vocabulary.size, self.sampled, seed)

@@ -14,7 +14,9 @@ from engine.core.progress import Progress
 
 
 def shrink(part: str, source: Path, target: Path, vectors: Path) -> None:
-    """Write the model of `part` in `source` to `target` in half precision; `vectors` is the set's vector file."""
+    """Write the model of `part` in `source` to `target` in half precision; `vectors` is the set's vector file. Raises
+    OSError where nothing was written.
+    """
     with watched(Progress()):
         trainer = _load(part, str(source), str(vectors))
         config = trainer.model.args if part == "constituency" else trainer.args

@@ -128,7 +128,9 @@ def fold(word: str) -> str:
 
 
 def save_vectors(words: Sequence[str], vectors: Any, path: Path) -> None:
-    """stanza's vector file; the rows of its special signs (padding, unknown, empty, root) are zero."""
+    """stanza's vector file; the rows of its special signs (padding, unknown, empty, root) are zero. Raises OSError
+    where nothing was written.
+    """
     import numpy as np
     import torch
     from stanza.models.common.pretrain import Pretrain, PretrainedWordVocab

@@ -38,7 +38,9 @@ def check_archive(path: Path, what: str) -> None:
 
 @contextlib.contextmanager
 def document(path: Path, what: str) -> Iterator[zipfile.ZipFile]:
-    """The opened archive of a document, checked. `what` names the format: "Word document"."""
+    """The opened archive of a document, checked. `what` names the format: "Word document". Raises CorpusError for one
+    that is damaged, protected by a password or made to unpack to too much.
+    """
     try:
         archive = zipfile.ZipFile(path)
     except DAMAGE:

@@ -45,7 +45,7 @@ ODF_HIDDEN = (
 
 
 def read_docx(path: Path, request: Request) -> Reading:
-    """Reader of Word documents: body, then footnotes and endnotes."""
+    """Reader of Word documents: body, then footnotes and endnotes. Raises CorpusError for another archive."""
     with document(path, "Word document") as archive:
         parts = [name for name in WORD_PARTS if name in archive.namelist()]
     if "word/document.xml" not in parts:
@@ -54,7 +54,7 @@ def read_docx(path: Path, request: Request) -> Reading:
 
 
 def read_odt(path: Path, request: Request) -> Reading:
-    """Reader of OpenDocument texts."""
+    """Reader of OpenDocument texts. Raises CorpusError for another archive, or one with a password."""
     with document(path, "OpenDocument text") as archive:
         names = archive.namelist()
         if "content.xml" not in names:

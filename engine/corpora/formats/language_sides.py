@@ -77,7 +77,9 @@ class UnitHandler(Handler[Record | SkippedLine]):
 
 
 def read_units(path: Path, handler: UnitHandler, root: str) -> Reading:
-    """The units of an XML file whose first element has to be `root` (the format's name in small letters)."""
+    """The units of an XML file whose first element has to be `root` (the format's name in small letters). Raises
+    CorpusError for another first element.
+    """
     with path.open("rb") as file:
         encoding = xml_encoding(file.read(1024))
     size = 0

@@ -157,7 +157,9 @@ class TaggedMarkup:
                 parts.append(Tag("close", number))
 
     def join(self, results: Sequence[Result]) -> list[str]:
-        """The texts with their tags, and the results in the places of the units."""
+        """The texts with their tags, and the results in the places of the units. Raises ValueError for another number
+        of results.
+        """
         if len(results) != len(self.units):
             raise ValueError(f"{len(results)} results for {len(self.units)} units")
         return [

@@ -24,7 +24,9 @@ SHORT = 0.7  # of the usual width: a line that ends before is the last of its pa
 
 
 def read_pdf(path: Path, request: Request) -> Reading:
-    """Reader of PDF files that hold text. Pages of pictures give nothing, and the report says so."""
+    """Reader of PDF files that hold text. Pages of pictures give nothing, and the report says so. Raises CorpusError
+    where no page holds text.
+    """
     size = check_file(path)
     reader = _open(path)
     pages = _count(path, reader)

@@ -39,7 +39,7 @@ class PlainTextLayout:
             self._parts.append(parts)
 
     def join(self, results: Sequence[Result]) -> list[str]:
-        """The texts, with the results in the places of the units."""
+        """The texts, with the results in the places of the units. Raises ValueError for another number of results."""
         if len(results) != len(self.units):
             raise ValueError(f"{len(results)} results for {len(self.units)} units")
         return [

@@ -20,7 +20,9 @@ LARGEST = 32 << 20  # bytes; polib holds the whole file, and no program has a la
 
 
 def read_po(path: Path, request: Request) -> Reading:
-    """Reader of PO. A plural gives a pair for its singular and one for its last form."""
+    """Reader of PO. A plural gives a pair for its singular and one for its last form. Raises CorpusError for a file
+    that is too large.
+    """
     size = check_file(path)
     if size > LARGEST:
         raise CorpusError(

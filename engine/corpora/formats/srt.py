@@ -31,7 +31,7 @@ class Cue:
 
 
 def read_srt(path: Path, request: Request) -> Reading:
-    """Reader of SRT. Two speakers in one subtitle are two records."""
+    """Reader of SRT. Two speakers in one subtitle are two records. Raises CorpusError for a text without times."""
     file = TextFile(path, request)
 
     def items() -> Iterator[Record | SkippedLine]:

@@ -115,7 +115,9 @@ def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) 
 
 
 def translator_of(store: Store, project: ProjectRow, models: Any) -> Translator:
-    """Translates with the project's base and its plugins, held in `models` (engine.serving.model_cache.ModelCache)."""
+    """Translates with the project's base and its plugins, held in `models` (engine.serving.model_cache.ModelCache).
+    Raises InputError for a plugin without its bundle.
+    """
     base = models.base(project.base, project.source, project.target)
 
     def load(system: System) -> Any:

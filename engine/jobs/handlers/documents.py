@@ -206,7 +206,9 @@ def check(arguments: Mapping[str, Any]) -> Json:
 
 
 def run(context: JobContext) -> Json:
-    """Translate a document of a project; goes on from the last finished sentences. Returns the report and the output's path."""
+    """Translate a document of a project; goes on from the last finished sentences. Returns the report and the output's
+    path. Raises InputError for a job without a project, or a plugin without its bundle.
+    """
     from engine.base import BaseModel
     from engine.plugins import Plugin
     from engine.serving.units.translate import BaseTranslator

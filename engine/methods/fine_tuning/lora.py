@@ -100,7 +100,9 @@ def targets(base: BaseModel, config: FineTuningConfig) -> list[tuple[str, nn.Mod
 
 
 def wrappers(linears: list[Any], config: FineTuningConfig) -> list[Any]:
-    """PEFT's wrapper of each map, in order. PEFT puts them into a holder of its own, so that the base is not touched."""
+    """PEFT's wrapper of each map, in order. PEFT puts them into a holder of its own, so that the base is not touched.
+    Raises MissingError without PEFT.
+    """
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError:

@@ -94,7 +94,9 @@ def _record(
 
 
 def retrieval_of(options: KnnOptions) -> str:
-    """The way of retrieval that is asked for; where that is open, the one whose settings are named, and auto where none is."""
+    """The way of retrieval that is asked for; where that is open, the one whose settings are named, and auto where none
+    is. Raises OptionError where the settings contradict each other.
+    """
     if options.retrieval == "sentence" and options.adaptive:
         raise OptionError("retrieval: sentence has its own gate and cannot use the adaptive network. Omit one of them.")
     if options.retrieval != "auto":
@@ -141,7 +143,9 @@ def another(
     progress: Progress | None = None,
     plugin: TrainedMethod | None = None,
 ) -> tuple[Knn, dict[str, Path]]:
-    """A datastore of other pairs with the settings of `knn`, by the base alone or customized; and its files in `folder`."""
+    """A datastore of other pairs with the settings of `knn`, by the base alone or customized; and its files in
+    `folder`. Raises CorpusError for fewer tokens than neighbours.
+    """
     from engine.methods.knn.index import build_index
 
     options = knn.options

@@ -60,7 +60,9 @@ class Datastore:
         max_entries: int | None = None,
         progress: Progress | None = None,
     ) -> Datastore:
-        """One teacher-forced pass of the base, or of the customized base, over the pairs."""
+        """One teacher-forced pass of the base, or of the customized base, over the pairs. Raises CorpusError without
+        pairs.
+        """
         import torch
 
         from engine.methods.knn.forced_decoding import forced

@@ -186,7 +186,9 @@ class Knn:
     def interpolate(
         self, states: torch.Tensor, logits: torch.Tensor, bias: torch.Tensor | None, strength: float
     ) -> torch.Tensor:
-        """The logits (…, V) of the mixture at positions whose keys are states (…, d)."""
+        """The logits (…, V) of the mixture at positions whose keys are states (…, d). Raises ValueError where keys of a
+        feed-forward layer are given for some positions alone.
+        """
         from engine.methods.knn.interpolate import mix
 
         flat = logits.view(-1, logits.shape[-1])  # (R, V)

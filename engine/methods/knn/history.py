@@ -93,7 +93,9 @@ class Steps:
         self.ids = self.cache = None
 
     def laid_out(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """States as (r, n, d). Where they are of the real positions alone (M, d), also which those are (r, n)."""
+        """States as (r, n, d). Where they are of the real positions alone (M, d), also which those are (r, n). Raises
+        ValueError where they fit neither.
+        """
         import torch
 
         if states.dim() == 3:

@@ -174,7 +174,7 @@ def sound_lists(faiss: Any, index: Any, entries: int, d: int) -> bool:
 
 
 def make_search(kind: str, index: Any, keys: torch.Tensor | None, device: Any, options: KnnOptions) -> Search:
-    """What looks up neighbours for queries on a device."""
+    """What looks up neighbours for queries on a device. Raises BundleError for a datastore without keys and index."""
     import torch
 
     gpu = torch.device(device).type == "cuda"

@@ -45,7 +45,9 @@ def gather(
     base: BaseModel, knn: Knn, pairs: Pairs, plugin: TrainedMethod | None = None, k: int = max(NEIGHBOURS),
     progress: Progress | None = None,
 ) -> Evidence:  # fmt: skip
-    """Run the model over the pairs once and look up k neighbours of each target token."""
+    """Run the model over the pairs once and look up k neighbours of each target token. Raises CorpusError without
+    pairs.
+    """
     import torch
 
     from engine.methods.knn.forced_decoding import forced

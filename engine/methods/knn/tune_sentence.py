@@ -58,7 +58,9 @@ class SentenceEvidence:
 def gather_sentences(
     base: BaseModel, knn: Knn, pairs: Pairs, plugin: TrainedMethod | None, progress: Progress | None = None
 ) -> SentenceEvidence:
-    """Run the model over the pairs once; for each target token the rows that would be read."""
+    """Run the model over the pairs once; for each target token the rows that would be read. Raises CorpusError without
+    pairs.
+    """
     import torch
 
     from engine.methods.knn.forced_decoding import forced

@@ -96,7 +96,7 @@ class Service:
         return answers
 
     def answer(self, client: httpx.Client, body: Mapping[str, Any]) -> str:
-        """One answer's text, tried again while that may help."""
+        """One answer's text, tried again while that may help. Raises TransientError after the last attempt."""
         import httpx
 
         config, last = self.config, ""

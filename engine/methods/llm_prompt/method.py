@@ -54,7 +54,9 @@ class LlmPrompt(Method):
     )
 
     def prepare(self, samples: Samples, config: LlmPromptConfig, progress: Progress) -> Artefacts:
-        """The samples with their sources, and `preview.json`: what would be sent for a held-out sentence."""
+        """The samples with their sources, and `preview.json`: what would be sent for a held-out sentence. Raises
+        CorpusError without samples.
+        """
         pairs = samples.pairs("train")
         if not pairs:
             raise CorpusError("There are no samples to show to the model. Add sentences.")

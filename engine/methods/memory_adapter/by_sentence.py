@@ -127,7 +127,9 @@ def reading_figures(module: SentenceReaders) -> list[dict[str, Any]]:
 
 
 def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Material) -> None:
-    """Keys are states, values are tokens. A token has no mean: with "mean" all rows of the shortlist have one key."""
+    """Keys are states, values are tokens. A token has no mean: with "mean" all rows of the shortlist have one key.
+    Raises UnavailableError for a plugin without a memory.
+    """
     memory = module.memory
     if memory is None:
         raise UnavailableError("The plugin has no memory that could be replaced.")

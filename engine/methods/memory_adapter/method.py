@@ -59,7 +59,9 @@ class MemoryAdapter(Method):
         return config.retrieval == "global"
 
     def prepare(self, samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Artefacts:
-        """The memory: by sentence of the samples' pairs, else of phrase pairs by the reverse model, dealt to the layers."""
+        """The memory: by sentence of the samples' pairs, else of phrase pairs by the reverse model, dealt to the
+        layers. Raises OptionError for layers that the base lacks, CorpusError for samples without phrases.
+        """
         from engine.memory import Memory, PairRules, load_pairs, record, save_pairs, translate_phrases
 
         phrases, pair, workspace = samples.phrases, samples.pair, samples.workspace

@@ -37,7 +37,9 @@ class Extreme(Method):
     )
 
     def prepare(self, samples: Samples, config: ExtremeConfig, progress: Progress) -> Artefacts:
-        """domains.json: the domains' names in the order of the biases, where there is a bias for each."""
+        """domains.json: the domains' names in the order of the biases, where there is a bias for each. Raises
+        OptionError for a domain that the samples do not have.
+        """
         from engine.core.atomic_files import write_json
 
         if config.domain and not config.per_domain:

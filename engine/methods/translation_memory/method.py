@@ -59,7 +59,7 @@ class TranslationMemory(Method):
     )
 
     def prepare(self, samples: Samples, config: TranslationMemoryConfig, progress: Progress) -> Artefacts:
-        """The memory's sentences, and the retriever's warm start."""
+        """The memory's sentences, and the retriever's warm start. Raises CorpusError where no sentence can be stored."""
         import torch
 
         from engine.core.atomic_files import write_json

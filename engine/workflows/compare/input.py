@@ -88,7 +88,9 @@ def single(path: Path, source: str, target: str, apart: bool) -> Sentences:
 
 
 def pair(files: Sequence[Path], source: str, target: str, apart: bool) -> Sentences:
-    """Two plain texts. Their language determines which one contains the sources."""
+    """Two plain texts. Their language determines which one contains the sources. Raises InputError for other formats or
+    another number of lines.
+    """
     from engine.evaluation import read_lines
 
     read = lines_apart if apart else read_lines

@@ -59,7 +59,7 @@ def read_samples(
     request: CustomizeRequest, workspace: Path, stamps: StepCache, progress: Progress, *, as_read: bool = False
 ) -> Corpus:
     """Step 1: corpus.jsonl and import_report.json, with what was skipped or noticed beside them; `as_read` takes those that are
-    there, whatever they were made from.
+    there, whatever they were made from. Raises CorpusError for too few sentences.
     """
     from engine.corpora import Corpus, Decisions, ImportReport, SampleFiles, import_to
 
@@ -99,7 +99,7 @@ def held_out_count(sentences: int) -> int:
 
 
 def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
-    """Training and validation sentences, nothing alike on both sides."""
+    """Training and validation sentences, nothing alike on both sides. Raises CorpusError where all are alike."""
     from engine.corpora import split
 
     parts = split(corpus, valid=held_out_count(len(corpus)))

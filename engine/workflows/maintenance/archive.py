@@ -93,7 +93,7 @@ def check(path: Path, archive: zipfile.ZipFile, progress: Progress) -> Json:
 
 
 def blocks(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
-    """A file of the archive in pieces, no more of it than it says."""
+    """A file of the archive in pieces, no more of it than it says. Raises ValueError where there is more."""
     left = archive.getinfo(name).file_size
     with archive.open(name) as file:
         while block := file.read(CHUNK):

@@ -70,7 +70,9 @@ def make_backup(
 
 
 def copy_rows(settings: Settings, target: Path) -> int:
-    """All rows into an SQLite file, as of one moment; returns how many."""
+    """All rows into an SQLite file, as of one moment; returns how many. Raises InputError where there is no store, or
+    none that can be copied.
+    """
     from engine.store import Store
     from engine.store.copy import copy_store
     from engine.store.database import file_of, parse, sentences

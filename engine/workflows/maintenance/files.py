@@ -22,7 +22,7 @@ TEMPORARY = re.compile(r"^\..*\.tmp$|\.tmp$|^\.unpacking-|^\.deleted-\d+-|\.rest
 
 
 def checksums(settings: Settings, store: Store) -> Iterator[Finding]:
-    """Artefacts whose bytes are not those that were published."""
+    """Artefacts whose bytes are not those that were published. Raises OSError for one without a good copy."""
     from engine.store.sharing.garbage_collection import mend, verify
 
     for wrong in verify(settings, store):
