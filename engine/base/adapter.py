@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from engine.base.decoding_options import Decoding
+from engine.base.model import BaseModel
+from engine.core.progress import Progress
+
 if TYPE_CHECKING:
     import torch
-
-    from engine.base.decoding_options import Decoding
-    from engine.base.model import BaseModel
-    from engine.core.progress import Progress
 
 Translate = Callable[[Sequence[str]], list[str]]
 Routes = Sequence[tuple["Adapter | None", list[int]]]

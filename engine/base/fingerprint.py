@@ -12,7 +12,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import safe_open
+
 from engine.base.files import weight_files
+from engine.base.load import model_class
 from engine.core.json_object import Json
 
 # What decides a model's output besides its weights and its vocabulary.
@@ -44,11 +48,6 @@ def add(digest: Any, key: str, tensor: Any) -> None:
 
 def add_stored(digest: Any, config: Any, folder: Path) -> None:
     """The same bytes from the files, one tensor in memory at a time."""
-    import torch
-    from safetensors import safe_open
-
-    from engine.base.load import model_class
-
     with torch.device("meta"):
         empty = model_class(config.model_type)(config)
     names = sorted(empty.state_dict(keep_vars=True).items())
@@ -69,8 +68,6 @@ def add_stored(digest: Any, config: Any, folder: Path) -> None:
 
 def computed_weights(folder: Path, keys: list[str]) -> Json:
     """Weights that no file holds, as sinusoidal positions: made by loading the base once more in float32."""
-    import torch
-
     from engine.base.load import load_folder
 
     model, _ = load_folder(folder, folder.name, torch.device("cpu"), "float32")

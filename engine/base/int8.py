@@ -8,15 +8,13 @@ and weights that a plugin puts in their place, are computed in float32.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 import torch
+from torch import Tensor
 
 from engine.base.onednn import Layout, cpuinfo
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 HALF = 127  # the largest magnitude of a quantized number
 ZERO = 128  # inputs are unsigned: this stands for 0

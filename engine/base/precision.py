@@ -11,16 +11,14 @@ A plugin follows: its tensors are cast to the base's floating type when it is lo
 from __future__ import annotations
 
 import importlib.util
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from engine.base.model import BaseModel
 from engine.errors import MissingError, OptionError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     import torch
-
-    from engine.base.model import BaseModel
 
 NEEDED = ("bitsandbytes", "accelerate")
 

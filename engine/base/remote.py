@@ -25,7 +25,6 @@ def load_base(arguments: Mapping[str, Any]) -> BaseModel:
     """The base of `base_arguments`. Raises ModelError where another one lies at its path on this machine."""
     import torch
 
-    from engine.base import BaseModel
     from engine.core.cores import model_threads
     from engine.core.settings import Settings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,6 @@ def base_list(args: argparse.Namespace) -> tuple[Any, str]:
 
 
 def base_decoding(args: argparse.Namespace) -> tuple[Any, str]:
-    from dataclasses import asdict
-
     from engine.base.registry import BaseRegistry
     from engine.builders.bases.decoding_choice import FEWEST, choose_defaults, decoding_table
     from engine.builders.bases.pairs import read_held_out

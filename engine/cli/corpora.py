@@ -9,12 +9,12 @@ from typing import Any
 
 from engine.core.options import from_flags
 from engine.core.text_table import table
+from engine.corpora import Corpus, Decisions, SampleFiles, import_to
 from engine.corpora.bundled import bundled_samples, named_files
 from engine.corpora.types import CorpusOptions
 
 
 def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
-    from engine.corpora import Corpus, Decisions, SampleFiles, import_to
     from engine.corpora.leakage import find_leaks, read_test
 
     args.progress.begin("Reading samples")

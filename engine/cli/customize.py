@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.cli.commands import Shown, base_path
 from engine.cli.terminal import comparison
@@ -18,14 +18,10 @@ from engine.core.options import describe, named_values
 from engine.core.progress import duration
 from engine.core.text_table import table
 from engine.corpora.bundled import named_files
-
-if TYPE_CHECKING:
-    from engine.workflows.customize.request import CustomizeRequest
+from engine.workflows.customize.request import CustomizeRequest
 
 
 def request_of(args: argparse.Namespace) -> CustomizeRequest:
-    from engine.workflows.customize.request import CustomizeRequest
-
     values = {item.name: getattr(args, item.name) for item in describe(CustomizeRequest) if hasattr(args, item.name)}
     for kind in ("method", "training", "corpus", "knn", "phrase"):
         values[f"{kind}_options"] = named_values(getattr(args, f"{kind}_option", None), f"--{kind}-option")

@@ -14,12 +14,12 @@ from engine.core.options import from_flags
 from engine.core.text_table import table
 from engine.corpora.formats.documents.formats import is_document, open_document
 from engine.corpora.formats.documents.model import Context, Document, DocumentOptions
+from engine.corpora.terminology import Term
 from engine.errors import InputError
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.base.decoding_options import Decoding
-    from engine.corpora.terminology import Term
     from engine.plugins import Plugin, PluginStack
     from engine.workflows.documents import DocumentReport
 

@@ -6,19 +6,20 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.commands import Shown, load_base
+from engine.core.progress import Progress
 from engine.errors import OptionError
+from engine.store.records import System
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
-    from engine.core.progress import Progress
     from engine.evaluation.evaluate import ExtraMetrics
     from engine.evaluation.style_scorers import StyleScorers
     from engine.store.comparisons import ComparisonLineRow
-    from engine.store.records import System
     from engine.workflows.compare.evaluate import EvalContext
     from engine.workflows.compare.export import Content
     from engine.workflows.compare.translate_missing import Translate
@@ -105,8 +106,6 @@ def content_of_lines(
     args: argparse.Namespace, title: str, base: str, systems: list[System], figures: dict[str, Any],
     lines: list[ComparisonLineRow], references: int,
 ) -> Content:  # fmt: skip
-    import datetime
-
     from engine.workflows.compare.export import Content
 
     return Content(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING
 
 from engine.cli.commands import Shown, store_of
 from engine.core.text_table import table
 from engine.errors import InputError
-
-if TYPE_CHECKING:
-    from engine.store import JobRow
+from engine.store import JobRow
 
 WAIT_SECONDS = 10.0  # for a job to stop
 

@@ -16,13 +16,13 @@ from engine.core.options import from_flags
 from engine.core.text_table import table
 from engine.errors import CorpusError, OptionError
 from engine.methods.knn.options import KnnOptions
+from engine.workflows.customize.request import CustomizeRequest
 
 if TYPE_CHECKING:
     from engine.base import LanguagePair
     from engine.corpora.types import SentencePair
     from engine.methods.knn.decoder import Knn
     from engine.plugins import Plugin
-    from engine.workflows.customize.request import CustomizeRequest
 
 
 def knn_add(args: argparse.Namespace) -> tuple[Any, str]:
@@ -89,7 +89,6 @@ def asked(args: argparse.Namespace, what: str, options: KnnOptions) -> tuple[Cus
     """The samples' request as the main job has it, and the folder for its steps."""
     from engine.corpora.bundled import named_files
     from engine.plugins import read_bundle_card
-    from engine.workflows.customize.request import CustomizeRequest
 
     card = read_bundle_card(args.plugin)
     request = CustomizeRequest(

@@ -10,6 +10,7 @@ from engine.cli.commands import load_base
 from engine.core.options import from_flags
 from engine.core.progress import Progress
 from engine.core.text_table import table
+from engine.corpora import CorpusOptions, import_corpus
 from engine.corpora.formats.text_lines import read_lines
 from engine.errors import InputError
 
@@ -54,7 +55,6 @@ def proportions(args: argparse.Namespace) -> tuple[Any, str]:
 
 def fitted(args: argparse.Namespace, base: BaseModel) -> ProportionModel:
     """Proportions fitted on the samples, and written where asked; without samples those that were written before."""
-    from engine.corpora import CorpusOptions, import_corpus
     from engine.corpora.bundled import named_files
     from engine.methods.domain_mixing.config import DomainMixingConfig
     from engine.methods.domain_mixing.domains import by_domain, with_general

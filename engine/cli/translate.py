@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel
 from engine.base.decoding_options import Decoding
 from engine.cli import documents
 from engine.cli.commands import Shown, base_path, load_base
@@ -19,7 +20,6 @@ from engine.corpora.formats.text_lines import read_lines
 from engine.errors import InputError
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel
     from engine.plugins import Plugin, PluginStack
 
 

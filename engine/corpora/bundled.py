@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.model_card import CARD_FILE, ModelCard, read_card_file
+from engine.corpora import READERS
 from engine.corpora.formats.columns import looks_like_header
 from engine.errors import CorpusError
 from engine.messages import Message
@@ -64,8 +65,6 @@ def bundled_samples(assets: Path) -> list[SampleCorpus]:
 
 
 def _corpus(folder: Path) -> SampleCorpus | None:
-    from engine.corpora import READERS
-
     endings = {ending for reader in READERS.values() for ending in reader.endings}
     files = tuple(sorted(path for path in folder.iterdir() if path.suffix.lower() in endings and path.is_file()))
     if not files or not (folder / CARD_FILE).is_file():

@@ -5,10 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 # Scripts written without spaces: there a character stands for a word.
 WIDE = (

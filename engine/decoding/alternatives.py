@@ -5,19 +5,15 @@ words that could follow that beginning.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from engine.base.adapter import acting
+from engine.base.adapter import Adapter, acting
+from engine.base.decoding_options import Decoding
+from engine.base.model import BaseModel
 from engine.core.languages import unspaced
 from engine.decoding.candidates import Candidate, candidates
 from engine.decoding.enforce_terms import Beginning
 from engine.decoding.translate import Search, attached
 from engine.errors import InputError
-
-if TYPE_CHECKING:
-    from engine.base.adapter import Adapter
-    from engine.base.decoding_options import Decoding
-    from engine.base.model import BaseModel
 
 MAX_HYPOTHESES = 10  # hypotheses of one sentence
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engine.base.decoding_options import Decoding
+from engine.base.model import BaseModel
 from engine.core.progress import Progress, Quiet
-
-if TYPE_CHECKING:
-    from engine.base.model import BaseModel
 
 # 4 hypotheses take half as long again for the same sources. Without the guard: what repeats itself goes clause by clause.
 WHOLE = Decoding(beam=2, max_length_ratio=1.6, guard=False)

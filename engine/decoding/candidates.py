@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.base.adapter import acting
+from engine.base import BaseModel
+from engine.base.adapter import Adapter, acting
 from engine.core.languages import UNSPACED, primary_language
 
 if TYPE_CHECKING:
     import torch
-
-    from engine.base import BaseModel
-    from engine.base.adapter import Adapter
 
 MARK = "\u2581"  # SentencePiece's space: a word begins
 BYTE = re.compile(r"^<0x[0-9A-F]{2}>$")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutput
 
 from engine.base.cache_argument import cache_argument
 from engine.decoding.beam_cache import search_cache
 from engine.decoding.marian_step import MarianStep, Source, hooked
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 
 class Decoder:

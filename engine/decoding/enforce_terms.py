@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from engine.core.languages import unspaced
+from engine.core.progress import Progress
 from engine.corpora.terminology import Term, called_for
 from engine.decoding.guard import problem
 
 if TYPE_CHECKING:
     from engine.base.decoding_options import Decoding
-    from engine.core.progress import Progress
     from engine.decoding.translate import Search
     from engine.decoding.word_alignment import Alignment
 

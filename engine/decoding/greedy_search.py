@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from engine.base.model import BaseModel
 from engine.base.precision import quick_arithmetic
 from engine.core.languages import unspaced
 from engine.core.oom import HalveOnOom
@@ -20,7 +21,6 @@ from engine.decoding.translate import length_batches, split_long
 if TYPE_CHECKING:
     from torch import nn
 
-    from engine.base.model import BaseModel
 
 # A long sentence is translated clause by clause: a plain model loses its thread and repeats itself, and an adapter that
 # learns from such sources learns to babble (bench/README.md).

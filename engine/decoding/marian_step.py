@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from engine.base.cache_argument import cache_argument
 from engine.base.onednn import joined
 
 if TYPE_CHECKING:
-    from torch import nn
     from transformers import EncoderDecoderCache
 
 

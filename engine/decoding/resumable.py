@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from engine.base.decoding_options import Decoding
+from engine.base.model import BaseModel
 from engine.base.remote import base_arguments
 from engine.core.progress import Part, Progress
 from engine.core.remote_map import map_remotely
@@ -15,10 +16,6 @@ from engine.decoding.greedy_search import back_translate
 from engine.decoding.remote import BACK_TRANSLATE
 from engine.decoding.translate import in_order
 from engine.errors import storage_errors
-
-if TYPE_CHECKING:
-    from engine.base.decoding_options import Decoding
-    from engine.base.model import BaseModel
 
 PART = 512  # texts between two writes
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+import torch
+
+from engine.base.adapter import Adapter
+from engine.base.model import BaseModel
 from engine.base.onednn import fast_products
 from engine.core.oom import HalveOnOom
 from engine.decoding.translate import in_order
-
-if TYPE_CHECKING:
-    from engine.base.adapter import Adapter
-    from engine.base.model import BaseModel
 
 
 def score(
@@ -26,8 +25,6 @@ def score(
 
     Codes of languages, which are forced in decoding, are left out: no system chooses them.
     """
-    import torch
-
     if plugin is not None and strength:
         plugin.check_likelihood()
         if routes := plugin.routes(base, [source for source, _ in pairs]):

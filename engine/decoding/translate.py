@@ -7,23 +7,21 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from engine.base.adapter import Adapter
 from engine.base.decoding_options import Decoding
+from engine.base.model import BaseModel
 from engine.base.onednn import fast_products
 from engine.core import metrics
 from engine.core.flagged import Flagged, flag_of, flagged
 from engine.core.languages import unspaced
 from engine.core.oom import HalveOnOom
 from engine.core.progress import Part, Progress
+from engine.corpora.terminology import Term
 from engine.decoding.beam_search import beam_search
 from engine.decoding.enforce_terms import Beginning, enforce
 from engine.decoding.guard import ALLOWANCE, CONSTRAINTS, Problem, longest_allowed, problem
-
-if TYPE_CHECKING:
-    from engine.base.adapter import Adapter
-    from engine.base.model import BaseModel
-    from engine.corpora.terminology import Term
 
 T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine.base.model import BaseModel
 from engine.core.progress import Progress
 from engine.corpora.words import Span, word_spans
 from engine.decoding.translate import length_batches
@@ -20,8 +21,6 @@ from engine.errors import ModelError
 
 if TYPE_CHECKING:
     import torch
-
-    from engine.base.model import BaseModel
 
 FLOOR = 1e-3  # of attention, so that one direction alone cannot rule a link out
 LEAST = 0.01  # of a row's weight; what is less is noise

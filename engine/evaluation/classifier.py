@@ -14,18 +14,16 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+from engine.base import BaseModel
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.tensor_files import save_tensors
 from engine.errors import CorpusError, InputError
-
-if TYPE_CHECKING:
-    import torch
-    from torch import nn
-
-    from engine.base import BaseModel
 
 FILE = "style_classifier.safetensors"
 KIND = "tailor-mt style classifier 1"
@@ -78,8 +76,6 @@ class StyleClassifier:
         `reworded` are (place among `style`, the same in the base's words), never tested by a network that knows the
         original. Raises CorpusError with fewer than 20 texts on a side.
         """
-        import torch
-
         progress = progress or Progress()
         if len(style) < FEWEST or len(general) + len(reworded) < FEWEST:
             raise CorpusError(
@@ -131,8 +127,6 @@ class StyleClassifier:
     @classmethod
     def load(cls, folder: Path, base: BaseModel) -> StyleClassifier:
         """What save() wrote. Raises InputError when it is missing, damaged, or was made over another base."""
-        from safetensors import SafetensorError, safe_open
-
         path = folder / FILE
         try:
             with safe_open(path, "pt") as file:
@@ -178,8 +172,6 @@ def tokens(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
 
 def embeddings(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
     """The base's word vectors (B, T, d), normalised to one length, so that word frequency has no influence."""
-    import torch
-
     with torch.no_grad():
         result = base.model.get_output_embeddings().weight[ids].float()  # (B, T, d)
         result = 4 * result / result.norm(dim=-1, keepdim=True).clamp(min=1e-6)
@@ -188,8 +180,6 @@ def embeddings(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
 
 def textcnn(base: BaseModel) -> nn.Module:
     """Windows of one to four tokens, the strongest answer of each filter, one output."""
-    import torch
-    from torch import nn
 
     class TextCNN(nn.Module):
         def __init__(self, width: int) -> None:
@@ -210,8 +200,6 @@ def fit(
     base: BaseModel, rows: dict[str, list[tuple[int, list[int]]]], seed: int, progress: Progress, turn: int
 ) -> nn.Module:
     """One network, in evaluation mode; half of what it sees is in the style."""
-    import torch
-
     pick = random.Random(seed)
     torch.manual_seed(seed)
     network = textcnn(base)
@@ -259,8 +247,6 @@ def batches(
 
 def values(base: BaseModel, network: nn.Module, rows: Sequence[Sequence[int]]) -> list[float]:
     """How sure the network is of each row of tokens, 0 to 1."""
-    import torch
-
     result = [0.0] * len(rows)
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
     with torch.inference_mode():

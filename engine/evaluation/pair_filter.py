@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
 from engine.base import BaseModel
+from engine.base.precision import quick_arithmetic
+from engine.core.oom import HalveOnOom
 from engine.core.progress import Progress
 
 SIZE = 32  # pairs in a batch
@@ -21,11 +25,6 @@ def support(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progres
     Each source is encoded once, since it is the x' of the pair before. Codes of languages, which are forced in decoding, do not
     count. Raises Cancelled.
     """
-    import torch
-
-    from engine.base.precision import quick_arithmetic
-    from engine.core.oom import HalveOnOom
-
     if len(pairs) < 2:
         return [0.0] * len(pairs)
     order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i][0]), i))

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors import SafetensorError, safe_open
+
 from engine.core.atomic_files import atomic_write
 from engine.core.json_object import Json
 from engine.core.languages import unspaced
@@ -122,8 +124,6 @@ class StyleLanguageModel:
     @classmethod
     def load(cls, folder: Path) -> StyleLanguageModel:
         """What save() wrote. Raises InputError when it is missing or damaged."""
-        from safetensors import SafetensorError, safe_open
-
         path = folder / FILE
         try:
             with safe_open(path, "numpy") as file:

@@ -10,6 +10,7 @@ from pathlib import Path
 from engine.base import BaseModel
 from engine.core.atomic_files import read_json, write_json
 from engine.core.progress import Progress
+from engine.core.step_cache import content_hash
 from engine.corpora.general_text import general_sentences
 from engine.errors import CorpusError, InputError
 from engine.evaluation.classifier import StyleClassifier
@@ -101,8 +102,6 @@ def load_style(texts: Sequence[str], base: BaseModel, folder: Path) -> StyleScor
 
 
 def stamp_of(texts: Sequence[str], base: BaseModel) -> str:
-    from engine.core.step_cache import content_hash
-
     return content_hash(MADE, base.fingerprint(), base.target, list(texts))
 
 

@@ -22,10 +22,10 @@ from engine.jobs.progress import plain
 from engine.store.queue import ASKED, AUTOMATIC, LONG
 from engine.store.records import CorpusRow, JobRow
 from engine.store.sharing.sync import before_queueing, working
+from engine.workflows.customize.request import CustomizeRequest
 
 if TYPE_CHECKING:
     from engine.store import Store
-    from engine.workflows.customize.request import CustomizeRequest
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,6 @@ def enqueue(
 
 
 def _check_request(arguments: Mapping[str, Any]) -> Json:
-    from engine.workflows.customize.request import CustomizeRequest
-
     request = CustomizeRequest.of_job(arguments)
     checked = request.to_mapping()
     selected = {name: checked.get(name, value) for name, value in arguments.items()}
@@ -125,7 +123,6 @@ def _check_request(arguments: Mapping[str, Any]) -> Json:
 
 def _request(context: JobContext) -> CustomizeRequest:
     from engine.workflows.customize.project_samples import are_held, held_samples
-    from engine.workflows.customize.request import CustomizeRequest
 
     values: Json = {}
     name = f"plugin-{context.job.id}"

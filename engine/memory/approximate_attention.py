@@ -14,14 +14,12 @@ cross-attention (docs/performance.md).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import torch
+from torch import Tensor
 
 from engine.memory.hnsw_index import graph_and_clusters
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from torch import Tensor
 
 NEVER = -1.0e9
 
@@ -32,8 +30,6 @@ class ApproximateAttention:
     """
 
     def __init__(self, keys: Tensor, memory: Tensor, k: int, breadth: int, path: Path | None = None) -> None:
-        import torch
-
         keys = keys.detach().float().contiguous()  # (N, d)
         count, d = keys.shape
         self.k, self.breadth = min(k, count), max(k, breadth)
@@ -51,8 +47,6 @@ class ApproximateAttention:
 
     def best(self, queries: Tensor) -> tuple[Tensor, Tensor]:
         """Scores and rows (R, k) of the largest products with queries (R, d); a row not found has the score NEVER."""
-        import torch
-
         result = self.index.search(queries.contiguous().numpy(), self.k)
         scores, rows = (torch.from_numpy(part) for part in result)  # (R, k), (R, k)
         scores = scores + (queries @ self.mean)[:, None]  # (R, k)
@@ -61,8 +55,6 @@ class ApproximateAttention:
 
     def read(self, queries: Tensor, memory: Tensor) -> Tensor:
         """softmax(q Kᵀ) M, nearly, for queries (..., d): (..., d) in the type of `memory` (N, d)."""
-        import torch
-
         flat = queries.detach().reshape(-1, queries.shape[-1]).float()  # (R, d)
         scores, rows = self.best(flat)  # (R, k), (R, k)
         owners = self.cluster[rows]  # (R, k)

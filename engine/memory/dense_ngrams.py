@@ -6,21 +6,18 @@ An n-gram's vector is the mean of the frozen encoder's states over its sub-words
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from engine.base import BaseModel
 from engine.core.progress import Progress
 from engine.decoding.translate import length_batches
 from engine.memory.neighbours import Neighbour, chosen
 from engine.memory.ngrams import WIDTHS, all_ngrams, starts
 from engine.memory.vector_index import VectorIndex
-
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
 
 Vectors = NDArray[np.float32]
 
@@ -43,8 +40,6 @@ def set_vectors(
     base: BaseModel, sources: Sequence[str], widths: Sequence[int], progress: Progress | None = None
 ) -> tuple[dict[int, Vectors], NDArray[np.int64]]:
     """Vectors of all n-grams of all sentences, by width, and each sentence's number of sub-words. No plugin is attached."""
-    import torch
-
     progress = progress or Progress()
     with base.lock:
         rows = [ids[: base.max_tokens] for ids in base.encode(list(sources))]

@@ -10,15 +10,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
 
 from engine.core.atomic_files import atomic_write
 from engine.core.tensor_files import save_tensors
 from engine.errors import StorageError
 from engine.memory.faiss_search import add_keys, faiss_for, put_behind, sound_graph
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 CLUSTERS = 512  # at most; fewer where there are few rows for each
 PER_CLUSTER = 16
@@ -54,8 +55,6 @@ def make_graph(faiss: Any, keys: Tensor) -> Any:
 
 
 def make_clusters(faiss: Any, keys: Tensor) -> Tensor:
-    import torch
-
     count, d = keys.shape
     clusters = max(1, min(CLUSTERS, count // PER_CLUSTER))
     draw = torch.Generator().manual_seed(1)
@@ -77,8 +76,6 @@ def digest(keys: Tensor) -> str:
 
 
 def write(faiss: Any, path: Path, known: str, index: Any, cluster: Tensor) -> None:
-    import torch
-
     with atomic_write(path.with_suffix(".faiss"), "the memory's graph") as temporary:
         faiss.write_index(index, str(temporary), faiss.IO_FLAG_SKIP_STORAGE)
     save_tensors(
@@ -88,8 +85,6 @@ def write(faiss: Any, path: Path, known: str, index: Any, cluster: Tensor) -> No
 
 def read(faiss: Any, path: Path, known: str, keys: Tensor) -> tuple[Any, Tensor] | None:
     """What was kept of just these keys; None where there is nothing of the kind, or it is damaged."""
-    from safetensors import SafetensorError, safe_open
-
     count, d = keys.shape
     try:
         with safe_open(path.with_suffix(".safetensors"), "pt") as file:

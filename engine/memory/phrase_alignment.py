@@ -14,14 +14,12 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from engine.base.model import BaseModel
 from engine.core.progress import Progress
+from engine.decoding.word_alignment import align
 from engine.errors import MissingError
 from engine.phrases.tokenize import clauses_of
-
-if TYPE_CHECKING:
-    from engine.base.model import BaseModel
 
 Links = set[tuple[int, int]]  # (source word, target word), from 0
 Spans = list[tuple[int, int]]
@@ -141,8 +139,6 @@ def sources_by_attention(
     """The same by the attention of `base`, which translates in the pairs' direction: a target word is linked with the source
     word that has most of its attention. Raises Cancelled.
     """
-    from engine.decoding.word_alignment import align
-
     rows = []
     for (source, target), result in zip(pairs, align(base, pairs, progress=progress), strict=True):
         best = [max(weights.items(), key=lambda item: item[1], default=(0, 0.0)) for weights in result.weights]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.base.model import BaseModel
 from engine.core.atomic_files import write_jsonl
 from engine.core.progress import Progress
 from engine.decoding.resumable import back_translate_all
@@ -18,7 +19,6 @@ from engine.errors import CorpusError, OptionError
 from engine.memory.layer_assignment import assign_layers
 
 if TYPE_CHECKING:
-    from engine.base.model import BaseModel
     from engine.phrases import Phrase
 
 

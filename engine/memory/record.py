@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.base.model import BaseModel
 from engine.base.onednn import fast_products
 from engine.core.oom import HalveOnOom
 from engine.core.progress import Progress
@@ -23,8 +24,6 @@ from engine.memory.store import Memory, save_memory
 
 if TYPE_CHECKING:
     import torch
-
-    from engine.base.model import BaseModel
 
 POOLING = ("mean", "sum_with_eos")
 

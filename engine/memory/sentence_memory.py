@@ -20,10 +20,14 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
+from engine.base import BaseModel
 from engine.base.onednn import fast_products
 from engine.core.progress import Progress
 from engine.core.tensor_files import save_tensors
@@ -33,11 +37,6 @@ from engine.decoding.translate import length_batches
 from engine.errors import BundleError, CorpusError
 from engine.memory.retrieval_set import load_sentences, save_sentences
 from engine.memory.source_index import OF_MEMORY, Sources, row_names, shown_pieces
-
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
 
 FILE, TEXTS = "memory.safetensors", "memory.jsonl"
 SURVEYED = 20_000  # rows that the axes of a place are computed from
@@ -56,8 +55,6 @@ class Axes:
     @classmethod
     def of(cls, states: torch.Tensor, size: int) -> Axes:
         """Of states (N, d)."""
-        import torch
-
         mean = states.mean(0)  # (d,)
         centred = states - mean  # (N, d)
         variances, axes = torch.linalg.eigh(centred.T @ centred / len(states))  # (d,), (d, d)
@@ -100,8 +97,6 @@ class SentenceMemory:
         self, base: BaseModel, inputs: Sequence[Sequence[int]], most: int, blocked: Sequence[Collection[int]] = ()
     ) -> Shortlist:
         """The rows for source token ids, a row a sentence; of `most` samples each, without those that are `blocked`."""
-        import torch
-
         plain = [[i for i in row if i not in base.special_ids] for row in inputs]
         parts = []
         for i, row in enumerate(plain):
@@ -140,10 +135,6 @@ class SentenceMemory:
     @classmethod
     def open(cls, folder: Path, base: BaseModel) -> SentenceMemory:
         """Map the files of a folder. Raises BundleError unless shapes, types and ids fit the base."""
-        import torch
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
         try:
             data = load_file(folder / FILE)
         except (SafetensorError, OSError):
@@ -186,8 +177,6 @@ def record_sentences(
 
     Pairs without a source, or longer than the base takes, are left out. Raises CorpusError where none is left.
     """
-    import torch
-
     progress = progress or Progress()
     sentences = [pair for pair in pairs if pair.source and pair.target]
     inputs, labels = (base.encode([pair.source for pair in sentences]), base.label([pair.target for pair in sentences]))
@@ -222,8 +211,6 @@ def index_of(
     base: BaseModel, sentences: Sequence[SentencePair], inputs: list[list[int]], labels: list[list[int]], starts: Any
 ) -> Sources:
     """The index of these sentences, whose rows begin at `starts` (N + 1,)."""
-    import torch
-
     known = sorted({token for row in labels for token in row})
     pieces = dict(zip(known, shown_pieces(base, known), strict=True))
     written = ([pieces[token] for token in row] for row in labels)
@@ -238,8 +225,6 @@ def forced_states(
     """For batches of the sentences: which they are, and the states (M, d) of their M target tokens at each place, one sentence
     after the other. The state is what a reader's query is (memory_adapter/method.py: `of_reader`).
     """
-    import torch
-
     seen: dict[Location, torch.Tensor] = {}
     lengths = [max(len(a), len(b)) for a, b in zip(inputs, labels, strict=True)]
     with base.lock, fast_products(base), torch.no_grad(), watched(base, locations, seen):

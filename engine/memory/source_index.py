@@ -17,19 +17,18 @@ import zlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
+from engine.base import BaseModel
 from engine.core.tensor_files import save_tensors
 from engine.corpora.formats.documents.placeholders import find_placeholders, find_tags
 from engine.errors import BundleError
-
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
 
 FILE = "datastore.sources.safetensors"
 OF_MEMORY = "memory.sources.safetensors"
@@ -114,8 +113,6 @@ class Sources:
         """The rows (R,) of these sentences (S,) that may be taken into a translation of a text, and each one's place (R,) among the
         sentences: a part of a number, name, tag or placeholder that the text lacks is left out.
         """
-        import torch
-
         starts = self.starts
         rows = torch.from_numpy(
             np.concatenate([*(np.arange(starts[i], starts[i + 1]) for i in sentences), np.arange(0)])
@@ -128,8 +125,6 @@ class Sources:
         return rows[selected], ranks[selected]
 
     def save(self, folder: Path, name: str = FILE) -> Path:
-        import torch
-
         tensors = {name: torch.from_numpy(getattr(self, name)) for name in ("features", "begins", "lists", "starts")}
         tensors |= {"names": self.names} | ({} if self.mean is None else {"mean": self.mean})
         return save_tensors(folder / name, tensors, "the index of the sources")
@@ -137,10 +132,6 @@ class Sources:
     @classmethod
     def open(cls, folder: Path, rows: int, d: int | None = None, name: str = FILE) -> Sources:
         """Map the file of a folder. Raises BundleError unless it fits that many rows and, of a datastore, keys of size d."""
-        import torch
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
         try:
             data = load_file(folder / name)
             flat = {name: data.pop(name).numpy() for name in ("features", "begins", "lists", "starts")}

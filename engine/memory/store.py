@@ -12,13 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel
 from engine.core.tensor_files import check_keys, save_tensors
 from engine.errors import BundleError
 
 if TYPE_CHECKING:
     import torch
-
-    from engine.base import BaseModel
 
 
 def save_memory(

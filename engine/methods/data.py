@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
+from engine.core.settings import Settings
+from engine.corpora import Segment
 from engine.corpora.types import SentencePair
 
 if TYPE_CHECKING:
     from engine.base import LanguagePair
-    from engine.core.settings import Settings
-    from engine.corpora import Segment
     from engine.phrases import PhraseSet
 
 

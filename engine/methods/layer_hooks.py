@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
-    from engine.methods.interface import HookPoint
     from engine.methods.modules import LayerModules
 
 SIDES = ("encoder", "decoder")

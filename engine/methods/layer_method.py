@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
 from engine.errors import OptionError
+from engine.methods.cost import Shape
 from engine.methods.interface import Artefacts, HookPoint, Method
 from engine.methods.layer_hooks import LayerOptions, applied, chosen_layers, spots
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
-    from engine.methods.cost import Shape
     from engine.methods.data import Samples
     from engine.methods.modules import LayerModules
 

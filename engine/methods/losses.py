@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import torch
 
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
-    from engine.methods.interface import Batch
+from engine.base import BaseModel
+from engine.methods.interface import Batch
 
 
 def encode_sources(base: BaseModel, batch: Batch) -> torch.Tensor:

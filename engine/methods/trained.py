@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from engine.methods.interface import Method
+
 if TYPE_CHECKING:
     from torch import nn
 
     from engine.base.adapter import Adapter
-    from engine.methods.interface import Method
     from engine.methods.knn.decoder import Knn
 
 

@@ -19,6 +19,7 @@ from engine.base import BaseModel
 from engine.base.precision import held_in_integers
 from engine.errors import OptionError
 from engine.methods.interface import Batch
+from engine.methods.losses import likelihood
 from engine.methods.modules import submodule
 from engine.methods.weight_groups import WHICH
 
@@ -205,7 +206,5 @@ def dropout_in(layers: Iterable[Any], rate: float | None) -> Iterator[None]:
 
 def smoothed(base: BaseModel, log_p: Tensor, batch: Batch, smoothing: float) -> tuple[Tensor, float]:
     """(the smoothed likelihood to minimise, the plain one in nats a token for the log)."""
-    from engine.methods.losses import likelihood
-
     nll = likelihood(base, log_p, batch)  # ()
     return (likelihood(base, log_p, batch, smoothing) if smoothing else nll), nll.item()

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from engine.phrases.parsed_sentence import Parsed
     from engine.phrases.stanza_models import StanzaModel
 
-
 PARSE = "engine.phrases.remote:Parse"
 
 

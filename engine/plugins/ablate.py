@@ -11,20 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel, LanguagePair
+from engine.base.decoding_options import Decoding
 from engine.core.progress import Progress
-from engine.core.settings import load_settings
+from engine.core.settings import Settings, load_settings
+from engine.corpora import Segment, import_corpus
 from engine.errors import CorpusError, InputError, OptionError
+from engine.methods import get_method
 from engine.methods.ablation import HOLDS, KINDS, Material, UnavailableError
 from engine.plugins.plugin import Plugin
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.base.decoding_options import Decoding
-    from engine.core.settings import Settings
-    from engine.corpora import Segment
     from engine.evaluation.report import Report
     from engine.phrases import PhraseOptions
-    from engine.plugins.plugin import Plugin
 
 TRUE, BASE = "true", "base"
 STEPS_OF = {BASE: "Translating with the base", TRUE: "Translating with the memory"}
@@ -47,8 +46,6 @@ class Ablation:
 
 def check_ablate(card: Mapping[str, Any]) -> None:
     """Raises OptionError where a plugin, by its bundle's card, has no memory that could be exchanged."""
-    from engine.methods import get_method
-
     if not get_method(card["method"]).capabilities.has_memory and "knn" not in card:
         raise OptionError(
             "A plugin of the method {method} has no memory, only weights, so there is nothing to replace. "
@@ -140,13 +137,9 @@ def material_of(
     wanted: Ablation, base: BaseModel, backward: str, settings: Settings, folder: Path, progress: Progress
 ) -> Material:
     """What the memories are made of; the reverse base is loaded when it is first needed."""
-    from engine.base import LanguagePair
-    from engine.corpora import Segment
     from engine.phrases import PhraseOptions
 
     def pair() -> LanguagePair:
-        from engine.base import BaseModel
-
         if backward:
             return LanguagePair(base, BaseModel.load(backward, base.target, base.source, settings=settings))
         return LanguagePair(base, base.directed(base.target, base.source))
@@ -162,7 +155,6 @@ def material_of(
 
 def foreign_text(wanted: Ablation, base: BaseModel, settings: Settings) -> list[Segment]:
     """The user's general text, else the bundled sample, without the sentences under test. Raises CorpusError."""
-    from engine.corpora import Segment, import_corpus
     from engine.corpora.general_text import general_sentences
 
     if wanted.foreign:

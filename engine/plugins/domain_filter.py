@@ -22,20 +22,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from engine.base import BaseModel
 from engine.core.tensor_files import check_keys, load_tensors, save_tensors
 from engine.decoding.translate import length_batches
 from engine.errors import BundleError
 from engine.memory.record import pool
 from engine.memory.source_index import Ints, features_of, found_in, rising
 from engine.plugins.bundle import DOMAIN_FILTER
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 KEYS = ("features", "ratios", "direction", "threshold")
 ACCEPTED = 0.95  # of held-out samples
@@ -83,8 +81,6 @@ class DomainFilter:
 
     def save(self, folder: Path) -> Path:
         """Raises StorageError."""
-        import torch
-
         tensors = {name: torch.from_numpy(getattr(self, name)) for name in KEYS[:-1]}
         return save_tensors(
             folder / DOMAIN_FILTER, tensors | {"threshold": torch.tensor([self.threshold])}, "the domain filter"
@@ -149,8 +145,6 @@ def mean_ratios(features: Ints, ratios: Floats, rows: Sequence[Sequence[int]]) -
 
 def mean_states(base: BaseModel, rows: Sequence[list[int]]) -> Floats:
     """The mean of the frozen encoder's states (N, d) over each source's ids; of a long source over its first part."""
-    import torch
-
     rows = [row[: base.max_tokens] for row in rows]
     result = np.zeros((len(rows), base.d_model), np.float32)
     with base.using(None), torch.inference_mode():
@@ -162,8 +156,6 @@ def mean_states(base: BaseModel, rows: Sequence[list[int]]) -> Floats:
 
 def regression(samples: Floats, general: Floats) -> Floats:
     """The weights (d,) of a logistic regression that tells samples (N, d) from general text (M, d), each kind weighing as much."""
-    import torch
-
     states = torch.from_numpy(np.concatenate([samples, general]))  # (N + M, d)
     spread = states.std(0).clamp(min=1e-6)  # (d,)
     states = (states - states.mean(0)) / spread

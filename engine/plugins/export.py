@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import engine
+from engine.base import BaseModel
 from engine.core.atomic_files import atomic_write, copy_hashed
 from engine.core.json_object import Json
+from engine.core.options import Options
 from engine.core.tensor_files import save_tensors
 from engine.errors import OptionError
+from engine.methods import Method
 from engine.plugins.bundle import CONFIG, DOMAIN_FILTER, MANIFEST, PACKED, PARTS, PLAIN, WEIGHTS
 
 if TYPE_CHECKING:
     from torch import nn
-
-    from engine.base import BaseModel
-    from engine.core.options import Options
-    from engine.methods import Method
 
 PRESENT, LEFT_OUT = "in phrases.jsonl", "left out"
 TEXTS = ("phrases.jsonl", "memory.jsonl", "datastore.jsonl")  # the user's own words, which a bundle can do without

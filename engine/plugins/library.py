@@ -6,21 +6,20 @@ import contextlib
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel
 from engine.core.atomic_files import atomic_write
+from engine.core.settings import Settings
 from engine.errors import BundleError, InputError, OptionError, storage_errors
+from engine.methods import get_method
 from engine.plugins.bundle import PARTS, damage, open_bundle, read_bundle_card, read_config
 from engine.plugins.import_checks import check_bundle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from engine.base import BaseModel
-    from engine.core.settings import Settings
     from engine.store import PluginRow, ProjectRow, Store
 
 LONGEST = 120  # characters of a name
@@ -189,8 +188,6 @@ def present(row: PluginRow) -> Path:
 
 def needs_texts(path: Path) -> bool:
     """Whether a bundle's method, or one in a blend, reads the samples' own words. Raises BundleError."""
-    from engine.methods import get_method
-
     with open_bundle(path) as bundle:
         cards = [read_config(path, bundle)]
         for name in (name for name in PARTS if name in bundle.namelist()):

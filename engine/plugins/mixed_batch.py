@@ -12,19 +12,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+
+from engine.base import BaseModel
+from engine.base.decoding_options import Decoding
 from engine.errors import InputError
 from engine.methods.interface import HookPoint
 from engine.methods.layer_hooks import applied
 from engine.plugins.plugin import Plugin, check_strength
-
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
-    from engine.base.decoding_options import Decoding
-    from engine.plugins.stack import PluginStack
+from engine.plugins.stack import PluginStack
 
 
 def can_mix(base: BaseModel, plugins: Sequence[Plugin | PluginStack | None], strength: float) -> bool:
@@ -61,8 +59,6 @@ class MixedBatch:
 
     def arrange(self, texts: Sequence[int]) -> list[int]:
         """A batch of these texts begins; returns the order, as places in `texts`, in which its rows must stand."""
-        import torch
-
         order = sorted(range(len(texts)), key=lambda index: self.which[texts[index]])
         self.owners = torch.tensor([self.which[texts[index]] for index in order])  # (B,)
         counts = self.owners.bincount(minlength=len(self.plugins))  # (P,)
@@ -117,8 +113,6 @@ class MixedBatch:
 
     def apart(self, changes: list[tuple[int, Any]], output: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
         """The output (R, T, d) with each plugin's change in its rows; plugins in rising order, several changes of one in theirs."""
-        import torch
-
         each = len(output) // max(1, self.begins[-1])  # rows of a sentence
         pieces: list[torch.Tensor] = []
         done, last = 0, -1

@@ -10,8 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel
+from engine.base.adapter import Routes, Translate
+from engine.base.decoding_options import Decoding
 from engine.core.json_object import Json
 from engine.core.languages import language_message, same_language
+from engine.core.progress import Progress
 from engine.core.settings import load_settings
 from engine.core.tensor_files import check_keys, load_tensors
 from engine.errors import BundleError, OptionError
@@ -22,10 +26,6 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from engine.base import BaseModel
-    from engine.base.adapter import Routes, Translate
-    from engine.base.decoding_options import Decoding
-    from engine.core.progress import Progress
     from engine.methods.knn.decoder import Knn
     from engine.plugins.domain_filter import DomainFilter
 

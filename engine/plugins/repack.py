@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.atomic_files import atomic_write
+from engine.methods import get_method
 from engine.plugins.bundle import CONFIG, MANIFEST, PARTS, open_bundle, read_bundle_card, verify_bundle
 from engine.plugins.export import TEXTS, add, add_manifest, check_without_texts, texts_line
 
@@ -20,8 +21,6 @@ def repack(path: Path, output: Path, *, with_phrases: bool = True, name: str = "
 
     Raises OptionError where the method cannot do without the texts, BundleError, StorageError.
     """
-    from engine.methods import get_method
-
     about = read_bundle_card(path)
     card = {"name": name} if name and name != about["name"] else None
     if with_phrases:

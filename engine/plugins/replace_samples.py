@@ -14,10 +14,15 @@ from engine.core.json_object import Json
 from engine.core.languages import language_message
 from engine.core.progress import Progress
 from engine.core.settings import Settings, load_settings
+from engine.corpora import import_corpus
 from engine.corpora.types import SentencePair
 from engine.errors import CorpusError, OptionError
-from engine.methods import Method
+from engine.evaluation.plausibility import weigh
+from engine.methods import Method, get_method
+from engine.methods.data import with_sources
+from engine.methods.knn.build import another
 from engine.plugins.bundle import CONFIG, DOMAIN_FILTER, MANIFEST, WEIGHTS
+from engine.plugins.domain_filter import DomainFilter
 from engine.plugins.export import write_bundle
 from engine.plugins.plugin import Plugin
 
@@ -48,10 +53,6 @@ def swap_bundle(
     Samples without sources are translated back by `backward` where the method needs sources. Raises OptionError when the
     method does not offer it, CorpusError on samples that cannot be used, BundleError, StorageError.
     """
-    from engine.corpora import import_corpus
-    from engine.methods import get_method
-    from engine.methods.data import with_sources
-    from engine.methods.knn.build import another
     from engine.plugins.bundle import read_bundle_card
 
     progress, settings = progress or Progress(), settings or load_settings()
@@ -97,7 +98,6 @@ def weighed(
 ) -> list[SentencePair]:
     """The pairs with the plausibility of those sources that the base wrote."""
     from engine.corpora.general_text import general_sentences
-    from engine.evaluation.plausibility import weigh
 
     general = general_sentences(settings.assets_dir, pair.forward.source)
     values = iter(weigh(pair, [(one.source, one.target) for one in pairs if one.synthetic], general, progress))
@@ -107,7 +107,6 @@ def weighed(
 def filter_of(pairs: Sequence[SentencePair], base: BaseModel, settings: Settings, folder: Path) -> dict[str, Path]:
     """The domain filter of other samples, of which a tenth is held out to set its threshold; none where they are too few."""
     from engine.corpora.general_text import general_sentences
-    from engine.plugins.domain_filter import DomainFilter
 
     sources = [pair.source for pair in pairs if pair.source]
     own, held_out = [one for i, one in enumerate(sources) if i % 10], sources[::10]

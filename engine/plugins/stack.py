@@ -6,7 +6,9 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel
 from engine.base.adapter import Routes, Translate
+from engine.base.decoding_options import Decoding
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.decoding.translate import search
@@ -14,9 +16,6 @@ from engine.plugins.plugin import Plugin
 
 if TYPE_CHECKING:
     import torch
-
-    from engine.base import BaseModel
-    from engine.base.decoding_options import Decoding
 
 
 class PluginStack:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from engine.base import BaseModel
 from engine.core.json_object import Json
 from engine.core.limited_process import serve
 from engine.core.model_card import parse_card
@@ -43,7 +44,6 @@ class Trial:
     def loading(self) -> str | None:
         if "base" not in self.request:
             return None
-        from engine.base import BaseModel
 
         self.base = BaseModel.load(self.request["base"], self.request["source"], self.request["target"], device="cpu")
         self.plugin = Plugin.load(self.path, self.base, cache=Path(self.request["cache"]))

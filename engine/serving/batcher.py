@@ -20,6 +20,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel
 from engine.base.decoding_options import Decoding
 from engine.core.flagged import flag_of, flagged
 from engine.core.languages import unspaced
@@ -31,7 +32,6 @@ from engine.serving.plugin_loader import PluginLoader
 from engine.serving.turns import OverloadedError, Ticket, Turns, weight
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel
     from engine.plugins import Plugin
 
 PART = 32  # texts in one batch

@@ -6,10 +6,9 @@ import builtins
 import datetime
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlalchemy import ForeignKey, String, delete, func, select
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from engine.core.actor import PROJECT_ROLES, ROLES
 from engine.core.json_object import Json
@@ -19,10 +18,6 @@ from engine.store import tables
 from engine.store.account_names import look, mixes_scripts, normal
 from engine.store.repositories import Repository, to_row
 from engine.store.tokens import digest
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
 
 LONGEST_NAME = 80
 SHORTEST_PASSWORD = 10

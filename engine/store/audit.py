@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import String, insert, select
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from engine.store import tables
 from engine.store.repositories import to_row
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
     from engine.core.actor import Actor
 
 

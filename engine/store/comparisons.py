@@ -8,20 +8,16 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import ColumnElement, ForeignKey, Index, func, select, update
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from engine.core.flagged import flag_of, flagged
 from engine.core.json_object import Json
 from engine.errors import InputError, NotFoundError
 from engine.store import tables
 from engine.store.records import System
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
 
 ORDERS = ("place", "difference", "better", "worse")
 MIRRORED = 500  # lines that the comparison's own row holds as well, for readers that know nothing of sheets

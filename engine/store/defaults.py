@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
 from engine.errors import InputError
 from engine.store import tables
-
-if TYPE_CHECKING:
-    from engine.store.records import PluginRow
+from engine.store.records import PluginRow
 
 
 class DefaultPlugin(tables.Base):

@@ -5,19 +5,16 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
 
 from engine.core.json_object import Json
 from engine.errors import InputError, NotFoundError
 from engine.messages import Message, mark
 from engine.store import tables
 from engine.store.records import ComparisonRow, CorpusRow, JobState, PhraseSetRow, PluginRow, ProjectRow, WorkerRow
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
 
 Table = TypeVar("Table", bound=tables.Base)
 Row = TypeVar("Row")

@@ -6,21 +6,18 @@ A sentence's states do not depend on when they are asked for, so that a training
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
+from engine.base import BaseModel
 from engine.core.oom import HalveOnOom
 from engine.core.progress import Progress
 from engine.methods.batches import Pairs, epoch_batches
 from engine.methods.interface import Batch, Method
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from engine.base import BaseModel
 
 MOST_BYTES = 256 << 20  # of the states of all sentences; beyond it they are computed batch by batch
 FEWEST_USES = 2.0  # how often a sentence must come, on average, for its states to be held

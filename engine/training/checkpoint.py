@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from engine.core.atomic_files import atomic_folder, folder_and_old
@@ -66,9 +68,6 @@ def load_checkpoint(
 
     None when there is no checkpoint, or when it belongs to other options or another module: training starts anew then.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     for location in folder_and_old(folder / "checkpoint"):
         try:
             about = json.loads((location / "state.json").read_text(encoding="utf-8"))

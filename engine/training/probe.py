@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from torch import nn
+
+from engine.base import BaseModel
 from engine.base.decoding_options import Decoding
 from engine.core.progress import Progress
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from engine.base import BaseModel
-    from engine.methods.interface import Method
+from engine.evaluation.metrics import metrics
+from engine.methods.interface import Method
+from engine.plugins import Plugin
 
 GREEDY = Decoding(guard=False, beam=1, no_repeat_ngram=3, max_length_ratio=1.5, longest=64)
 
@@ -34,8 +33,6 @@ class TranslationProbe:
         The module must not be attached. Empty where there is nothing to translate.
         """
         from engine.decoding.translate import translate
-        from engine.evaluation.metrics import metrics
-        from engine.plugins import Plugin
 
         pairs = [*self.style, *self.general]
         if not pairs:

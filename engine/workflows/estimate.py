@@ -12,18 +12,22 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engine.core.languages import unspaced
 from engine.core.settings import Settings
 from engine.messages import Message, mark
+from engine.methods import get_method
 from engine.methods.cost import Shape, Workload
-from engine.workflows.customize.request import candidates, corpus_config, method_config, training_config
+from engine.training import BUDGETS
+from engine.workflows.customize.request import (
+    CustomizeRequest,
+    candidates,
+    corpus_config,
+    method_config,
+    training_config,
+)
 from engine.workflows.customize.steps import held_out_count, validated
 from engine.workflows.throughput import ThroughputLog, decoded_tokens, machine, shape_key, threads
-
-if TYPE_CHECKING:
-    from engine.workflows.customize.request import CustomizeRequest
 
 MiB = 2**20
 # A plain forward pass in full precision is 1; how many times as much a token of each kind of work costs, where half precision
@@ -106,8 +110,6 @@ def _with_smaller(
     request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str]
 ) -> Estimate:
     """That of one method, never less than under a smaller budget: what runs of one measured says nothing of another's."""
-    from engine.training import BUDGETS
-
     budgets = list(BUDGETS)
     ranked = budgets[: budgets.index(request.budget) + 1]
     *smaller, own = [_Estimator(request.replace(budget=budget), counts, settings, done).run() for budget in ranked]
@@ -166,7 +168,6 @@ class _Estimator:
         self, request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str]
     ) -> None:
         from engine.base.files import count_parameters, read_config
-        from engine.methods import get_method
 
         self.request, self.settings, self.counts, self.done = request, settings, counts, done
         self.config, self.options = method_config(request), training_config(request)

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from sqlalchemy import select
+
 from engine.core.csv_export import write_row
 from engine.errors import InputError
 from engine.evaluation.rater_agreement import CHOICES, QUESTIONS, Summary, summarize
@@ -38,8 +40,6 @@ def texts_of(store: Store, comparison_id: int) -> Texts:
 
     Raises InputError when there is no comparison.
     """
-    from sqlalchemy import select
-
     from engine.store.comparisons import ComparisonLine
 
     sheet = store.sheets.get(comparison_id)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel, LanguagePair
 from engine.base.decoding_options import Decoding
 from engine.core.atomic_files import write_json
 from engine.core.progress import Progress, Quiet
@@ -36,7 +37,6 @@ from engine.workflows.throughput import (
 )
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel, LanguagePair
     from engine.corpora import Segment
     from engine.corpora.types import SentencePair
     from engine.methods.knn.decoder import Knn

@@ -46,7 +46,6 @@ from studio.api.uploads import BoundedBody
 if TYPE_CHECKING:
     from studio.services.service import Service
 
-
 PREFIX = "/api/v1"
 ROUTERS = tuple(
     module.router

@@ -5,15 +5,17 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from fastapi import FastAPI, Form, Query, Request
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
 from engine.core.actor import THIS_MACHINE, Actor, Forbidden, act_as
 from engine.core.numerals import LARGEST, whole_number
+from engine.core.settings import Settings
 from engine.errors import InputError, TailorError
 from engine.store import Store
+from engine.store.accounts import AccountRow
 from engine.store.tokens import MOST_QUOTA, SCOPES
 from studio.api.form_fields import refuse_repeated_fields
 from studio.api.second_factor_routes import add_second_factor
@@ -22,11 +24,7 @@ from studio.auth.identity import KEY, RequestIdentity, headers_of, is_loopback, 
 from studio.auth.password_checks import PasswordChecks, TooManyError
 from studio.components import account_pages as pages
 from studio.i18n.translate import tr, translate_message
-
-if TYPE_CHECKING:
-    from engine.core.settings import Settings
-    from engine.store.accounts import AccountRow
-    from studio.services.service import Service
+from studio.services.service import Service
 
 Text = Annotated[str, Form(max_length=2000)]
 SHOWN = 100  # acts on a page of the log

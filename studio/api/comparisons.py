@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, File, Form, Path, Query, Request, Response, UploadFile
 from fastapi.concurrency import run_in_threadpool
@@ -11,6 +11,10 @@ from fastapi.responses import FileResponse
 
 from engine.core.flagged import flag_of
 from engine.core.step_cache import content_hash
+from engine.serving.turns import Ticket
+from engine.store import ProjectRow
+from engine.store.comparisons import ComparisonRecord
+from engine.workflows.compare.attribution import WordAttribution
 from engine.workflows.compare.export import FORMATS, content_of, write
 from engine.workflows.compare.export.content import flags_of
 from engine.workflows.compare.input import read_sentences
@@ -46,12 +50,6 @@ from studio.api.uploads import sent_once, stored_uploads
 from studio.services import terminology
 from studio.services.comparisons import Comparisons
 from studio.services.terminology import enforced_terms, project_terms
-
-if TYPE_CHECKING:
-    from engine.serving.turns import Ticket
-    from engine.store import ProjectRow
-    from engine.store.comparisons import ComparisonRecord
-    from engine.workflows.compare.attribution import WordAttribution
 
 router = APIRouter(tags=["comparisons"])
 Format = Literal["xlsx", "tmx", "html", "json"]

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import re
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, File, Form, Path, Request, UploadFile
 from fastapi.concurrency import run_in_threadpool
@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field
 from engine.core.languages import same_language
 from engine.corpora.formats.documents.model import DocumentError
 from engine.errors import InputError
+from engine.jobs.handlers.documents import TranslatedDocument
 from engine.messages import without_paths
 from studio.api.cat_tools import Selection, SelectionDep, admit, mount
 from studio.api.deepl import ANSWERS, DeepLRequest, Formality, check_offered, named, route_of, terms_of
@@ -30,9 +31,6 @@ from studio.api.form_or_json import body_schema
 from studio.api.permissions import Caller, check
 from studio.api.translate import counted
 from studio.api.uploads import stored_uploads
-
-if TYPE_CHECKING:
-    from engine.jobs.handlers.documents import TranslatedDocument
 
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
 cat_routes = APIRouter()

@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, wraps
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
@@ -20,20 +20,18 @@ from engine.base.registry import BaseRegistry
 from engine.core.languages import canonical, read_tag, same_language
 from engine.core.numerals import LARGEST as LARGEST_ID
 from engine.core.numerals import whole_number
+from engine.corpora.formats.documents.model import Result, Unit
 from engine.corpora.language import confidences
 from engine.errors import InputError, TailorError
 from engine.serving.batcher import TranslationSpec
 from engine.serving.turns import OverloadedError, Ticket
+from engine.store import PluginRow, Store
 from engine.store.records import ProjectRow
 from studio.api.errors import Problem
 from studio.api.schemas import models
 from studio.auth.identity import KEY, client_of
+from studio.services.service import Service
 from studio.services.terminology import project_terms
-
-if TYPE_CHECKING:
-    from engine.corpora.formats.documents.model import Result, Unit
-    from engine.store import PluginRow, Store
-    from studio.services.service import Service
 
 ALONE = ("base", "none", "vanilla", "0")  # names that ask for the base without a plugin
 THREADS = 256  # requests that wait for translations or read files at once; others wait for one of them

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Path, Response, UploadFile
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
+from engine.jobs.handlers.documents import Documents, TranslatedDocument
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep, reads_files
 from studio.api.errors import Problem, conflicts, json_field
@@ -16,9 +17,6 @@ from studio.api.schemas import models
 from studio.api.translate import counted
 from studio.api.uploads import stored_uploads
 from studio.services.document_segments import MOST, documents_of, edit_document, segments_of
-
-if TYPE_CHECKING:
-    from engine.jobs.handlers.documents import Documents, TranslatedDocument
 
 router = APIRouter(tags=["documents"])
 

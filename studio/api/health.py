@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -24,9 +24,7 @@ from engine.core.logging_setup import REQUEST, redacted
 from engine.core.metrics import ANSWERS, REGISTRY, REQUEST_SECONDS
 from engine.errors import TailorError
 from studio.auth.identity import KEY, from_here, headers_of, sign_in_needed
-
-if TYPE_CHECKING:
-    from studio.services.service import Service
+from studio.services.service import Service
 
 log = logging.getLogger("studio.requests")
 OWN = re.compile(r"[\w.-]{1,64}")

@@ -11,7 +11,7 @@ in, the session of a browser does as well, for what its account may do.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyHeader, HTTPBearer
@@ -20,16 +20,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from engine.core.actor import THIS_MACHINE, Actor, act_as
 from engine.core.numerals import whole_number
 from engine.errors import InputError
-from engine.store.tokens import PREFIX
+from engine.store import Store
+from engine.store.tokens import PREFIX, TokenRow
 from studio.api.errors import Problem, shaped, style_of
 from studio.auth.gateway import SAFE, from_own_site
 from studio.auth.identity import KEY, RequestIdentity, address_of, from_here, headers_of, tokens_needed, welcome
 from studio.auth.wellformed import refusal
-
-if TYPE_CHECKING:
-    from engine.store import Store
-    from engine.store.tokens import TokenRow
-    from studio.services.service import Service
+from studio.services.service import Service
 
 BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="`tailormt token create` makes one.")
 DEEPL = APIKeyHeader(

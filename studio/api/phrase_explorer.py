@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from engine.decoding.greedy_search import back_translate as translate
 from engine.serving.turns import Ticket
+from engine.store import ProjectRow
 from engine.workflows.explore.phrase_map import MAP_FILE
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
@@ -22,12 +23,8 @@ from studio.api.permissions import Caller, may
 from studio.api.schemas import models
 from studio.api.translate import counted
 from studio.services.phrase_sentences import holding, parsed_tree, tree_of
-from studio.services.phrases import PhraseView, own_sources
+from studio.services.phrases import Phrases, PhraseView, own_sources
 from studio.services.project_phrases import ProjectPhrases
-
-if TYPE_CHECKING:
-    from engine.store import ProjectRow
-    from studio.services.phrases import Phrases
 
 router = APIRouter(tags=["phrases"])
 PhraseText = Annotated[str, StringConstraints(min_length=1, max_length=2000)]

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from fastapi import Body, FastAPI, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from markupsafe import Markup
 
 from engine.errors import TailorError
+from engine.store.ratings import RaterRow
 from engine.workflows import human_rating as rounds
 from studio.components.page_policy import plain_page
 from studio.components.templating import script
 from studio.components.theme import plain_style
 from studio.i18n.translate import mark, tr, translate_message
-
-if TYPE_CHECKING:
-    from engine.store.ratings import RaterRow
-    from studio.services.service import Service
+from studio.services.service import Service
 
 UNKNOWN = mark("This link does not open a rating. Ask the person who sent it for a new one.")
 PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}

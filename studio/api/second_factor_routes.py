@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import FastAPI, Form, Request, Response
 
 from engine.core.actor import THIS_MACHINE, Actor, act_as
 from engine.errors import InputError
+from engine.store.accounts import AccountRow
 from engine.store.second_factor import address_of
 from studio.auth.identity import KEY
 from studio.auth.password_checks import PasswordChecks
 from studio.components import account_pages as pages
 from studio.i18n.translate import tr, translate_message
-
-if TYPE_CHECKING:
-    from engine.store.accounts import AccountRow
-    from studio.services.service import Service
+from studio.services.service import Service
 
 Text = Annotated[str, Form(max_length=2000)]
 

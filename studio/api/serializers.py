@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from engine.core.options import Option
 from engine.messages import without_paths
+from engine.store import JobRow, PluginRow, ProjectRow
 from studio.api.schemas import models
-from studio.services.service import TRAINING
-
-if TYPE_CHECKING:
-    from engine.core.options import Option
-    from engine.store import JobRow, PluginRow, ProjectRow
-    from studio.services.service import Service
+from studio.services.service import TRAINING, Service
 
 Item = TypeVar("Item", bound=BaseModel)
 Row = TypeVar("Row")

@@ -9,9 +9,9 @@ import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fastapi import Request
+from fastapi import Request, UploadFile
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
@@ -25,9 +25,6 @@ from studio.api.permissions import check
 from studio.auth.gateway import read_body
 from studio.auth.identity import headers_of
 from studio.auth.wellformed import FORMS, body_refusal, kind_of
-
-if TYPE_CHECKING:
-    from fastapi import UploadFile
 
 LARGEST_BODY = 8 << 20  # bytes of a request that brings no files
 CHUNK = 1 << 20

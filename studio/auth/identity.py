@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from starlette.types import Scope
+
 from engine.core.actor import NOBODY, THIS_MACHINE, Actor, explicit_actor
 from studio.auth.proxies import KEY as PROXIED
 
 if TYPE_CHECKING:
-    from starlette.types import Scope
-
     from engine.core.settings import Settings
     from engine.store.accounts import AccountRow
 

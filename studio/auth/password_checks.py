@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from engine.core.actor import THIS_MACHINE, Actor, act_as
 from engine.errors import InputError
 from engine.messages import mark
-from engine.store.accounts import fold
+from engine.store.accounts import AccountRow, fold
 from studio.auth.rate_limit import RateLimit
 
 if TYPE_CHECKING:
     from engine.store import Store
-    from engine.store.accounts import AccountRow
 
 FIVE_MINUTES = 300.0
 TOO_MANY = mark("Too many wrong passwords. Try again in {count} seconds.")

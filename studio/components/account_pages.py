@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 from fastapi.responses import HTMLResponse
 
 from engine.core.actor import PROJECT_ROLES, ROLES
-from engine.store.tokens import SCOPES
+from engine.store import ProjectRow
+from engine.store.audit import AuditRow
+from engine.store.tokens import SCOPES, TokenRow
 from studio.components.page_policy import plain_page
 from studio.components.theme import STATIC, plain_style
 from studio.i18n.translate import LANGUAGES, language, mark, moment, tr
 
 if TYPE_CHECKING:
-    from engine.store import ProjectRow
     from engine.store.accounts import AccountRow, MemberRow
-    from engine.store.audit import AuditRow
-    from engine.store.tokens import TokenRow
 
 PRIVATE = {"Cache-Control": "no-store"}
 LABELS = {

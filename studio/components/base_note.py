@@ -4,21 +4,19 @@ better ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
 from engine.base.quality import direction_scores
 from engine.base.registry import BaseRegistry
+from engine.store import ProjectRow
 from studio.components.html import view
 from studio.components.layout import QUIET, guard, wanted
 from studio.components.templating import render
 from studio.i18n.translate import tr
 from studio.services.base_models import base_of
-
-if TYPE_CHECKING:
-    from engine.store import ProjectRow
-    from studio.services.service import Service
+from studio.services.service import Service
 
 
 def base_note(service: Service, project: ProjectRow | None) -> str:

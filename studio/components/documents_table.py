@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from engine.core.languages import unspaced
+from engine.jobs.handlers.documents import TranslatedDocument
+from engine.store import JobRow, ProjectRow
 from studio.components.html import empty, number, way
 from studio.components.layout import paused_text
 from studio.components.templating import render
 from studio.i18n.translate import ago, listed, mark, span, tr, translate_message
 from studio.services.catalog import language_name
 from studio.services.document_segments import segments_of
-
-if TYPE_CHECKING:
-    from engine.jobs.handlers.documents import TranslatedDocument
-    from engine.store import JobRow, ProjectRow
-    from studio.services.translation import Sentence
+from studio.services.translation import Sentence
 
 STATES = {
     "succeeded": (mark("done"), "done"),

@@ -5,23 +5,21 @@ The script opens a field in a box with `data-edit`; the answers stand in `reply`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import gradio as gr
 
 from engine.errors import InputError, TailorError
+from engine.store import ProjectRow
 from studio.components.html import view
 from studio.components.layout import MODEL, QUIET, guard, wanted
 from studio.components.templating import render, script
 from studio.i18n.translate import translate_message
 from studio.services.edited_pairs import edited_pairs, learn
 from studio.services.samples import EDITED
+from studio.services.service import Service
 from studio.services.translation import alternatives_of, plugin_of
-
-if TYPE_CHECKING:
-    from engine.store import ProjectRow
-    from studio.services.service import Service
 
 EDIT = script("edit.js")
 

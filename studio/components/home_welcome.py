@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from markupsafe import Markup
 
+from engine.corpora.bundled import SampleCorpus
 from engine.errors import InputError
+from engine.store import ProjectRow
 from studio.components.layout import heading
 from studio.components.model_cards import license_line
 from studio.components.templating import render
@@ -16,11 +16,7 @@ from studio.components.theme import STATIC
 from studio.i18n.translate import tr
 from studio.services.catalog import default_pair
 from studio.services.new_project import open_terms, start_from_samples
-
-if TYPE_CHECKING:
-    from engine.corpora.bundled import SampleCorpus
-    from engine.store import ProjectRow
-    from studio.services.service import Service
+from studio.services.service import Service
 
 PICTURE = "/tm/comparison.png"
 

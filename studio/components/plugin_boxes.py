@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.plugins.import_checks import TITLES, Check
+from engine.store import PluginRow, ProjectRow
 from studio.components.templating import render
 from studio.i18n.translate import moment, tr, translate_message
 from studio.services.plugin_imports import PendingImport, PendingImports
 
 if TYPE_CHECKING:
-    from engine.store import PluginRow, ProjectRow
     from studio.components.plugin_cards import PluginCardData
     from studio.services.service import Service
 

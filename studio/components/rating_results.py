@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from engine.errors import InputError
-from engine.workflows.human_rating import pick_items, summary
+from engine.evaluation.rater_agreement import Summary
+from engine.store import ProjectRow, Store
+from engine.store.ratings import RaterRow, RoundRow
+from engine.workflows.human_rating import Texts, pick_items, summary
 from studio.components.html import empty, esc, number, way
 from studio.components.layout import address
 from studio.components.templating import render
 from studio.i18n.translate import listed, mark, moment, together, tr, translate_message, trn
 from studio.services.ratings import rater_address, sentence_limit
-
-if TYPE_CHECKING:
-    from engine.evaluation.rater_agreement import Summary
-    from engine.store import ProjectRow, Store
-    from engine.store.ratings import RaterRow, RoundRow
-    from engine.workflows.human_rating import Texts
 
 SURE = 0.05
 CHOICES = (mark("win"), mark("tie"), mark("lose"))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from engine.methods.domain_mixing.shapes import Shown
 from engine.store import ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import view
@@ -16,7 +17,6 @@ from studio.pages.proportions_sentence import layer_in
 from studio.services.proportions import SIDES
 
 if TYPE_CHECKING:
-    from engine.methods.domain_mixing.shapes import Shown
     from studio.pages.proportions import ProportionsPage
 
 

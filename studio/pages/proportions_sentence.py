@@ -9,6 +9,7 @@ import gradio as gr
 
 from engine.core.numerals import whole_number
 from engine.errors import TailorError
+from engine.methods.domain_mixing.shapes import Shown
 from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import note, view
@@ -19,7 +20,6 @@ from studio.pages import Values
 from studio.services.proportions import LONGEST, SIDES
 
 if TYPE_CHECKING:
-    from engine.methods.domain_mixing.shapes import Shown
     from studio.pages.proportions import ProportionsPage
 
 Opened: TypeAlias = "tuple[ProjectRow, Shown, PluginRow | None]"

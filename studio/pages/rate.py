@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
+from engine.store.ratings import RoundRow
 from engine.store.tables import now
 from engine.workflows.human_rating import RoundPlan
 from studio.components.html import gated, shown_if, view, visible_if
@@ -23,9 +24,6 @@ from studio.components.templating import script
 from studio.i18n.translate import moment
 from studio.services.origin import origin_of
 from studio.services.ratings import comparison_texts, rater_names, sentence_limit, start_round
-
-if TYPE_CHECKING:
-    from engine.store.ratings import RoundRow
 
 TEXT = (
     "Blind comparison: raters judge which of two unlabelled translations is better. Each rater gets a "

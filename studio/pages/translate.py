@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
 from engine.corpora.formats.documents.model import DocumentError
 from engine.corpora.language import plainly_other
 from engine.errors import CorpusError, InputError, StorageError, TransientError
+from engine.jobs.handlers.documents import Documents
+from engine.store import ProjectRow
 from studio.components.base_note import add_base_note
 from studio.components.documents_table import at_work, done_table, no_project, result_box, segments_card
 from studio.components.editor import EDIT, Editor
@@ -34,10 +36,6 @@ from studio.services.translation import (
     translate_lines,
     wanted_plugin,
 )
-
-if TYPE_CHECKING:
-    from engine.jobs.handlers.documents import Documents
-    from engine.store import ProjectRow
 
 TEXT = "Drop a document and get it back with its layout, or type a short text."
 FORMATS = '<p class="tm-quiet tm-formats">Word, PowerPoint, Excel, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text</p>'

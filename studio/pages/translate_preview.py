@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import gradio as gr
 
 from engine.core.numerals import whole_number
 from engine.errors import InputError, TailorError
+from engine.jobs.handlers.documents import TranslatedDocument
+from engine.store import ProjectRow
 from studio.components.documents_table import segments_card
 from studio.components.editor import EDIT, Editor
 from studio.components.html import view
@@ -15,11 +15,7 @@ from studio.components.layout import HEAVY, QUIET, guard, wanted
 from studio.components.templating import script
 from studio.pages import Values
 from studio.services.document_segments import documents_of, edit_document
-
-if TYPE_CHECKING:
-    from engine.jobs.handlers.documents import TranslatedDocument
-    from engine.store import ProjectRow
-    from studio.services.service import Service
+from studio.services.service import Service
 
 
 class DocumentPreview:

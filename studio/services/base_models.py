@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.base import download as fetch
+from engine.base.download import Offer
 from engine.base.metadata import directions, knows, read_card
 from engine.base.quality import Score, direction_scores
 from engine.base.recommend import RecommendedBase, recommended
@@ -24,12 +25,11 @@ from engine.errors import InputError, ModelError
 from engine.jobs import enqueue
 from engine.jobs.handlers.bases import KIND
 from engine.messages import Given
+from engine.store import JobRow, ProjectRow
 from studio.services.catalog import terms_not_accepted
 from studio.services.uploads import in_named_folders, outside, paths_offered
 
 if TYPE_CHECKING:
-    from engine.base.download import Offer
-    from engine.store import JobRow, ProjectRow
     from studio.services.service import Service
 
 MOST_OFFERS = 50  # looked up and not yet decided on

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.core.languages import primary_language
+from engine.store import ProjectRow
 from studio.auth.identity import is_loopback, sign_in_needed, tokens_needed
 from studio.i18n.translate import tr
 
 if TYPE_CHECKING:
-    from engine.store import ProjectRow
     from studio.services.service import Service
 
 BASE = "base"  # the choice of the project's base alone

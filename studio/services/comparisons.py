@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.core.numerals import whole_number
 from engine.errors import InputError, TailorError
 from engine.jobs import enqueue
 from engine.jobs.handlers.compare import translator_of
+from engine.serving.turns import Ticket
+from engine.store import JobRow, PluginRow, ProjectRow
 from engine.store.comparisons import ComparisonRecord
-from engine.workflows.compare.attribution import read_word
+from engine.store.records import System
+from engine.workflows.compare.attribution import WordAttribution, read_word
 from engine.workflows.compare.input import read_sentences, split_lines
 from engine.workflows.compare.systems import Translator, systems_of
 from engine.workflows.compare.translate_missing import judged
@@ -20,12 +23,6 @@ from studio.i18n.translate import mark
 from studio.services.service import Service
 from studio.services.terminology import enforced_terms, project_terms
 from studio.services.translation import first_plugin
-
-if TYPE_CHECKING:
-    from engine.serving.turns import Ticket
-    from engine.store import JobRow, PluginRow, ProjectRow
-    from engine.store.records import System
-    from engine.workflows.compare.attribution import WordAttribution
 
 MOST = 500  # typed sentences
 SHORT = 60  # sentences of a file without references that are shown as if they had been typed

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import InputError
-from engine.jobs.handlers.documents import Documents
+from engine.jobs.handlers.documents import Documents, TranslatedDocument
 from engine.workflows.document_segments import doubt_of, translation_of
 from studio.services.jsonl_pages import open_lines
 
 if TYPE_CHECKING:
-    from engine.jobs.handlers.documents import TranslatedDocument
     from studio.services.service import Service
 
 MOST = 20_000  # characters of an edited segment

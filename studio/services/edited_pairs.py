@@ -13,12 +13,12 @@ from engine.core.languages import language_message, same_language
 from engine.corpora import CorpusOptions
 from engine.corpora.clean import clean
 from engine.errors import InputError
+from engine.store import JobRow, ProjectRow
 from engine.workflows.customize.steps import FEWEST
 from studio.services.files import read_rows
 from studio.services.samples import EDITED, REMOVED
 
 if TYPE_CHECKING:
-    from engine.store import JobRow, ProjectRow
     from studio.services.service import Service
 
 _WRITING = threading.Lock()  # a pair is added to what the file holds

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from engine.core.atomic_files import read_json, write_json
 from engine.errors import InputError, storage_errors
 from engine.plugins.import_checks import Check, check_bundle
+from engine.store import PluginRow, ProjectRow
 
 if TYPE_CHECKING:
-    from engine.store import PluginRow, ProjectRow
     from studio.services.service import Service
 
 FOLDER = "incoming"

@@ -16,13 +16,13 @@ from engine.errors import InputError
 from engine.jobs import enqueue
 from engine.phrases.exclusions import Exclusions
 from engine.phrases.types import Tree
+from engine.store import JobRow, ProjectRow
 from engine.store.records import ACTIVE
 from engine.workflows.explore.phrase_map import MAP_FILE
 from studio.services.phrase_sentences import at_sentence, check_share, left_out, parsed_tree, spots, tree_of
 from studio.services.phrases import Phrases, PhraseView, own_sources, phrases_of, stamp_of, with_page_of
 
 if TYPE_CHECKING:
-    from engine.store import JobRow, ProjectRow
     from studio.services.service import Service
 
 MAP_JOB = "phrase_map"

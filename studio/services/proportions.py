@@ -16,13 +16,13 @@ from engine.errors import InputError, TailorError
 from engine.jobs import enqueue
 from engine.methods import get_method
 from engine.methods.domain_mixing.model import ProportionModel
+from engine.methods.domain_mixing.shapes import SentenceShares, Shown
+from engine.store import JobRow, PluginRow, ProjectRow
 from engine.store.records import ACTIVE
 from engine.workflows.explore.domain_proportions import SHOWN, folder_of, model_of, read_shown, sentence_shares
 from engine.workflows.preview import STEPS
 
 if TYPE_CHECKING:
-    from engine.methods.domain_mixing.shapes import SentenceShares, Shown
-    from engine.store import JobRow, PluginRow, ProjectRow
     from studio.services.service import Service
 
 KIND = "proportions"

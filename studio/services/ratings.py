@@ -8,12 +8,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.errors import InputError
-from engine.workflows.human_rating import RoundPlan, new_round, texts_of
+from engine.store.ratings import RoundRow
+from engine.workflows.human_rating import RoundPlan, Texts, new_round, texts_of
 
 if TYPE_CHECKING:
     from engine.store import Store
-    from engine.store.ratings import RoundRow
-    from engine.workflows.human_rating import Texts
     from studio.services.service import Service
 
 EXAMPLES = 5  # sentences of the samples that raters can unfold

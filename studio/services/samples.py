@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.atomic_files import read_json, write_json
+from engine.core.settings import Settings
 from engine.corpora import CorpusOptions, Decisions
 from engine.corpora.leakage import LEAKS_FILE, TEST_FOLDER, test_files
 from engine.errors import InputError, storage_errors
@@ -32,7 +33,6 @@ from studio.services.files import JsonRow, read_rows
 from studio.services.uploads import all_refused, check_files, take_files
 
 if TYPE_CHECKING:
-    from engine.core.settings import Settings
     from engine.store import CorpusRow, JobRow, ProjectRow, Store
 
 REMOVED = "removed"  # in a project's workspace: the folder of the sample files that were removed since the last reading

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from engine.core.atomic_files import atomic_write
 from engine.core.step_cache import content_hash
-from engine.corpora.terminology import TERM_FILES, called_for, lines_of, parse_terms
+from engine.corpora.terminology import TERM_FILES, Term, called_for, lines_of, parse_terms
 from engine.errors import InputError
 from engine.messages import Message
+from engine.store import ProjectRow
 from engine.workflows.read_apart import terms_apart
 from studio.i18n.translate import mark
 
 if TYPE_CHECKING:
-    from engine.corpora.terminology import Term
-    from engine.store import ProjectRow
     from studio.services.service import Service
 
 FILE = "terms.tsv"

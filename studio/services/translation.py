@@ -6,17 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.base import BaseModel
 from engine.corpora import split_sentences
 from engine.corpora.formats.documents.model import Unit
 from engine.corpora.formats.tagged_text import text_of
-from engine.decoding.alternatives import alternatives
+from engine.decoding.alternatives import Alternatives, alternatives
 from engine.errors import InputError
+from engine.store import PluginRow, ProjectRow
 from studio.i18n.translate import tr
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.decoding.alternatives import Alternatives
-    from engine.store import PluginRow, ProjectRow
     from studio.services.service import Service
 
 MOST = 4000  # characters of a short text; more is a document

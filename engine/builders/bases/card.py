@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.builders.bases.decoding_choice import decoding_table
 from engine.core.atomic_files import atomic_write
+from engine.core.model_card import parse_card
 from engine.core.progress import duration
 
 
@@ -18,8 +20,6 @@ def write_card(folder: Path, figures: Mapping[str, Any], about: str) -> None:
     `license_note`, `pretty_name`, `datasets`) becomes the card's.
     """
     import yaml  # type: ignore[import-untyped]
-
-    from engine.core.model_card import parse_card
 
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     source, target, options = figures["source"], figures["target"], figures["options"]
@@ -78,8 +78,6 @@ def _scores(rows: list[dict[str, Any]]) -> str:
 
 def _decoding(chosen: Mapping[str, Any]) -> str:
     """What was tried, the chosen ones in bold; nothing where nothing was chosen."""
-    from engine.builders.bases.decoding_choice import decoding_table
-
     if not chosen:
         return ""
     return f"""## Default decoding

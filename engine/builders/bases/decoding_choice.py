@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.base.defaults import write_defaults
 from engine.base.model import BaseModel
 from engine.core.progress import Progress
 from engine.errors import ModelError
+from engine.evaluation.metrics import metrics
 
 BEAMS = (4, 2, 6)  # the default first
 PENALTIES = (1.0, 0.6, 0.8, 1.2, 1.4)
@@ -37,7 +39,6 @@ def choose_decoding(
     smaller beam wins where a larger one brings less than MARGIN.
     """
     from engine.decoding.translate import translate
-    from engine.evaluation.metrics import metrics
 
     progress = progress or Progress()
     bleu = metrics(base.target)["BLEU"]
@@ -71,8 +72,6 @@ def choose_defaults(
 
     Returns the choices by direction, as `en-zh`; none, and nothing is written, where fewer than FEWEST pairs are given.
     """
-    from engine.base.defaults import write_defaults
-
     if len(pairs) < FEWEST:
         return {}
     forward = BaseModel.load(folder, source, target, device=device)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
+from engine.builders.bases.network import PackedLoss, load_model
+from engine.builders.bases.packing import Examples, Packed, assemble, pack_examples
+from engine.builders.bases.tokenised import open_pairs
+from engine.builders.bases.vocabulary import load_vocabulary
 from engine.core.atomic_files import atomic_write
+from engine.core.devices import pick_device, pick_precision
 from engine.core.progress import Progress
 from engine.errors import ModelError
-
-if TYPE_CHECKING:
-    from engine.builders.bases.packing import Examples, Packed
 
 WINDOW = 8192  # examples packed together; what a stop loses at most
 ROWS = 32
@@ -37,9 +40,6 @@ def score_pairs(
     Stopped, it goes on where it was when it is run again. Returns the scores (pairs,), lower is better. Raises ModelError when
     `base` has no tokenised pairs or no weights yet.
     """
-    from engine.builders.bases.tokenised import open_pairs
-    from engine.builders.bases.vocabulary import load_vocabulary
-
     progress = progress or Progress()
     folder = base / "training" / "pairs"
     if not (folder / "pairs.json").is_file() or not (base / "model.safetensors").is_file():
@@ -98,17 +98,12 @@ def _unfinished(path: Path, examples: int) -> Any:
 
 
 def _network(base: Path, device: str, precision: str) -> Any:
-    from engine.builders.bases.network import PackedLoss, load_model
-    from engine.core.devices import pick_device, pick_precision
-
     where = pick_device(device)
     return PackedLoss(load_model(base).to(where), 0.0, pick_precision(precision, where)).eval()
 
 
 def _batches(examples: Examples, window: np.ndarray) -> Iterator[tuple[Packed, list[list[int]]]]:
     """Packed batches of these examples, and the examples of each row."""
-    from engine.builders.bases.packing import assemble, pack_examples
-
     sources, targets = examples.lengths(window)
     width = int(max(64, sources.max(), targets.max()))
     rows = pack_examples(examples, window, width)
@@ -118,8 +113,6 @@ def _batches(examples: Examples, window: np.ndarray) -> Iterator[tuple[Packed, l
 
 def _losses(network: Any, batch: Packed, rows: Sequence[Sequence[int]]) -> tuple[list[int], list[float]]:
     """The examples of a batch and the mean loss a token of each, in nats."""
-    import torch
-
     table = network.model.model.shared.weight
     batch = batch.to(table.device)
     with torch.no_grad():

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+
+from engine.base.model import BaseModel
 from engine.core.progress import Progress
-
-if TYPE_CHECKING:
-    import torch
+from engine.evaluation.metrics import metrics
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,7 @@ def score_base(
     progress: Progress | None = None,
 ) -> HeldOutScores:
     """Translate the pairs of every file both ways with default decoding and score them."""
-    from engine.base.model import BaseModel
     from engine.decoding.translate import translate
-    from engine.evaluation.metrics import metrics
 
     progress = progress or Progress()
     if not held_out:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -185,7 +186,6 @@ def ahead(stream: Iterator[Any], device: torch.device) -> Iterator[Any]:
     if device.type == "cpu":
         yield from stream
         return
-    import queue
 
     ready: queue.Queue[Any] = queue.Queue(maxsize=8)
     stop = threading.Event()

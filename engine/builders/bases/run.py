@@ -8,13 +8,24 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from engine.builders.bases.card import write_card
+from engine.builders.bases.decoding_choice import choose_defaults
+from engine.builders.bases.filtering import drop_worst, read_scores
+from engine.builders.bases.heldout import score_base
+from engine.builders.bases.loop import Trainer
+from engine.builders.bases.network import initial_model
 from engine.builders.bases.options import BaseTrainingOptions
+from engine.builders.bases.packing import encode_pairs, packed_batches
 from engine.builders.bases.pairs import PairFile, read_held_out, sample_texts
+from engine.builders.bases.tokenised import tokenised_pairs
 from engine.builders.bases.vocabulary import Vocabulary, copy_vocabulary, load_vocabulary, train_vocabulary
 from engine.core.atomic_files import atomic_write, check_writable, write_json
 from engine.core.devices import pick_device
 from engine.core.progress import Progress
 from engine.errors import CorpusError, OptionError, storage_errors
+from engine.training.metrics_log import read_metrics
 
 FEWEST = 500  # pairs: with fewer nothing that deserves the name of a base comes out
 VOCABULARY_SAMPLE = 700_000  # sentences: more take longer and change no piece that matters
@@ -71,15 +82,6 @@ def train_base(run: BaseRun, progress: Progress | None = None) -> dict[str, Any]
     pieces. Returns the card's figures. Raises CorpusError on files that cannot be read or are too few, OptionError on settings
     that contradict each other, ModelError on a `start` that does not fit.
     """
-    import torch
-
-    from engine.builders.bases.card import write_card
-    from engine.builders.bases.decoding_choice import choose_defaults
-    from engine.builders.bases.heldout import score_base
-    from engine.builders.bases.loop import Trainer
-    from engine.builders.bases.network import initial_model
-    from engine.training.metrics_log import read_metrics
-
     progress, run = progress or Progress(), run.checked()
     output, options, work = run.output, run.options, run.output / "training"
     check_writable(output / "config.json", "the base")
@@ -126,10 +128,6 @@ def train_base(run: BaseRun, progress: Progress | None = None) -> dict[str, Any]
 
 
 def _read(run: BaseRun, progress: Progress) -> tuple[_Data, Vocabulary]:
-    from engine.builders.bases.filtering import drop_worst, read_scores
-    from engine.builders.bases.packing import encode_pairs, packed_batches
-    from engine.builders.bases.tokenised import tokenised_pairs
-
     options, work = run.options, run.output / "training"
     progress.begin("Vocabulary", 0, 4)
     scored = read_held_out(run.held_out)
@@ -185,7 +183,6 @@ def _table(files: Sequence[PairFile], dropped: Sequence[int]) -> list[dict[str, 
 
 def _export(trainer: Any, output: Path) -> None:
     """Write the weights in half precision, as transformers saves a Marian model."""
-    import torch
     from safetensors.torch import save_file
 
     model = trainer.network.model

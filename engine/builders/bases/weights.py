@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
 from engine.builders.bases.network import trained_names
@@ -110,9 +112,6 @@ class Weights:
 
     def restore(self, folder: Path) -> State | None:
         """Take up the newest whole checkpoint; None when there is none. Raises StorageError when it is of another model."""
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
         for old in folder_and_old(folder / "checkpoint"):
             try:
                 state = State(**json.loads((old / "state.json").read_text(encoding="utf-8")))

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from engine.builders.parsers.options import ParserTraining
 from engine.builders.parsers.scores import bracket_scores
 from engine.builders.parsers.watch import Watch
@@ -103,7 +105,6 @@ def train_constituency(room: Room, target: Path, watch: Watch) -> None:
 
     Its own scorer needs Java; the best epoch is chosen by the same measure, labelled brackets, counted here.
     """
-    import torch
     from stanza.models import constituency_parser
     from stanza.models.common.foundation_cache import FoundationCache
     from stanza.models.constituency import parser_training, tree_reader

@@ -13,6 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from engine.builders.parsers.treebanks import read_text
 from engine.core.progress import Progress
 from engine.errors import InputError, MissingError
@@ -131,8 +134,6 @@ def save_vectors(words: Sequence[str], vectors: Any, path: Path) -> None:
     """stanza's vector file; the rows of its special signs (padding, unknown, empty, root) are zero. Raises OSError
     where nothing was written.
     """
-    import numpy as np
-    import torch
     from stanza.models.common.pretrain import Pretrain, PretrainedWordVocab
     from stanza.models.common.vocab import VOCAB_PREFIX
 
@@ -148,6 +149,4 @@ def save_vectors(words: Sequence[str], vectors: Any, path: Path) -> None:
 
 def no_vectors(path: Path) -> None:
     """A vector file that knows no word, for parsers trained without text: stanza's constituency parser insists on one."""
-    import numpy as np
-
     save_vectors(["the"], np.zeros((1, 8), dtype=np.float32), path)

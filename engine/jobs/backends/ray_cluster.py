@@ -8,12 +8,10 @@ import signal
 import socket
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from engine.core.settings import Settings
 from engine.errors import InputError, MissingError
-
-if TYPE_CHECKING:
-    from engine.core.settings import Settings
 
 NAMESPACE = "tailormt"
 ANSWER_SECONDS = 5.0

@@ -14,14 +14,12 @@ import os
 import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.core.progress import Progress
+from engine.core.settings import Settings
 from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
 from engine.jobs.backends.remote_errors import describe_error, raise_remote_error
-
-if TYPE_CHECKING:
-    from engine.core.settings import Settings
 
 LOOK_SECONDS = 0.2
 

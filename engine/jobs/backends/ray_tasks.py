@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.core.json_object import Json
 from engine.core.settings import Settings
@@ -19,9 +20,6 @@ from engine.jobs.backends.ray_cluster import capacity, import_ray, join, leave, 
 from engine.jobs.processes import STOP, end_tree, spawn
 from engine.jobs.slots import CPU, GPU, Slot
 from engine.store.records import JobRow
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 GRACE_SECONDS = 5.0  # for a job to stop by itself
 FORCE_SECONDS = 2.0  # for it to stop when told by a signal

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel
 from engine.core.atomic_files import read_jsonl
 from engine.core.json_object import Json
+from engine.core.settings import Settings
 from engine.corpora.terminology import parse_terms
 from engine.errors import InputError, TailorError
 from engine.evaluation.evaluate import TRIALS, ExtraMetrics
 from engine.messages import Message
+from engine.store.records import System
 from engine.workflows.compare.evaluate import STEPS, EvalContext, measure, ready, scored_by_style
 from engine.workflows.compare.systems import Translator
 from engine.workflows.compare.translate_missing import ENFORCED, Translate, enforcing, fill
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from engine.base import BaseModel
-    from engine.core.settings import Settings
-    from engine.evaluation.evaluate import ExtraMetrics
     from engine.jobs.registry import JobContext
     from engine.store import ProjectRow, Store
-    from engine.store.records import System
 
 CLOSELY = 1000  # lines up to which TER, 50 ms each in Chinese, and ten thousand trials of every figure take seconds
 PART = 16  # lines between two looks at whether to stop, and until they can be read
@@ -141,7 +139,6 @@ def ground_of(settings: Settings, workspace: Path, project: ProjectRow, base: Ba
 
 def reverse_of(settings: Settings, source: str, target: str, base: BaseModel) -> BaseModel | None:
     """The base turned round, else the first of the shelf that translates back; None where there is none."""
-    from engine.base import BaseModel
     from engine.base.registry import BaseRegistry
 
     try:

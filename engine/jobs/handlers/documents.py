@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel
 from engine.core.json_object import Json
+from engine.core.settings import Settings
 from engine.corpora.formats.documents.characters import FirstReading, first_reading
 from engine.corpora.formats.documents.formats import ENDINGS
 from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
@@ -19,12 +21,13 @@ from engine.corpora.language import plainly_other
 from engine.corpora.terminology import parse_terms
 from engine.errors import InputError, NotFoundError, storage_errors
 from engine.messages import Message
+from engine.plugins import Plugin
 from engine.plugins.plugin import check_strength
+from engine.store.queue import ASKED, LONG
 from engine.workflows.document_segments import SEGMENTS, write_segments
 from engine.workflows.read_apart import edit_apart
 
 if TYPE_CHECKING:
-    from engine.core.settings import Settings
     from engine.jobs.registry import JobContext
     from engine.store import JobRow, PluginRow, ProjectRow, Store
 
@@ -105,7 +108,6 @@ class Documents:
         `read` has given, where it was asked. Raises what that raises, and InputError where it cannot be queued.
         """
         from engine.jobs import enqueue
-        from engine.store.queue import ASKED, LONG
 
         name = _plain(name or file.name)
         given = DocumentOptions.from_mapping(options or {})
@@ -209,8 +211,6 @@ def run(context: JobContext) -> Json:
     """Translate a document of a project; goes on from the last finished sentences. Returns the report and the output's
     path. Raises InputError for a job without a project, or a plugin without its bundle.
     """
-    from engine.base import BaseModel
-    from engine.plugins import Plugin
     from engine.serving.units.translate import BaseTranslator
     from engine.workflows.documents import translate_document
 

@@ -7,20 +7,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel, LanguagePair
 from engine.core.atomic_files import read_jsonl
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.step_cache import content_hash
+from engine.corpora import Corpus
 from engine.errors import Cancelled, CorpusError, InputError
+from engine.methods import get_method
+from engine.methods.domain_mixing.shapes import Shown
+from engine.plugins import Plugin
 from engine.store.queue import AUTOMATIC
+from engine.store.records import PluginRow
 
 if TYPE_CHECKING:
-    from engine.base import LanguagePair
-    from engine.corpora import Corpus
     from engine.jobs.registry import JobContext
-    from engine.methods.domain_mixing.shapes import Shown
-    from engine.store.records import PluginRow
-
 
 HELD_OUT = 100  # sentences of the samples at most
 
@@ -92,8 +93,6 @@ def after_samples(context: JobContext) -> Callable[[Corpus, LanguagePair], None]
 
 def proportions(context: JobContext) -> Json:
     """Fit the proportions of a project's samples, or read those of its plugin `plugin_id`."""
-    from engine.corpora import Corpus
-    from engine.plugins import Plugin
     from engine.workflows.explore.domain_proportions import explore_plugin
 
     corpus, pair = Corpus.load(context.workspace), _pair(context)
@@ -108,8 +107,6 @@ def proportions(context: JobContext) -> Json:
 
 def proportions_of_plugin(context: JobContext, plugin_id: int, method: str) -> None:
     """Queue the reading of a new plugin's proportions, where its method has some."""
-    from engine.methods import get_method
-
     if get_method(method).capabilities.offers_proportions:
         context.store.jobs.enqueue(
             "proportions", {"plugin_id": plugin_id}, project_id=context.job.project_id, owner=context.job.owner,
@@ -119,7 +116,6 @@ def proportions_of_plugin(context: JobContext, plugin_id: int, method: str) -> N
 
 def phrase_map(context: JobContext) -> Json:
     """Draw the map of a project's phrases."""
-    from engine.base import BaseModel
     from engine.phrases.table import open_table
     from engine.workflows.explore.phrase_map import make_map
 
@@ -146,8 +142,6 @@ def _fit(context: JobContext, corpus: Corpus, pair: LanguagePair) -> Shown:
 
 
 def _pair(context: JobContext) -> LanguagePair:
-    from engine.base import LanguagePair
-
     context.progress.begin("Loading the base")
     project = context.store.projects.get(_project(context))
     return LanguagePair.load(project.base, project.source, project.target, settings=context.settings)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from engine.base import BaseModel
+from engine.base.onednn import fast_products
 from engine.core.progress import Part, Progress
 from engine.corpora.types import SentencePair
+from engine.decoding.translate import length_batches
 from engine.errors import CorpusError
+from engine.methods.batches import Pairs
 from engine.methods.interface import Batch
+from engine.methods.losses import log_probabilities
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 COST = 0.005  # nats a token that general text may lose
@@ -40,13 +46,6 @@ def mean_losses(
     base: BaseModel, module: Any, pairs: Sequence[SentencePair], weights: Sequence[float], progress: Progress
 ) -> list[float]:
     """Nats a token of the pairs' target sides under each weight; the base runs over them once."""
-    import torch
-
-    from engine.base.onednn import fast_products
-    from engine.decoding.translate import length_batches
-    from engine.methods.batches import Pairs
-    from engine.methods.losses import log_probabilities
-
     encoded = Pairs.encode(base, pairs)
     losses, tokens, done = torch.zeros(len(weights), dtype=torch.float64), 0, 0  # (W,)
     words = len(base.model.get_output_embeddings().weight)

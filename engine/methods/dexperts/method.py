@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.base import BaseModel
 from engine.core.progress import Progress
 from engine.methods.batches import Pairs
 from engine.methods.cost import Cost, Workload
+from engine.methods.data import Samples
 from engine.methods.dexperts.config import DExpertsConfig
 from engine.methods.interface import Artefacts, Batch, Capabilities, Loss
 from engine.methods.logit_difference import LogitDifference
@@ -21,9 +23,6 @@ from engine.methods.logit_difference import LogitDifference
 if TYPE_CHECKING:
     import torch
     from torch import nn
-
-    from engine.base import BaseModel
-    from engine.methods.data import Samples
 
 
 @dataclass(frozen=True)

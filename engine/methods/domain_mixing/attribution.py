@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import torch
 
+from engine.base import BaseModel
+from engine.methods.domain_mixing.module import MixingModule
 from engine.methods.domain_mixing.states import real_tokens, run
 from engine.methods.reading import given, row
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.methods.domain_mixing.module import MixingModule
 
 
 def reads(base: BaseModel, module: MixingModule, source: str, translation: str, top: int) -> list[dict[str, object]]:
@@ -17,8 +15,6 @@ def reads(base: BaseModel, module: MixingModule, source: str, translation: str, 
 
     The end of the sentence has no row: nothing goes in after it.
     """
-    import torch
-
     sources, labels, _ = given(base, source, translation)
     with torch.no_grad():
         _, (side, ids, states) = run(base, sources, labels)

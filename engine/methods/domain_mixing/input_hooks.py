@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from torch import Tensor
 
-    from engine.base import BaseModel
+from engine.base import BaseModel
 
 See = Callable[[str, int, "Tensor"], None]
 

@@ -17,6 +17,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from engine.core.languages import unspaced
 from engine.core.progress import Progress
 from engine.errors import CorpusError, InputError, ModelError
@@ -235,8 +237,6 @@ def corpus_summary(
     index: bool,
 ) -> CorpusSummary:  # fmt: skip
     """`summary` of words, each the mean of its pieces."""
-    import numpy as np
-
     rows, owners, texts = [], [], []
     values, where = shares.cpu().numpy(), tokens.sentence.cpu().numpy()
     named = domain.cpu().numpy()
@@ -318,8 +318,6 @@ def described(
     model: ProportionModel, side: str, sentence: str, words: list[str], values: list[Any]
 ) -> SentenceProportions:
     """A sentence's proportions as plain data; `values` (P, k) for each word."""
-    import numpy as np
-
     layers = np.mean(values, axis=0) if values else None  # (P, k)
     return {
         "sentence": sentence,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.core.progress import Progress
 from engine.methods.cost import Cost, Workload
 from engine.methods.fine_tuning.config import FineTuningConfig
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, Loss, Method
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
-    from engine.core.progress import Progress
     from engine.methods.data import Samples
 
 

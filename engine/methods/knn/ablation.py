@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
+from engine.base import BaseModel
 from engine.methods.ablation import Material, UnavailableError, evenly_spaced, gaussian_like
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.methods.knn.decoder import Knn
-    from engine.methods.trained import TrainedMethod
+from engine.methods.knn.build import another
+from engine.methods.knn.decoder import Knn
+from engine.methods.knn.index import build_index
+from engine.methods.trained import TrainedMethod
 
 MOST = 1024  # entries that stand for the one mean row
 
@@ -23,10 +22,6 @@ def another_datastore(
     A token has no mean, so the mean row's value is the distribution of all tokens, by entries that share its key.
     Raises UnavailableError where the keys were left out of the bundle.
     """
-    from engine.methods.knn.build import another
-    from engine.methods.knn.decoder import Knn
-    from engine.methods.knn.index import build_index
-
     options, store = knn.options, knn.datastore
     if kind == "empty":
         return knn.with_settings(options.replace(weight=0.0, adaptive=False), gate=knn.gate)

@@ -15,9 +15,10 @@ adaptive.safetensors: the network's weights, with `mean` and `std` of the logari
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from engine.core.progress import Progress
@@ -25,9 +26,7 @@ from engine.core.tensor_files import save_tensors
 from engine.errors import BundleError
 from engine.methods.knn.interpolate import shares
 from engine.methods.knn.options import MOST_WEIGHT
-
-if TYPE_CHECKING:
-    from engine.methods.knn.tune import Evidence
+from engine.methods.knn.tune import Evidence
 
 FILE = "adaptive.safetensors"
 HIDDEN = 32
@@ -113,9 +112,6 @@ def save_adaptive(network: MetaK, folder: Path) -> Path:
 
 def load_adaptive(folder: Path, k: int) -> MetaK:
     """The network of a folder. Raises BundleError unless its weights are those of a network for k neighbours."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     if not (folder / FILE).exists():
         raise BundleError("it has no {file}, which its decoding needs. Get a new copy of the bundle.", file=FILE)
     network = MetaK(k)

@@ -6,20 +6,22 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from engine.base import BaseModel
 from engine.core.atomic_files import write_json
 from engine.core.progress import Progress
+from engine.corpora.types import SentencePair
 from engine.errors import CorpusError, OptionError
+from engine.evaluation.metrics import metrics
+from engine.methods.batches import Pairs
 from engine.methods.knn.datastore import Datastore
 from engine.methods.knn.decoder import FILES, Knn
+from engine.methods.knn.index import build_index, kind_for
 from engine.methods.knn.options import KnnOptions
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.corpora.types import SentencePair
-    from engine.methods.knn.datastore import Datastore
-    from engine.methods.trained import TrainedMethod
+from engine.methods.knn.tune import tune
+from engine.methods.knn.tune_sentence import tune_sentence
+from engine.methods.trained import TrainedMethod
 
 SETTLED = "knn.json"
 MOST = 60  # held-out sentences that finalists translate
@@ -81,8 +83,6 @@ def _record(
     base: BaseModel, pairs: Sequence[SentencePair], options: KnnOptions, plugin: TrainedMethod | None, progress: Progress | None
 ) -> Datastore:  # fmt: skip
     """The datastore of the pairs, recorded where `options` say."""
-    from engine.methods.batches import Pairs
-
     return Datastore.build(
         base,
         Pairs.encode(base, pairs),
@@ -111,8 +111,6 @@ def settled(
     progress: Progress, general: Callable[[], Sequence[SentencePair]] = tuple,
 ) -> tuple[Knn, dict[str, Any]]:  # fmt: skip
     """kNN decoding with the way of retrieval and the settings that are best on `valid`, and figures of the choice."""
-    from engine.methods.knn.index import build_index, kind_for
-
     assert datastore.keys is not None
     retrieval = retrieval_of(options)
     by_sentence: tuple[Knn, dict[str, Any]] | None = None
@@ -146,8 +144,6 @@ def another(
     """A datastore of other pairs with the settings of `knn`, by the base alone or customized; and its files in
     `folder`. Raises CorpusError for fewer tokens than neighbours.
     """
-    from engine.methods.knn.index import build_index
-
     options = knn.options
     datastore = _record(base, pairs, options, plugin, progress)
     assert datastore.keys is not None
@@ -170,10 +166,6 @@ def retune(
     general: Sequence[SentencePair] = (),
 ) -> tuple[Knn, dict[str, Any]]:  # fmt: skip
     """Choose on `valid` the options that are not set; returns the scores of the choice, even if nothing had to be chosen."""
-    from engine.methods.batches import Pairs
-    from engine.methods.knn.tune import tune
-    from engine.methods.knn.tune_sentence import tune_sentence
-
     progress = progress or Progress()
     progress.begin("Choosing kNN settings", progress.index, progress.steps)
     if knn.reader is not None:
@@ -191,7 +183,6 @@ def retune(
 def bleu_with(base: BaseModel, plugin: TrainedMethod | None, pairs: Sequence[SentencePair]) -> Callable[[Knn], float]:
     """BLEU of translations of the pairs with a datastore, over the plugin's method where there is one."""
     from engine.decoding.translate import translate
-    from engine.evaluation.metrics import metrics
 
     sources, references = [one.source for one in pairs], [one.target for one in pairs]
 

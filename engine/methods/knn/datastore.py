@@ -16,20 +16,20 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import torch
+
+from engine.base import BaseModel
 from engine.core.atomic_files import read_jsonl, write_jsonl
 from engine.core.progress import Progress
 from engine.core.tensor_files import check_keys, load_tensors, save_tensors
 from engine.errors import BundleError, CorpusError
-
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
-    from engine.memory.source_index import Sources
-    from engine.methods.batches import Pairs
-    from engine.methods.trained import TrainedMethod
+from engine.memory.source_index import Sources, row_names, shown_pieces
+from engine.methods.batches import Pairs
+from engine.methods.knn.forced_decoding import forced
+from engine.methods.trained import TrainedMethod
 
 TENSORS, TEXTS = "datastore.safetensors", "datastore.jsonl"
 BLOCK = 65_536
@@ -63,10 +63,6 @@ class Datastore:
         """One teacher-forced pass of the base, or of the customized base, over the pairs. Raises CorpusError without
         pairs.
         """
-        import torch
-
-        from engine.methods.knn.forced_decoding import forced
-
         if not len(pairs):
             raise CorpusError("A datastore needs sentence pairs, and there are none. Add samples.")
         room = sum(map(len, pairs.labels))
@@ -96,11 +92,6 @@ class Datastore:
 
     def indexed(self, base: BaseModel, rows: Sequence[Sequence[int]]) -> Sources:
         """The index of the sources, given as token ids, a row a sentence."""
-        import numpy as np
-        import torch
-
-        from engine.memory.source_index import Sources, row_names, shown_pieces
-
         assert self.keys is not None
         starts = np.searchsorted(self.sentences.numpy(), np.arange(len(rows) + 1))  # (N + 1,)
         ids, position = self.tokens.unique(return_inverse=True)  # (U,), (R,)
@@ -132,8 +123,6 @@ class Datastore:
     @classmethod
     def open(cls, folder: Path, d: int, vocabulary: int, *, with_sources: bool = False) -> Datastore:
         """Map the files of a folder. Raises BundleError unless shapes, types and ids fit a base of that size."""
-        import torch
-
         file = folder / TENSORS
         if not file.exists():
             raise BundleError(

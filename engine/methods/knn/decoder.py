@@ -10,24 +10,25 @@ import contextlib
 import copy
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+
+from engine.base import BaseModel
 from engine.errors import BundleError
 from engine.memory.self_match import OwnText
 from engine.memory.source_index import FILE as SOURCES
+from engine.methods.interface import Batch
+from engine.methods.knn.adaptive import limited, load_adaptive, save_adaptive
 from engine.methods.knn.datastore import TENSORS, TEXTS, Datastore
 from engine.methods.knn.forced_decoding import StateCapture, output_bias
 from engine.methods.knn.gate import FILE as GATE
 from engine.methods.knn.gate import Gate
+from engine.methods.knn.index import FILE, make_search, open_index, save_index
+from engine.methods.knn.interpolate import masses, mix
 from engine.methods.knn.options import KnnOptions
 from engine.methods.knn.sentence import SentenceReader
 from engine.methods.reading import force, given, row
-
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
-    from engine.methods.interface import Batch
 
 FILES = (
     TENSORS,
@@ -46,10 +47,6 @@ class Knn:
         self, datastore: Datastore, index: Any, options: KnnOptions, device: Any, adaptive: Any = None,
         gate: Gate | None = None,
     ) -> None:  # fmt: skip
-        import torch
-
-        from engine.methods.knn.index import make_search
-
         self.datastore, self.index, self.options = datastore, index, options
         self.adaptive = adaptive.to(device) if adaptive is not None else None
         self.tokens = datastore.tokens.to(device, torch.int64)  # (N,)
@@ -65,9 +62,6 @@ class Knn:
     @classmethod
     def open(cls, folder: Path, base: BaseModel, options: KnnOptions) -> Knn:
         """What a bundle carries, checked against the base. Raises BundleError or MissingError (without faiss)."""
-        from engine.methods.knn.adaptive import load_adaptive
-        from engine.methods.knn.index import FILE, open_index
-
         by_sentence = options.retrieval == "sentence"
         gated = by_sentence and options.threshold is None and options.temperature is None  # by what was learned
         needed = [options.k, options.weight]
@@ -104,16 +98,11 @@ class Knn:
 
     def forget_keys(self) -> None:
         """Go on with the index's codes alone (ivfpq)."""
-        from engine.methods.knn.index import make_search
-
         self.datastore.keys = None
         self.search = make_search(self.options.index, self.index, None, self.tokens.device, self.options)
 
     def save(self, folder: Path) -> dict[str, Path]:
         """Write the files that a bundle carries; returns them by name."""
-        from engine.methods.knn.adaptive import save_adaptive
-        from engine.methods.knn.index import FILE, save_index
-
         folder.mkdir(parents=True, exist_ok=True)
         by_sentence = self.reader is not None
         files = self.datastore.save(
@@ -139,9 +128,6 @@ class Knn:
 
     def masses(self, distances: torch.Tensor, tokens: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
         """The probability (R, k) that each neighbour brings; strength scales it, up to nearly all."""
-        from engine.methods.knn.adaptive import limited
-        from engine.methods.knn.interpolate import masses
-
         options = self.options
         temperature = options.temperature or 1.0
         if self.adaptive is not None:
@@ -189,8 +175,6 @@ class Knn:
         """The logits (…, V) of the mixture at positions whose keys are states (…, d). Raises ValueError where keys of a
         feed-forward layer are given for some positions alone.
         """
-        from engine.methods.knn.interpolate import mix
-
         flat = logits.view(-1, logits.shape[-1])  # (R, V)
         queries = states.detach().reshape(-1, states.shape[-1])  # (R, d)
         if len(queries) != len(flat):

@@ -10,19 +10,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+
+from engine.base import BaseModel
 from engine.base.onednn import fast_products
 from engine.core.progress import Progress
+from engine.decoding.translate import length_batches
+from engine.methods.batches import Pairs
 from engine.methods.interface import Batch
-
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
-    from engine.methods.batches import Pairs
-    from engine.methods.interface import Batch
-    from engine.methods.trained import TrainedMethod
+from engine.methods.losses import log_probabilities, target_states
+from engine.methods.trained import TrainedMethod
 
 
 @dataclass
@@ -77,11 +76,6 @@ def forced(
 
     Codes of languages, which are forced in decoding, are left out.
     """
-    import torch
-
-    from engine.decoding.translate import length_batches
-    from engine.methods.losses import log_probabilities, target_states
-
     progress = progress or Progress()
     codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)
     done = 0

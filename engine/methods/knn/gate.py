@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
 from engine.core.tensor_files import save_tensors
 from engine.errors import BundleError
 from engine.methods.knn.options import MOST_WEIGHT
-
-if TYPE_CHECKING:
-    import torch
 
 FILE = "datastore.gate.safetensors"
 NO_ROW = -2.0  # the cosine of a row that brings nothing, below all cosines
@@ -54,8 +54,6 @@ class Gate:
 
     @classmethod
     def prior(cls) -> Gate:
-        import torch
-
         return cls(torch.tensor(PRIOR))
 
     def scores(self, cosines: torch.Tensor, coverage: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
@@ -65,8 +63,6 @@ class Gate:
 
     def masses(self, rows: Rows, weight: float = MOST_WEIGHT, strength: float = 1.0) -> torch.Tensor:
         """The probability (..., k) that each row brings; positions sum to at most `strength` times `weight`, λ."""
-        import torch
-
         brings = rows.cosines > NO_ROW  # (..., k)
         scores = self.scores(rows.cosines, rows.coverage, rows.context).masked_fill(~brings, -1e4)  # (..., k)
         best = scores.argmax(-1, keepdim=True)  # (..., 1)
@@ -92,10 +88,6 @@ class Gate:
     @classmethod
     def open(cls, folder: Path) -> Gate:
         """The gate of a folder. Raises BundleError where there is none, or another one."""
-        import torch
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
         try:
             weights = load_file(folder / FILE)["weights"]
         except (SafetensorError, OSError, LookupError):
@@ -119,8 +111,6 @@ class Positions:
 
     def first(self, most: int) -> Positions:
         """At most that many of the positions, spread evenly."""
-        import torch
-
         if len(self.log_p) <= most:
             return self
         selected = torch.linspace(0, len(self.log_p) - 1, most).long()  # (M',)
@@ -130,8 +120,6 @@ class Positions:
 
 def loss(gate: Gate, positions: Positions, weight: float = MOST_WEIGHT) -> torch.Tensor:
     """Mean negative log-likelihood (nats a token) of the right tokens; a scalar with a gradient by the gate's weights."""
-    import torch
-
     mass = gate.masses(positions.rows, weight)  # (M, K)
     p = (1 - mass.sum(-1)) * positions.log_p.exp() + (mass * positions.right).sum(-1)  # (M,)
     return -torch.log(p.clamp(min=1e-12)).mean()
@@ -139,8 +127,6 @@ def loss(gate: Gate, positions: Positions, weight: float = MOST_WEIGHT) -> torch
 
 def fit(pairs: Positions, general: Positions | None, weight: float = MOST_WEIGHT) -> Gate:
     """The gate under which held-out pairs, and general text where there is any, are likeliest."""
-    import torch
-
     pairs, general = pairs.first(TOKENS), general.first(TOKENS) if general is not None else None
     prior = torch.tensor(PRIOR)  # (11,)
     weights = prior.clone().requires_grad_(True)

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+
+from engine.base import BaseModel
 from engine.base.cache_argument import cache_argument
-
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
+from engine.decoding.marian_step import observer
 
 GRAM = 3  # pieces that are not copied a second time in the same order
 
@@ -44,8 +43,6 @@ def again(history: History, tokens: torch.Tensor, rows: torch.Tensor, allowed: t
     """Which of the candidates (r, n, k) were copied from the same row before, or would complete three pieces in an order that
     was written before, as often as is `allowed` (r,).
     """
-    import torch
-
     written, length = history.tokens, history.tokens.shape[1]  # (r, L)
     position = torch.arange(length - history.asked, length, device=written.device)  # (n,)
     earlier = torch.arange(length, device=written.device) < position[:, None]  # (n, L)
@@ -75,8 +72,6 @@ class Steps:
         self._handle: Any = None
 
     def __enter__(self) -> Steps:
-        from engine.decoding.marian_step import observer
-
         named = cache_argument(self.decoder)
 
         @observer
@@ -96,8 +91,6 @@ class Steps:
         """States as (r, n, d). Where they are of the real positions alone (M, d), also which those are (r, n). Raises
         ValueError where they fit neither.
         """
-        import torch
-
         if states.dim() == 3:
             return states, None
         real = self.ids != self.pad  # (r, n)
@@ -115,8 +108,6 @@ class Steps:
 
     def sentences(self, count: int) -> torch.Tensor:
         """The sentence (r,) of the batch that each row is of."""
-        import torch
-
         layer = self.layer()
         if layer is not None:
             return layer.keys[:, 0, -1, 2]
@@ -133,8 +124,6 @@ class Steps:
         """The last two tokens (r, n, 2) before each position, the last one first; `none` for those among `begins` (b,) and
         where there are fewer.
         """
-        import torch
-
         layer = self.layer()
         one = self.ids[:, :1].new_full((len(self.ids), 1), none)  # (r, 1)
         if layer is not None:
@@ -145,7 +134,6 @@ class Steps:
 
     def history(self, sentences: torch.Tensor, tokens: torch.Tensor, rows: torch.Tensor) -> History:
         """What each row has written and copied, with what was just read; candidates (r, n, k) are kept for the next step."""
-        import torch
         from transformers.cache_utils import DynamicLayer
 
         layer = self.layer()
@@ -181,8 +169,6 @@ class Steps:
 
 def proposed(tokens: torch.Tensor, rows: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
     """The best of the rows (r, n, k) whose token was chosen (r, n); -1 where none was."""
-    import torch
-
     hit = tokens == chosen[..., None]  # (r, n, k)
     best = rows.gather(-1, hit.int().argmax(-1, keepdim=True))[..., 0]  # (r, n)
     return torch.where(hit.any(-1), best, torch.full_like(best, -1))  # (r, n)

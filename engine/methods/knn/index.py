@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from engine.core.atomic_files import atomic_write
 from engine.errors import BundleError, CorpusError
@@ -29,9 +31,6 @@ from engine.memory.faiss_search import (
     sound_graph,
 )
 from engine.methods.knn.options import KnnOptions
-
-if TYPE_CHECKING:
-    import torch
 
 FILE = "datastore.faiss"
 FLAT, HNSW, FLAT_ON_GPU = 20_000, 1_000_000, 2_000_000  # entries at most
@@ -51,8 +50,6 @@ def kind_for(entries: int, options: KnnOptions) -> str:
 
 def build_index(keys: torch.Tensor, kind: str, options: KnnOptions) -> Any:
     """A FAISS index of that kind over keys (N, d); None for flat. Raises MissingError without faiss."""
-    import torch
-
     if kind == "flat":
         return None
     faiss = faiss_for(f"An index of the kind {kind}")
@@ -175,8 +172,6 @@ def sound_lists(faiss: Any, index: Any, entries: int, d: int) -> bool:
 
 def make_search(kind: str, index: Any, keys: torch.Tensor | None, device: Any, options: KnnOptions) -> Search:
     """What looks up neighbours for queries on a device. Raises BundleError for a datastore without keys and index."""
-    import torch
-
     gpu = torch.device(device).type == "cuda"
     if keys is not None and (kind == "flat" or (gpu and len(keys) <= FLAT_ON_GPU)):
         if kind == "flat" and not gpu and has_faiss():

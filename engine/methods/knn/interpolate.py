@@ -12,20 +12,15 @@ is log p(y) + lse z - log(1 - λ). So nothing of the vocabulary's size is made b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import torch
 
 from engine.methods.knn.options import MOST_WEIGHT
-
-if TYPE_CHECKING:
-    import torch
 
 FEW = 16  # neighbours up to which comparing all with all is quicker than sorting
 
 
 def shares(distances: torch.Tensor, temperature: float) -> torch.Tensor:
     """softmax(-d / T) over neighbours (..., k); zeros where none was found."""
-    import torch
-
     nearest = distances.min(-1, keepdim=True).values  # (..., 1)
     nearest = torch.where(torch.isfinite(nearest), nearest, torch.zeros_like(nearest))  # (..., 1)
     raw = torch.exp((nearest - distances) / temperature)  # (..., k), 0 at an infinite distance
@@ -39,8 +34,6 @@ def masses(distances: torch.Tensor, temperature: float, weight: float) -> torch.
 
 def by_token(tokens: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
     """For each neighbour (..., k) the mass of all neighbours with its token."""
-    import torch
-
     if tokens.shape[-1] <= FEW:
         same = (tokens[..., :, None] == tokens[..., None, :]).to(mass.dtype)  # (..., k, k)
         return (same @ mass[..., None])[..., 0]  # (..., k)
@@ -60,8 +53,6 @@ def mix(
     tokens (R, k): the neighbours' tokens; mass (R, k): what each brings, at most 0.99 a row; lse (R, 1): the log of the sum of
     exp(logits + bias), where it is known.
     """
-    import torch
-
     kind = torch.float64 if logits.dtype == torch.float64 else torch.float32
     whole = logits.to(kind) if bias is None else logits.to(kind) + bias  # (R, V)
     lse = whole.logsumexp(-1, keepdim=True) if lse is None else lse.to(kind)  # (R, 1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.core.progress import Progress
 from engine.errors import BundleError
+from engine.methods.ablation import Material
 from engine.methods.interface import Artefacts, Batch, Capabilities, Method
 from engine.methods.knn.config import KnnConfig
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from engine.base import BaseModel
     from engine.corpora.types import SentencePair
-    from engine.methods.ablation import Material
     from engine.methods.data import Samples
     from engine.methods.knn.module import KnnModule
 

@@ -19,22 +19,20 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from engine.base import BaseModel
 from engine.corpora.tokenize import WIDE, joined
+from engine.methods.knn.datastore import Datastore
 from engine.methods.knn.forced_decoding import StateCapture, output_bias
 from engine.methods.knn.gate import NO_ROW, Gate, Rows
 from engine.methods.knn.history import Steps, again, repeats
+from engine.methods.knn.interpolate import mix
 from engine.methods.knn.options import MOST_WEIGHT, KnnOptions
-
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
-    from engine.methods.knn.datastore import Datastore
 
 SHARPNESS = 10.0  # of the gate
 CANDIDATES = 16  # rows that are read at a step, the best
@@ -48,8 +46,6 @@ def copied(
     cosines: torch.Tensor, temperature: float, threshold: float, weight: float, strength: float = 1.0
 ) -> torch.Tensor:
     """The probability (..., k) that each row brings, for cosines (..., k), `NO_ROW` where a row brings none."""
-    import torch
-
     best = cosines.amax(-1, keepdim=True)  # (..., 1)
     gate = torch.sigmoid(SHARPNESS * (best - threshold)) * (best > NO_ROW)  # (..., 1)
     share = torch.softmax(cosines.masked_fill(cosines <= NO_ROW, -1e4) / temperature, -1)  # (..., k)
@@ -80,8 +76,6 @@ class Nearest:
 
 def inner_pieces(base: BaseModel) -> torch.Tensor:
     """Which pieces of the vocabulary (V,) go on with a word that another piece began, in scripts with spaces."""
-    import torch
-
     pieces = base.tokenizer.convert_ids_to_tokens(range(int(base.model.config.vocab_size)))
     return torch.tensor(
         [bool(piece) and piece[0].isalnum() and not re.match(f"[{WIDE}]", piece) for piece in pieces]
@@ -133,8 +127,6 @@ class SentenceReader:
         self, base: BaseModel, rows: Sequence[Sequence[int]], blocked: Sequence[Sequence[int]] | None = None
     ) -> None:
         """Shortlists for source rows (token ids without padding); `blocked` names sentences that must not be found."""
-        import torch
-
         skip = base.special_ids
         plain = [[i for i in row if i not in skip] for row in rows]
         if self.inner is None:
@@ -160,8 +152,6 @@ class SentenceReader:
         self, sentences: NDArray[np.int64], coverage: NDArray[np.float32], known: float, text: str
     ) -> Shortlist:
         """The rows of these sentences (S,) of the samples that may be copied into a translation of a text."""
-        import torch
-
         assert self.datastore.keys is not None
         entries, ranks = self.sources.rows_of(sentences, text)  # (R,) each
         keys = self.datastore.keys[entries].to(self.device, torch.float32).sub_(self.mean)  # (R, d)
@@ -185,8 +175,6 @@ class SentenceReader:
         """The best k rows for queries (A, n, d), of these A sentences of the batch, the best first: by cosine, or by the gate's
         scores where there is one and `written` (A, n, 2) are the last two tokens before each query.
         """
-        import torch
-
         asked = torch.nn.functional.normalize(queries.float() - self.mean, dim=-1)  # (A, n, d)
         rows = [self.rows[i] for i in sentences]
         wide = max([1, *(len(one.scale) for one in rows)])
@@ -233,10 +221,6 @@ class SentenceReader:
         seen: dict[str, torch.Tensor] | None = None,
     ) -> torch.Tensor:  # fmt: skip
         """The logits (…, V) of the mixture at positions whose states are (…, d)."""
-        import torch
-
-        from engine.methods.knn.interpolate import mix
-
         queries, real = steps.laid_out(states.detach())  # (r, n, d), (r, n) or None
         sentences = steps.sentences(len(self.rows))  # (r,)
         once = sentences[:: steps.hypotheses(sentences)].tolist()  # A of them

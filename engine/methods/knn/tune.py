@@ -10,16 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
+
+from engine.base import BaseModel
 from engine.core.progress import Progress
 from engine.errors import CorpusError
+from engine.methods.batches import Pairs
+from engine.methods.knn.forced_decoding import forced
+from engine.methods.knn.interpolate import shares
+from engine.methods.trained import TrainedMethod
 
 if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
-    from engine.methods.batches import Pairs
     from engine.methods.knn.decoder import Knn
-    from engine.methods.trained import TrainedMethod
 
 NEIGHBOURS = (1, 2, 4, 8, 16, 32, 64, 128)
 WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
@@ -48,10 +50,6 @@ def gather(
     """Run the model over the pairs once and look up k neighbours of each target token. Raises CorpusError without
     pairs.
     """
-    import torch
-
-    from engine.methods.knn.forced_decoding import forced
-
     parts: list[tuple[torch.Tensor, ...]] = []
     for part in forced(base, pairs, plugin, knn.options.keys, probabilities=True, progress=progress):
         assert part.log_p is not None
@@ -67,10 +65,6 @@ def likelihood(
     evidence: Evidence, k: int, temperature: float, weights: Sequence[float], skip_above: float = 1.0
 ) -> list[float]:
     """Mean negative log-likelihood (nats a token) for each λ, with k neighbours at T."""
-    import torch
-
-    from engine.methods.knn.interpolate import shares
-
     share = shares(evidence.distances[:, :k].double(), temperature)  # (M, k)
     right = (share * (evidence.tokens[:, :k] == evidence.gold[:, None])).sum(1)  # (M,) p_kNN of the right token
     result = share.sum(1)  # (M,) 1, or 0 where no neighbour was found
@@ -181,8 +175,6 @@ def choose_by_bleu(
 
 def adaptive_loss(knn: Knn, evidence: Evidence) -> float:
     """Mean negative log-likelihood of the evidence under the adaptive network."""
-    import torch
-
     k = knn.options.k or 1
     device = knn.tokens.device
     parts = []

@@ -8,22 +8,21 @@ setting's likelihood is a sum over numbers that are there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import torch
+
+from engine.base import BaseModel
 from engine.core.progress import Part, Progress
 from engine.errors import CorpusError
+from engine.methods.batches import Pairs
+from engine.methods.knn.decoder import Knn
+from engine.methods.knn.forced_decoding import forced
 from engine.methods.knn.gate import NO_ROW, Gate, Positions, Rows, fit
 from engine.methods.knn.gate import loss as gate_loss
-from engine.methods.knn.options import MOST_WEIGHT
-
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
-    from engine.methods.batches import Pairs
-    from engine.methods.knn.decoder import Knn
-    from engine.methods.knn.options import KnnOptions
-    from engine.methods.trained import TrainedMethod
+from engine.methods.knn.options import MOST_WEIGHT, KnnOptions
+from engine.methods.knn.sentence import CANDIDATES, NO_TOKEN, context, copied, torn
+from engine.methods.knn.tune import NEAR
+from engine.methods.trained import TrainedMethod
 
 SHORTLISTS = (8, 16, 32, 64)
 TEMPERATURES = (0.03, 0.05, 0.1)
@@ -61,11 +60,6 @@ def gather_sentences(
     """Run the model over the pairs once; for each target token the rows that would be read. Raises CorpusError without
     pairs.
     """
-    import torch
-
-    from engine.methods.knn.forced_decoding import forced
-    from engine.methods.knn.sentence import CANDIDATES, NO_TOKEN, context, torn
-
     assert knn.reader is not None
     k = min(knn.options.k or CANDIDATES, len(knn.datastore))
     wanted = knn.options.shortlist or max(SHORTLISTS)
@@ -103,8 +97,6 @@ def previous(tokens: torch.Tensor, positions: torch.Tensor, none: int) -> torch.
     """The last two tokens (m, 2) before each of the tokens (m,) of sentences that follow each other; `positions` (m,) are
     counted from the start of each sentence, `none` stands where there are fewer.
     """
-    import torch
-
     return torch.stack([tokens.roll(i).masked_fill(positions < i, none) for i in (1, 2)], -1)  # (m, 2)
 
 
@@ -112,10 +104,6 @@ def loss(
     evidence: SentenceEvidence, k: int, shortlist: int, temperature: float, threshold: float, weight: float
 ) -> float:
     """Mean negative log-likelihood (nats a token) of the right tokens under a setting."""
-    import torch
-
-    from engine.methods.knn.sentence import copied
-
     cosines = evidence.cosines.masked_fill(evidence.ranks >= shortlist, NO_ROW)  # (M, K)
     cosines, order = cosines.topk(min(k, cosines.shape[1]))  # (M, k)
     mass = copied(cosines, temperature, threshold, weight).double()  # (M, k)
@@ -137,8 +125,6 @@ def tune_sentence(
     `knn.options` name T or θ. Settings that are named stay as they are. Figures: `loss_base`, `loss`, `tokens`, `best`, and with
     general pairs `loss_general_base` and `loss_general`.
     """
-    from engine.methods.knn.sentence import CANDIDATES
-
     progress = progress or Progress()
     options = knn.options
     total = len(pairs) + (len(general) if general is not None else 0)
@@ -184,8 +170,6 @@ def learned(
 
 def nearly_best(losses: list[tuple[float, int]]) -> int:
     """Which of (loss, shortlist) to take: of those that are nearly as good as the best, the shortest shortlist."""
-    from engine.methods.knn.tune import NEAR
-
     bound = min(losses)[0] + NEAR
     return min((i for i, one in enumerate(losses) if one[0] <= bound), key=lambda i: (losses[i][1], losses[i][0]))
 

@@ -11,24 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.base import BaseModel
+from engine.base.decoding_options import Decoding
 from engine.core.atomic_files import write_json
 from engine.core.languages import unspaced
 from engine.core.progress import Progress
 from engine.core.settings import load_settings
+from engine.corpora.types import SentencePair
 from engine.errors import CorpusError
 from engine.memory.retrieval_set import FILE, load_sentences, save_sentences
 from engine.methods.cost import Cost, Workload
+from engine.methods.data import Samples
 from engine.methods.interface import Artefacts, Capabilities, Method
 from engine.methods.llm_prompt.config import LlmPromptConfig
 from engine.methods.llm_prompt.prompt import Examples, body, messages
 
 if TYPE_CHECKING:
     from torch import nn
-
-    from engine.base import BaseModel
-    from engine.base.decoding_options import Decoding
-    from engine.corpora.types import SentencePair
-    from engine.methods.data import Samples
 
 
 class LlmPrompt(Method):

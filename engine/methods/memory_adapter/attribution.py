@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torch import Tensor
+
+from engine.base import BaseModel
 from engine.core.atomic_files import read_jsonl
 from engine.errors import BundleError
+from engine.methods.memory_adapter.module import MemoryAdapterModule
 from engine.methods.reading import given, reads_of
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from engine.base import BaseModel
-    from engine.methods.memory_adapter.module import MemoryAdapterModule
 
 
 def reads(

@@ -7,19 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel
 from engine.core.progress import Progress
 from engine.errors import BundleError
-from engine.methods.ablation import UnavailableError, gaussian_like
+from engine.methods.ablation import Material, UnavailableError, gaussian_like
 from engine.methods.interface import Artefacts, Batch, Loss
 from engine.methods.reading import given, reads_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engine.base import BaseModel
     from engine.corpora.types import SentencePair
     from engine.memory.sentence_memory import SentenceMemory
-    from engine.methods.ablation import Material
     from engine.methods.data import Samples
     from engine.methods.memory_adapter.config import MemoryAdapterConfig
     from engine.methods.memory_adapter.sentence_reader import SentenceReaders

@@ -12,14 +12,13 @@ The adapter's output is the base's all the same until training begins (`start="i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.methods.memory_adapter.module import MemoryAdapterModule, MemoryReader
+from engine.base import BaseModel
+from engine.methods.memory_adapter.module import MemoryAdapterModule, MemoryReader
 
 QUERY_STD = 2.0  # standard deviation of a query's scores over the memory, after the temperature
 FLOOR = 0.3  # of the mean variance, added to all: directions in which phrases hardly differ must not decide

@@ -8,11 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.base import BaseModel
 from engine.core.progress import Progress
 from engine.errors import BundleError, CorpusError, OptionError
+from engine.memory import Memory, PairRules, load_pairs, open_memory, record, save_pairs, translate_phrases
 from engine.memory.phrase_pairs import by_bounds
-from engine.methods.ablation import gaussian_like
+from engine.methods.ablation import Material, gaussian_like
 from engine.methods.cost import Cost, Workload
+from engine.methods.data import Samples
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Loss, Method
 from engine.methods.layer_hooks import applied, spots
 from engine.methods.memory_adapter import by_sentence
@@ -21,12 +24,8 @@ from engine.methods.memory_adapter.config import RELEASED_CODE, MemoryAdapterCon
 if TYPE_CHECKING:
     import torch
 
-    from engine.base import BaseModel
-    from engine.methods.ablation import Material
-    from engine.methods.data import Samples
     from engine.methods.memory_adapter.layered import LayeredReaders
     from engine.methods.memory_adapter.module import MemoryAdapterModule
-
 
 BY_SENTENCE: Mapping[str, Any] = {"retrieval": "sentence", "bottleneck": 128}
 
@@ -62,8 +61,6 @@ class MemoryAdapter(Method):
         """The memory: by sentence of the samples' pairs, else of phrase pairs by the reverse model, dealt to the
         layers. Raises OptionError for layers that the base lacks, CorpusError for samples without phrases.
         """
-        from engine.memory import Memory, PairRules, load_pairs, record, save_pairs, translate_phrases
-
         phrases, pair, workspace = samples.phrases, samples.pair, samples.workspace
         layers = len(pair.forward.decoder_layers)
         if config.layers is not None and max(config.layers) >= layers:
@@ -108,7 +105,6 @@ class MemoryAdapter(Method):
         )
 
     def open(self, folder: Path, base: BaseModel, config: MemoryAdapterConfig) -> Artefacts:
-        from engine.memory import open_memory
         from engine.memory.sentence_memory import FILE
 
         if config.retrieval == "sentence":

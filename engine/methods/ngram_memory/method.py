@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.core.progress import Progress
 from engine.errors import CorpusError
+from engine.methods.ablation import Material, Rows, UnavailableError
 from engine.methods.cost import Cost, Workload
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Method
 from engine.methods.ngram_memory.config import NgramMemoryConfig
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from engine.base import BaseModel
     from engine.corpora.types import SentencePair
-    from engine.methods.ablation import Material
     from engine.methods.data import Samples
     from engine.methods.ngram_memory.module import NgramMemoryModule
 
@@ -124,8 +124,6 @@ class NgramMemory(Method):
         """
         from dataclasses import replace
 
-        from engine.methods.ablation import Rows
-
         if kind in ("foreign", "oracle"):
             self.swap(base, module, material.pairs(kind), material.folder(kind), material.progress)
         elif kind == "empty":
@@ -141,8 +139,6 @@ class NgramMemory(Method):
     def read_states(self, base: BaseModel, module: Any, sources: Sequence[str]) -> torch.Tensor:
         """The memory's states (N, d) for these sentences. Raises UnavailableError where nothing is found for any."""
         import torch
-
-        from engine.methods.ablation import UnavailableError
 
         read = []
         with base.lock, torch.no_grad():

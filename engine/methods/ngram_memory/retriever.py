@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+
+from engine.base import BaseModel
 from engine.core.progress import Progress
 from engine.core.tensor_files import load_tensors, save_tensors
+from engine.corpora.tokenize import joined, words
 from engine.corpora.types import SentencePair
 from engine.errors import BundleError
+from engine.memory.dense_ngrams import DenseNgrams, content, set_vectors
+from engine.memory.neighbours import IdfNgrams, IdfSentences, chosen
+from engine.memory.ngrams import all_ngrams
 from engine.memory.self_match import OwnText
 from engine.methods.ngram_memory.config import NgramMemoryConfig
-
-if TYPE_CHECKING:
-    import torch
-
-    from engine.base import BaseModel
 
 VECTORS = "memory.safetensors"
 POOR = 0.5  # plausibility of a source below which its pair is found by the target
@@ -32,10 +34,6 @@ def record_vectors(
     base: BaseModel, pairs: Sequence[SentencePair], widths: Sequence[int], path: Path, progress: Progress
 ) -> None:
     """Write the vectors of all n-grams of the sources: `ngrams.{width}` (G, d) in half precision, `lengths` (N,)."""
-    import torch
-
-    from engine.memory.dense_ngrams import set_vectors
-
     vectors, lengths = set_vectors(base, [pair.source for pair in pairs], widths, progress)
     tensors = {f"ngrams.{width}": torch.from_numpy(result).half() for width, result in vectors.items()}
     save_tensors(path, {**tensors, "lengths": torch.from_numpy(lengths)}, "the vectors")
@@ -43,8 +41,6 @@ def record_vectors(
 
 def load_vectors(path: Path, base: BaseModel, pairs: int, widths: Sequence[int]) -> tuple[dict[int, Any], Any]:
     """What `record_vectors` wrote. Raises BundleError when it is missing or does not fit the pairs."""
-    from engine.memory.ngrams import all_ngrams
-
     if not path.exists():
         raise BundleError(
             "it has no {path}, from which the method retrieves n-grams. Get a new copy of the bundle.", path=path.name
@@ -72,10 +68,6 @@ class Retriever:
     def __init__(
         self, base: BaseModel, pairs: Sequence[SentencePair], config: NgramMemoryConfig, vectors: Path | None
     ) -> None:
-        from engine.corpora.tokenize import words
-        from engine.memory.dense_ngrams import DenseNgrams
-        from engine.memory.neighbours import IdfNgrams, IdfSentences
-
         self.config, self.pairs = config, pairs
         self.dense = config.retrieval == "dense_ngram"
         self._own_cache: dict[tuple[str, str], list[int]] = {}
@@ -122,10 +114,6 @@ class Retriever:
     def _search(
         self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, draft: str, most: int | None, shut: set[int]
     ) -> list[int]:
-        from engine.corpora.tokenize import words
-        from engine.memory.dense_ngrams import content
-        from engine.memory.neighbours import chosen
-
         if self.dense:
             query: Any = content(base, ids, states)  # (T, d)
         else:
@@ -144,7 +132,5 @@ def source_words(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[list[st
     """Words of source sentences given as token ids: what is left of the text after the base's own normalisation, so that a
     sentence of the set and one to be translated are cut alike.
     """
-    from engine.corpora.tokenize import joined, words
-
     convert = base.tokenizer.convert_ids_to_tokens
     return [words(joined(convert([i for i in map(int, row) if i not in base.special_ids]))) for row in rows]

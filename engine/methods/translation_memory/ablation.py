@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from engine.memory.vector_index import VectorIndex
 from engine.methods.ablation import Material, Rows, evenly_spaced, gaussian_like
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 BATCH = 32  # sentences encoded at a time
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.base import BaseModel
+from engine.decoding.translate import length_batches
 from engine.methods.transformer import Inputs, make_layers, padded
 from engine.methods.translation_memory.config import TranslationMemoryConfig
 
@@ -95,8 +96,6 @@ def encode_all(
     encoder: SentenceEncoder, rows: Sequence[list[int]], pad: int, device: torch.device
 ) -> NDArray[np.float32]:
     """Vectors (N, v) of sentences given as ids, rounded to half precision, in which they are kept. Dropout is off."""
-    from engine.decoding.translate import length_batches
-
     size = encoder.project.weight.shape[0]
     vectors = np.zeros((len(rows), size), dtype=np.float32)
     training = encoder.training

@@ -14,15 +14,15 @@ import copy
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
 
 from engine.memory.vector_index import VectorIndex
 from engine.methods.translation_memory.encoders import SentenceEncoder, encode_all
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def build_index(encoder: SentenceEncoder, rows: Sequence[list[int]], pad: int, device: Any, depth: int) -> VectorIndex:
@@ -127,9 +127,6 @@ class Refresher:
 
     def _copy(self, step: int) -> dict[str, Tensor]:
         """The weights at an update. Where the copy is lost, those of now: the index is only newer then."""
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
         if step in self.copies:
             return self.copies[step]
         try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from engine.core.progress import Progress
 from engine.core.tensor_files import load_tensors, save_tensors
 from engine.errors import BundleError, CorpusError
+from engine.methods.ablation import Material
 from engine.methods.cost import Cost, Workload
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, Method
 from engine.methods.translation_memory.config import TranslationMemoryConfig
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from engine.base import BaseModel
     from engine.corpora.types import SentencePair
-    from engine.methods.ablation import Material
     from engine.methods.data import Samples
     from engine.methods.translation_memory.module import TranslationMemoryModule
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.base.decoding_options import Decoding
 from engine.base.remote import load_base
-
-if TYPE_CHECKING:
-    pass
-
 
 TRANSLATE = "engine.serving.units.remote:Translate"
 

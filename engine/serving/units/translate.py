@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.base import BaseModel
 from engine.base.decoding_options import Decoding
 from engine.base.remote import base_arguments
 from engine.core.flagged import packed, unpacked
@@ -17,6 +18,7 @@ from engine.core.progress import Progress, Quiet
 from engine.core.remote_map import map_remotely
 from engine.corpora.formats.documents.model import Result, Unit
 from engine.corpora.formats.documents.placeholders import FAMILIES
+from engine.corpora.terminology import Term
 from engine.decoding.translate import length_batches
 from engine.decoding.word_alignment import Alignment, align
 from engine.errors import storage_errors
@@ -26,8 +28,6 @@ from engine.serving.units.mask import Prepared, mask, prepare, restore
 from engine.serving.units.remote import TRANSLATE
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.corpora.terminology import Term
     from engine.plugins import Plugin, PluginStack
 
 SHARE = 0.95  # of the time is translation, the rest is alignment

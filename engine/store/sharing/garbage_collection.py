@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
+from engine.core.settings import Settings
 from engine.store.sharing.blob_store import BlobStore, open_blobs
 from engine.store.sharing.workspace_sync import WorkspaceSync
 
 if TYPE_CHECKING:
-    from engine.core.settings import Settings
     from engine.store import Store
 
 

@@ -10,15 +10,15 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from engine.core.progress import Progress
+from engine.core.settings import Settings
 from engine.errors import StorageError, TailorError
+from engine.store.records import JobRow
 from engine.store.sharing.blob_store import Changed, open_blobs
 from engine.store.sharing.workspace_sync import WorkspaceSync
 
 if TYPE_CHECKING:
-    from engine.core.progress import Progress
-    from engine.core.settings import Settings
     from engine.store import Store
-    from engine.store.records import JobRow
     from engine.store.sharing.blob_store import BlobStore
 
 LOOK_SECONDS = 1.0  # between two looks of the studio

@@ -13,8 +13,9 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from engine.base import BaseModel, read_card
 from engine.base.decoding_options import Decoding
 from engine.core.json_object import Json
 from engine.core.progress import Progress
@@ -24,9 +25,6 @@ from engine.workflows.benchmark.experiments import EXPERIMENTS, Experiment, laye
 from engine.workflows.benchmark.methods import SETTINGS, VANILLA, how_made, preset
 from engine.workflows.benchmark.row import Plan, Row, Scale
 from engine.workflows.benchmark.tasks import TASKS
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 ROUNDS = 3  # of timing, of which the median counts
 SURE = 0.05  # p below which a difference to the base is marked
@@ -73,7 +71,6 @@ def reproduce(
 
 def decoder_layers(task: str, base: str, settings: Settings) -> int:
     """Of the base that the task is done with."""
-    from engine.base import read_card
     from engine.base.registry import BaseRegistry
 
     about = TASKS[task]
@@ -85,7 +82,6 @@ def decoder_layers(task: str, base: str, settings: Settings) -> int:
 
 def add_seconds(rows: list[Json], experiment: Experiment, plan: Plan, settings: Settings, progress: Progress) -> None:
     """Translate the same sentences by all systems in turns, in this process; the median of each goes into its row."""
-    from engine.base import BaseModel
     from engine.base.registry import BaseRegistry
     from engine.plugins import Plugin
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel
 from engine.base.adapter import acting
+from engine.decoding.candidates import Candidate, candidates
 from engine.errors import InputError, OptionError
 from engine.messages import Message, mark
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.decoding.candidates import Candidate
     from engine.plugins import Plugin
 
 TOP = 5
@@ -78,8 +78,6 @@ def words_at(
     """The words that base or plugin weighs where a token of `text` stands; none where no position is given, or it gives no
     probabilities.
     """
-    from engine.decoding.candidates import candidates
-
     with base.lock:
         ids = base.label([text])[0]
     try:

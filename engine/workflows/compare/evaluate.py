@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
@@ -27,14 +28,13 @@ from engine.evaluation.general_text import (
     translations,
 )
 from engine.messages import Message, mark
+from engine.store.records import System
 from engine.workflows.compare.systems import Translator
 from engine.workflows.compare.translate_missing import largest_change
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel
     from engine.evaluation.style_scorers import StyleScorers
     from engine.store.comparisons import ComparisonLineRow
-    from engine.store.records import System
 
 STEPS = 7  # of a comparison with everything: loading, translating, three of the style's scorers, general text, scoring
 SAMPLES = 1000  # bootstrap resamples

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.json_object import Json
 from engine.errors import InputError, TailorError
+from engine.store import PluginRow
+from engine.store.records import System
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
-    from engine.core.json_object import Json
     from engine.plugins import Plugin
-    from engine.store import PluginRow
-    from engine.store.records import System
 
 VANILLA = "vanilla"
 MOST_PLUGINS = 3

@@ -8,15 +8,15 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from engine.corpora.terminology import Term
 from engine.evaluation.edit_distance import difference, sentence_score
 from engine.messages import mark
 from engine.store.records import System
+from engine.workflows.compare.systems import Translator
 
 if TYPE_CHECKING:
-    from engine.corpora.terminology import Term
     from engine.store import Store
     from engine.store.comparisons import ComparisonLineRow
-    from engine.workflows.compare.systems import Translator
 
 Translate = Callable[[System, Sequence[str]], list[str]]
 ENFORCED = mark("Terminology was enforced in these translations, but not in those of general text.")

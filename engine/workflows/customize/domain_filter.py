@@ -14,7 +14,6 @@ from engine.workflows.customize.run import Run
 if TYPE_CHECKING:
     from engine.plugins.domain_filter import DomainFilter
 
-
 REAL = 0.9  # share of the samples' sources that people wrote, and of general text that is left to the base, to do without replay
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from engine.base import BaseModel, LanguagePair
 from engine.base.decoding_options import Decoding
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
+from engine.evaluation import evaluate
 from engine.evaluation.general_text import baseline_stamp, general_pairs, keep_translations, kept_in, translations
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel, LanguagePair
     from engine.plugins import Plugin
 
 
@@ -45,7 +46,6 @@ def compare_with_base(
     The sources of monolingual samples are synthetic, so these figures flatter; test on real pairs where you have some.
     """
     from engine.decoding.translate import translate
-    from engine.evaluation import evaluate
 
     sources, references = [a for a, _ in pairs], [b for _, b in pairs]
     vanilla = vanilla or translate(base, sources, decoding=decoding, progress=progress)

@@ -19,12 +19,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.base import LanguagePair
 from engine.core.progress import Progress
 from engine.core.settings import Settings, load_settings
 from engine.core.step_cache import StepCache, content_hash
+from engine.corpora import Corpus
 from engine.errors import CorpusError, InputError
 from engine.evaluation.general_text import general_pairs
 from engine.messages import Message
+from engine.methods import Method, get_method
+from engine.methods.data import Samples
 from engine.workflows.customize.domain_filter import add_domain_filter, settle_replay
 from engine.workflows.customize.metrics import evaluate_step, hash_weights
 from engine.workflows.customize.replay import with_replay
@@ -47,10 +51,6 @@ from engine.workflows.customize.summary import summarize, write_bundle
 from engine.workflows.throughput import NumberedProgress, record_run
 
 if TYPE_CHECKING:
-    from engine.base import LanguagePair
-    from engine.corpora import Corpus
-    from engine.methods import Method
-    from engine.methods.data import Samples
     from engine.training.probe import TranslationProbe
 
 
@@ -155,8 +155,6 @@ def load(run: Run) -> None:
 def set_up(run: Run) -> None:
     """The method with its settings, and the samples as it may use them."""
     from engine.base.precision import check_trainable
-    from engine.methods import get_method
-    from engine.methods.data import Samples
     from engine.phrases.exclusions import Exclusions
 
     run.method, run.config = get_method(run.request.method), method_config(run.request)

@@ -12,13 +12,12 @@ from engine.core.atomic_files import check_apart
 from engine.core.options import Options, describe, option
 from engine.errors import CorpusError, InputError, OptionError
 from engine.messages import Message, mark
+from engine.training import TrainingOptions, budget_options
 
 if TYPE_CHECKING:
     from engine.corpora import CorpusOptions
     from engine.methods.knn.options import KnnOptions
     from engine.phrases import PhraseOptions
-    from engine.training import TrainingOptions
-
 
 AUTO = "auto"
 # What `auto` tries under each budget, the preferred first; each but kNN is tried with kNN decoding on top too.
@@ -107,7 +106,6 @@ def method_config(request: CustomizeRequest) -> Any:
     Raises OptionError on settings or a preset that the method does not have.
     """
     from engine.methods import get_method
-    from engine.training import budget_options
 
     method, own = get_method(request.method), dict(request.method_options)
     name = str(own.pop("preset", ""))
@@ -136,8 +134,6 @@ def unlike_the_paper(request: CustomizeRequest) -> str:
 
 def training_config(request: CustomizeRequest) -> TrainingOptions:
     """The training's settings: defaults, then the budget's, then the request's own."""
-    from engine.training import TrainingOptions, budget_options
-
     preset = budget_options(request.budget, request.method)["training"]
     return TrainingOptions.from_mapping({**preset, **request.training_options})
 

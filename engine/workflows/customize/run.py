@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.settings import Settings
 from engine.core.step_cache import StepCache
+from engine.training import TrainingOptions
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.throughput import NumberedProgress
 
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from engine.methods.data import Samples
     from engine.phrases.exclusions import Exclusions
     from engine.plugins import Plugin
-    from engine.training import TrainingOptions
     from engine.training.loop import Result
-
 
 TRIED = "tried"  # of a run by `auto`: a folder for each method
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 from engine.core.atomic_files import read_json, read_jsonl, write_json, write_jsonl
 from engine.core.progress import Progress
 from engine.core.step_cache import content_hash
+from engine.corpora import Segment
 from engine.corpora.types import SentencePair
 from engine.errors import CorpusError, InputError
 from engine.methods.domain_mixing.config import DomainMixingConfig
@@ -39,7 +40,6 @@ from engine.methods.domain_mixing.shapes import Example, SentenceShares, Shown
 
 if TYPE_CHECKING:
     from engine.base import BaseModel, LanguagePair
-    from engine.corpora import Segment
     from engine.plugins import Plugin
 
 FOLDER = "proportions"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.base import BaseModel
 from engine.core.atomic_files import atomic_write
 from engine.core.progress import Progress
 from engine.core.workspace import latest_file
@@ -28,8 +29,6 @@ from engine.phrases.table import PhraseTable, layers_of
 
 if TYPE_CHECKING:
     import torch
-
-    from engine.base import BaseModel
 
 MAP_FILE = "phrases.map.json.gz"
 MOST = 50_000  # points; more are no clearer

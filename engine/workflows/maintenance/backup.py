@@ -11,16 +11,14 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import engine
 from engine.core.atomic_files import atomic_write, check_writable, copy_hashed
 from engine.core.progress import Progress
+from engine.core.settings import Settings
 from engine.errors import InputError, storage_errors
 from engine.workflows.maintenance.archive import FORMAT, HOME, MANIFEST, STORE, left_out
-
-if TYPE_CHECKING:
-    from engine.core.settings import Settings
 
 PACKED = (".zip", ".safetensors", ".faiss", ".pt", ".docx", ".odt", ".pdf", ".gz", ".png")
 

@@ -7,14 +7,10 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from engine.core.settings import home_path
+from engine.core.settings import Settings, home_path
 from engine.errors import InputError, MissingError, ModelError
 from engine.workflows.maintenance.finding import Finding
-
-if TYPE_CHECKING:
-    from engine.core.settings import Settings
 
 LITTLE = 1 << 30  # bytes of free room with which a customization may not end
 

@@ -8,16 +8,13 @@ import shutil
 import uuid
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.core.progress import Progress
-from engine.core.settings import home_path
+from engine.core.settings import Settings, home_path
 from engine.corpora.formats.archive import DAMAGE
 from engine.errors import InputError, storage_errors
 from engine.workflows.maintenance.archive import HOME, STORE, blocks, check
-
-if TYPE_CHECKING:
-    from engine.core.settings import Settings
 
 BROKEN_OFF = "It was at work when the backup was made. Resume it: finished steps and the last checkpoint are kept."
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.core.progress import duration
+from engine.core.settings import Settings
 from engine.errors import BundleError, MissingError
 from engine.workflows.customize.project_samples import are_held, sample_files
 from engine.workflows.maintenance.finding import Finding
 
 if TYPE_CHECKING:
-    from engine.core.settings import Settings
     from engine.store import Store
 
 SILENT = 60.0  # seconds without a heartbeat, and nobody is at work
