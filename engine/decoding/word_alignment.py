@@ -11,16 +11,15 @@ import contextlib
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from engine.base.model import BaseModel
 from engine.core.progress import Progress
 from engine.corpora.words import Span, word_spans
 from engine.decoding.translate import length_batches
 from engine.errors import ModelError
-
-if TYPE_CHECKING:
-    import torch
 
 FLOOR = 1e-3  # of attention, so that one direction alone cannot rule a link out
 LEAST = 0.01  # of a row's weight; what is less is noise
@@ -137,8 +136,6 @@ def _shares_of(row: Sequence[float]) -> dict[int, float]:
 
 def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[Weights | None]:
     """Attention of words to words, in one direction; None where a text is too long or its pieces cannot be found in it."""
-    import torch
-
     # The layer whose attention aligns best: the third of six (Chen et al.), the second of our four.
     layer = max(0, len(base.decoder_layers) // 2 - 1)
     sources, targets = base.encode([pair[0] for pair in pairs]), base.label([pair[1] for pair in pairs])

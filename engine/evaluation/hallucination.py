@@ -11,7 +11,10 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+import numpy as np
+
 from engine.corpora.tokenize import words
+from engine.phrases.keyness import keyness
 
 STEM = 6  # letters that tell a word from others: "symptom" and "symptoms" are one
 SHORT = 4  # letters below which a word is a function word, which comes and goes without a word of the other language
@@ -56,10 +59,6 @@ def hallucinated_stems(
 
 def _frequent(occurrences: dict[str, list[int]], sentences: int, general: Sequence[set[str]]) -> dict[str, list[int]]:
     """The stems that are a far larger part of what is written than of general text, whose sentences may be shorter."""
-    import numpy as np
-
-    from engine.phrases.keyness import keyness
-
     usual = Counter(stem for own in general for stem in own)
     some = [
         stem
@@ -79,10 +78,6 @@ def _frequent(occurrences: dict[str, list[int]], sentences: int, general: Sequen
 
 def _explained(where: Sequence[int], units: Sequence[set[str]], counts: Counter[str]) -> bool:
     """Whether words of the targets that go with the stem account for most of the sentences that hold it."""
-    import numpy as np
-
-    from engine.phrases.keyness import keyness
-
     inside = Counter(unit for i in where for unit in units[i])
     some = [unit for unit, count in inside.items() if count >= 2]
     own = np.array([inside[unit] for unit in some])  # (U,)

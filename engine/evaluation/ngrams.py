@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 UNKNOWN, END = 0, 1  # tokens of the vocabulary that every model has; the start of a sentence is its size
 BLOCK = 200_000  # tokens scored at once
@@ -36,8 +34,6 @@ class Ngrams:
         """From token ids below `size`, without start and end. There must be one sentence at least. The model's order is
         lower than `order` where no sentence is that long.
         """
-        import numpy as np
-
         flat, depth = joined(sentences, size)  # (P,), (P,)
         base = size + 1
         rows: list[
@@ -72,8 +68,6 @@ class Ngrams:
         cls, size: int, keys: list[np.ndarray], counts: list[np.ndarray], suffixes: list[np.ndarray]
     ) -> Ngrams:
         """Interpolated probabilities; `suffixes` are the rows, one level below, of the n-grams without their first token."""
-        import numpy as np
-
         chances: list[np.ndarray] = []
         weights = [np.ones(len(level)) for level in keys]
         unknown = 0.0
@@ -111,8 +105,6 @@ class Ngrams:
         return results + (self._surprise(part) if part else [])
 
     def _surprise(self, sentences: Sequence[Sequence[int]]) -> list[float]:
-        import numpy as np
-
         flat, depth = joined(sentences, self.size)  # (P,), (P,)
         value = np.full(len(flat), self.unknown)  # (P,)
         passed = np.zeros(len(flat))  # (P,) what backing off from the longer contexts costs
@@ -136,8 +128,6 @@ class Ngrams:
 
 def joined(sentences: Sequence[Sequence[int]], start: int) -> tuple[np.ndarray, np.ndarray]:
     """All sentences as one row of tokens, each between start and end; and how many tokens of its sentence each ends."""
-    import numpy as np
-
     flat = np.array([token for one in sentences for token in (start, *one, END)], np.int64)
     indices = np.arange(len(flat))
     begin = np.maximum.accumulate(np.where(flat == start, indices, 0))
@@ -148,8 +138,6 @@ def discounts(counts: np.ndarray) -> np.ndarray:
     """What is taken off n-grams seen 0, 1, 2, and 3 times or more, by their numbers (Chen and Goodman, 1998, equation 26);
     set values where there are too few for that.
     """
-    import numpy as np
-
     seen = [float((counts == times).sum()) for times in (1, 2, 3, 4)]
     if min(seen[:3]) > 0:
         share = seen[0] / (seen[0] + 2 * seen[1])

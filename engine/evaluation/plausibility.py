@@ -21,6 +21,8 @@ from typing import Any
 from engine.base import LanguagePair
 from engine.core.progress import Progress
 from engine.corpora.types import SentencePair
+from engine.evaluation.hallucination import hallucinated_stems
+from engine.evaluation.pair_filter import support
 
 # They tell real sources from mismatched ones for 95 % of 160 pairs of legal text, and rank back-translations by their likeness
 # to the real sources better than the support alone (correlation 0.43 against 0.34 of 80).
@@ -61,8 +63,6 @@ def weigh(
     from sacrebleu.metrics import CHRF
 
     from engine.decoding.resumable import back_translate_all
-    from engine.evaluation.hallucination import hallucinated_stems
-    from engine.evaluation.pair_filter import support
 
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     values = support(pair.forward, pairs, progress)

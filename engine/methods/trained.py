@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from torch import nn
+
+from engine.base.adapter import Adapter
 from engine.methods.interface import Method
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from engine.base.adapter import Adapter
     from engine.methods.knn.decoder import Knn
 
 

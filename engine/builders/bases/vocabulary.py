@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import sentencepiece
+
 from engine.core.atomic_files import atomic_write, write_json
 from engine.errors import CorpusError, ModelError
 
@@ -55,8 +57,6 @@ def train_vocabulary(
     that the text's characters alone fill (Chinese has thousands) becomes twice their number. Raises CorpusError when the text
     is too small for `size` pieces, or has too many characters for them.
     """
-    import sentencepiece
-
     try:
         model = _learnt(texts(), size, threads)
     except (RuntimeError, OSError) as error:  # SentencePiece's own words speak of its C++ source
@@ -86,8 +86,6 @@ def train_vocabulary(
 
 def _learnt(texts: Iterable[str], size: int, threads: int) -> io.BytesIO:
     """SentencePiece's model of the texts, in its own format."""
-    import sentencepiece
-
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts),
@@ -120,8 +118,6 @@ def _why_not(size: int, reason: str) -> str:
 
 def load_vocabulary(folder: Path, source: str, target: str) -> Vocabulary:
     """The vocabulary in a model's folder. Raises ModelError when it is none of ours, or of other languages."""
-    import sentencepiece
-
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=(folder / "source.spm").read_bytes())
         numbers = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))

@@ -6,6 +6,9 @@ from typing import Any
 
 from engine.base.decoding_options import Decoding
 from engine.base.remote import load_base
+from engine.core.flagged import packed
+from engine.core.settings import Settings
+from engine.plugins import Plugin
 
 TRANSLATE = "engine.serving.units.remote:Translate"
 
@@ -14,9 +17,6 @@ class Translate:
     """Translation with a plugin or without, texts as `packed` makes them; `bundle` is its path, the same on all machines."""
 
     def __init__(self, **arguments: Any) -> None:
-        from engine.core.settings import Settings
-        from engine.plugins import Plugin
-
         self.base = load_base(arguments)
         cache = Settings.from_mapping(arguments["settings"]).home_dir / "unpacked"
         bundle = arguments["bundle"]
@@ -25,7 +25,6 @@ class Translate:
         self.decoding = Decoding.from_mapping(arguments["decoding"])
 
     def __call__(self, texts: list[str]) -> list[str | list[str]]:
-        from engine.core.flagged import packed
         from engine.decoding.translate import translate
 
         made = translate(self.base, texts, self.plugin, strength=self.strength, decoding=self.decoding)

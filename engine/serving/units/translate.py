@@ -8,7 +8,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engine.base import BaseModel
 from engine.base.decoding_options import Decoding
@@ -23,12 +22,10 @@ from engine.decoding.translate import length_batches
 from engine.decoding.word_alignment import Alignment, align
 from engine.errors import storage_errors
 from engine.messages import Message
+from engine.plugins import Plugin, PluginStack
 from engine.serving.units.assemble import Sentence, assemble, needs_alignment
 from engine.serving.units.mask import Prepared, mask, prepare, restore
 from engine.serving.units.remote import TRANSLATE
-
-if TYPE_CHECKING:
-    from engine.plugins import Plugin, PluginStack
 
 SHARE = 0.95  # of the time is translation, the rest is alignment
 PART = 64  # sentences aligned between two looks at the progress

@@ -17,10 +17,12 @@ from typing import Any
 
 from engine.base import BaseModel, read_card
 from engine.base.decoding_options import Decoding
+from engine.base.registry import BaseRegistry
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.errors import OptionError
+from engine.plugins import Plugin
 from engine.workflows.benchmark.experiments import EXPERIMENTS, Experiment, layer_variants
 from engine.workflows.benchmark.methods import SETTINGS, VANILLA, how_made, preset
 from engine.workflows.benchmark.row import Plan, Row, Scale
@@ -71,8 +73,6 @@ def reproduce(
 
 def decoder_layers(task: str, base: str, settings: Settings) -> int:
     """Of the base that the task is done with."""
-    from engine.base.registry import BaseRegistry
-
     about = TASKS[task]
     return int(read_card(base or BaseRegistry(settings).default(about.source, about.target))["decoder_layers"])
 
@@ -82,9 +82,6 @@ def decoder_layers(task: str, base: str, settings: Settings) -> int:
 
 def add_seconds(rows: list[Json], experiment: Experiment, plan: Plan, settings: Settings, progress: Progress) -> None:
     """Translate the same sentences by all systems in turns, in this process; the median of each goes into its row."""
-    from engine.base.registry import BaseRegistry
-    from engine.plugins import Plugin
-
     for task in dict.fromkeys(row["task"] for row in rows):
         about = TASKS[task]
         position = plan.base or str(BaseRegistry(settings).default(about.source, about.target))

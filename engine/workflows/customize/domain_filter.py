@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
 
 from engine.core.step_cache import content_hash
 from engine.corpora.general_text import general_sentences
 from engine.errors import CorpusError
 from engine.evaluation.general_text import general_pairs, learnable_pairs
+from engine.plugins.bundle import DOMAIN_FILTER
+from engine.plugins.domain_filter import DomainFilter
 from engine.workflows.customize.run import Run
-
-if TYPE_CHECKING:
-    from engine.plugins.domain_filter import DomainFilter
 
 REAL = 0.9  # share of the samples' sources that people wrote, and of general text that is left to the base, to do without replay
 
@@ -48,9 +46,6 @@ def settle_replay(run: Run) -> None:
 
 def learned(run: Run) -> DomainFilter | None:
     """The domain filter of the run's samples, kept in the workspace; None where samples or general text are too few."""
-    from engine.plugins.bundle import DOMAIN_FILTER
-    from engine.plugins.domain_filter import DomainFilter
-
     base, file = run.pair.forward, run.workspace / DOMAIN_FILTER
     stamp = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.used.get("pairs"))
     known = DomainFilter.open(run.workspace, base.d_model) if run.cache.holds("domain filter", stamp, file) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.base import BaseModel, LanguagePair
 from engine.base.decoding_options import Decoding
@@ -12,9 +12,7 @@ from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
 from engine.evaluation import evaluate
 from engine.evaluation.general_text import baseline_stamp, general_pairs, keep_translations, kept_in, translations
-
-if TYPE_CHECKING:
-    from engine.plugins import Plugin
+from engine.plugins import Plugin
 
 
 def evaluate_plugin(

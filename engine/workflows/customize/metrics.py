@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torch import nn
+
+from engine.base import BaseModel
 from engine.core.atomic_files import read_json, write_json
 from engine.core.progress import Progress
 from engine.core.step_cache import StepCache, content_hash
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from engine.base import BaseModel
-    from engine.methods.data import Samples
-    from engine.plugins import Plugin
+from engine.evaluation.metrics import metrics
+from engine.methods.data import Samples
+from engine.plugins import Plugin
+from engine.workflows.customize.evaluate import evaluate_plugin
 
 MOST = 60  # held-out sentences to choose decoding on, and as many others to compare on
 FILE = "evaluation.json"
@@ -31,8 +31,6 @@ def evaluate_step(
     `texts` are all sentences of the samples, `pairs` the stamp of the pairs. A service is called, and paid, when the user
     translates: a method that needs one is not evaluated here.
     """
-    from engine.workflows.customize.evaluate import evaluate_plugin
-
     if plugin.method.capabilities.needs_endpoint:
         return {}, {}
     knn = plugin.knn.options.to_mapping() if plugin.knn is not None else None
@@ -74,7 +72,6 @@ def tune_decoding(
     samples, they cost general text more than the method does (docs/how-it-works.md).
     """
     from engine.decoding.translate import translate
-    from engine.evaluation.metrics import metrics
 
     bleu = metrics(base.target)["BLEU"]
     sources, references = [a for a, _ in pairs], [b for _, b in pairs]

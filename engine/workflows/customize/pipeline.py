@@ -17,9 +17,12 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from engine.base import LanguagePair
+from engine.base.precision import check_trainable
 from engine.core.progress import Progress
 from engine.core.settings import Settings, load_settings
 from engine.core.step_cache import StepCache, content_hash
@@ -29,6 +32,10 @@ from engine.evaluation.general_text import general_pairs
 from engine.messages import Message
 from engine.methods import Method, get_method
 from engine.methods.data import Samples
+from engine.phrases.exclusions import Exclusions
+from engine.plugins import Plugin
+from engine.training.loop import Trainer
+from engine.training.probe import TranslationProbe
 from engine.workflows.customize.domain_filter import add_domain_filter, settle_replay
 from engine.workflows.customize.metrics import evaluate_step, hash_weights
 from engine.workflows.customize.replay import with_replay
@@ -49,9 +56,6 @@ from engine.workflows.customize.steps import (
 )
 from engine.workflows.customize.summary import summarize, write_bundle
 from engine.workflows.throughput import NumberedProgress, record_run
-
-if TYPE_CHECKING:
-    from engine.training.probe import TranslationProbe
 
 
 def read_alone(request: CustomizeRequest, workspace: Path, progress: Progress) -> None:
@@ -154,9 +158,6 @@ def load(run: Run) -> None:
 
 def set_up(run: Run) -> None:
     """The method with its settings, and the samples as it may use them."""
-    from engine.base.precision import check_trainable
-    from engine.phrases.exclusions import Exclusions
-
     run.method, run.config = get_method(run.request.method), method_config(run.request)
     run.training = training_config(run.request)
     if needs_pairs_first(run):
@@ -205,11 +206,6 @@ def prepare_method(run: Run) -> None:
 
 def train(run: Run) -> None:
     """The module, trained where the method trains, ready for decoding."""
-    import torch
-
-    from engine.plugins import Plugin
-    from engine.training.loop import Trainer
-
     if run.method.capabilities.trains:
         settle_replay(run)
     method, training, base = run.method, run.training, run.pair.forward
@@ -338,8 +334,6 @@ def check_samples(samples: Samples, method: Method) -> None:
 
 def make_probe(samples: Samples, count: int, progress: Progress) -> TranslationProbe:
     """What is translated while a method learns: that half of the held-out pairs on which decoding is chosen, and general text."""
-    from engine.training.probe import TranslationProbe
-
     progress.begin("Choosing the monitored sentences")
     known = [segment.text for segment in (*samples.train, *samples.valid)]
     style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:count]

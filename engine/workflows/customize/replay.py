@@ -6,15 +6,12 @@ fine-tuning of Khayrallah et al. (2018): what is learnt from them is to stay whe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from engine.core.atomic_files import read_json, write_json
 from engine.core.step_cache import content_hash
 from engine.corpora.types import SentencePair
 from engine.methods.batches import Pairs
-
-if TYPE_CHECKING:
-    from engine.workflows.customize.run import Run
+from engine.workflows.customize.domain_filter import general_sources
+from engine.workflows.customize.run import Run
 
 FILE = "replay.json"
 MOST_COPIES = 20  # of a general sentence in a pass over the samples
@@ -46,7 +43,6 @@ def with_replay(run: Run, pairs: Pairs) -> Pairs:
 def general_translations(run: Run) -> list[tuple[str, str]]:
     """The base's translations of general text in the source language; made once a workspace."""
     from engine.decoding.greedy_search import back_translate
-    from engine.workflows.customize.domain_filter import general_sources
 
     base = run.pair.forward
     stamp = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.get("samples"), 2)

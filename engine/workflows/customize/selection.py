@@ -14,22 +14,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engine.core.atomic_files import read_json, write_json
 from engine.core.progress import Progress
 from engine.core.step_cache import StepCache, content_hash
 from engine.evaluation.general_text import general_pairs
 from engine.evaluation.metrics import metrics
+from engine.plugins import Plugin
 from engine.workflows.customize.domain_filter import filtered
 from engine.workflows.customize.metrics import MOST, hash_weights
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import TRIED, Run, Trial
 from engine.workflows.customize.steps import STEPS
 from engine.workflows.throughput import NumberedProgress, record_run
-
-if TYPE_CHECKING:
-    from engine.plugins import Plugin
 
 FILE = "trial.json"
 COST = 0.5  # BLEU on general text that a method may cost
@@ -97,8 +94,6 @@ def branch(run: Run, request: CustomizeRequest, number: int, count: int) -> Run:
 
 def ways(trial: Run, train: Callable[[Run], None], add_datastore: Callable[[Run], None]) -> Iterator[Run]:
     """The trial's method as it was asked for, then with kNN decoding on top where that was left open."""
-    from engine.plugins import Plugin
-
     train(trial)
     record_run(trial)
     yield trial
@@ -117,8 +112,6 @@ def weakened(run: Run) -> Run | None:
     """The run with two fifths of what its method learnt; None of a method that has no such setting, or with a datastore, which
     was recorded with the method as it is.
     """
-    from engine.plugins import Plugin
-
     share = getattr(run.config, "shrink", 0.0)
     if share <= WEAKER or run.plugin.knn is not None:
         return None

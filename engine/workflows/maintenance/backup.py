@@ -18,6 +18,8 @@ from engine.core.atomic_files import atomic_write, check_writable, copy_hashed
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.errors import InputError, storage_errors
+from engine.store import Store
+from engine.store.copy import copy_store
 from engine.workflows.maintenance.archive import FORMAT, HOME, MANIFEST, STORE, left_out
 
 PACKED = (".zip", ".safetensors", ".faiss", ".pt", ".docx", ".odt", ".pdf", ".gz", ".png")
@@ -71,8 +73,6 @@ def copy_rows(settings: Settings, target: Path) -> int:
     """All rows into an SQLite file, as of one moment; returns how many. Raises InputError where there is no store, or
     none that can be copied.
     """
-    from engine.store import Store
-    from engine.store.copy import copy_store
     from engine.store.database import file_of, parse, sentences
 
     position = parse(settings.store_url)

@@ -6,16 +6,13 @@ Nothing is changed without `repair`; what is not understood is moved to `lost+fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.errors import TailorError
+from engine.store import Store
 from engine.workflows.maintenance import files, installation, rows
 from engine.workflows.maintenance.finding import Finding
-
-if TYPE_CHECKING:
-    from engine.store import Store
 
 Look = Callable[["Settings", "Store"], Iterator[Finding]]
 

@@ -8,13 +8,12 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from engine.core.settings import Settings
+from engine.store import Store
+from engine.store.project_files import finish_deletions
+from engine.store.sharing.garbage_collection import mend, verify
 from engine.workflows.maintenance.finding import Finding
-
-if TYPE_CHECKING:
-    from engine.core.settings import Settings
-    from engine.store import Store
 
 LOST = "lost+found"
 OLD = 3600.0  # seconds after which nobody writes a temporary file any more
@@ -23,8 +22,6 @@ TEMPORARY = re.compile(r"^\..*\.tmp$|\.tmp$|^\.unpacking-|^\.deleted-\d+-|\.rest
 
 def checksums(settings: Settings, store: Store) -> Iterator[Finding]:
     """Artefacts whose bytes are not those that were published. Raises OSError for one without a good copy."""
-    from engine.store.sharing.garbage_collection import mend, verify
-
     for wrong in verify(settings, store):
         where, local = wrong["where"], not settings.artefacts
         if local and wrong["problem"] == "gone":
@@ -128,8 +125,6 @@ def leftovers(settings: Settings, store: Store) -> Iterator[Finding]:
 
 
 def _finish(settings: Settings, store: Store) -> str:
-    from engine.store.project_files import finish_deletions
-
     finish_deletions(settings, store)
     return "The deletion was finished."
 

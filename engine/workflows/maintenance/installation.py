@@ -7,9 +7,14 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
 
+from safetensors import SafetensorError, safe_open
+
+from engine.base.registry import BaseRegistry
 from engine.core.settings import Settings, home_path
 from engine.errors import InputError, MissingError, ModelError
+from engine.phrases.parser_resources import read_resources
 from engine.workflows.maintenance.finding import Finding
 
 LITTLE = 1 << 30  # bytes of free room with which a customization may not end
@@ -50,8 +55,6 @@ def disk(settings: Settings) -> Iterator[Finding]:
 
 
 def libraries(settings: Settings) -> Iterator[Finding]:
-    from importlib.metadata import PackageNotFoundError, requires, version
-
     try:
         wanted = requires("tailor-mt") or []
     except PackageNotFoundError:  # run from a folder without being installed
@@ -76,8 +79,6 @@ def libraries(settings: Settings) -> Iterator[Finding]:
 
 
 def bases(settings: Settings) -> Iterator[Finding]:
-    from engine.base.registry import BaseRegistry
-
     shelf = BaseRegistry(settings)
     entries = shelf.entries()
     if not entries:
@@ -97,8 +98,6 @@ def bases(settings: Settings) -> Iterator[Finding]:
 
 def whole_tensors(path: os.PathLike[str]) -> bool:
     """Whether a safetensors file is as long as its header says."""
-    from safetensors import SafetensorError, safe_open
-
     try:
         with safe_open(path, framework="np"):
             return True
@@ -108,8 +107,6 @@ def whole_tensors(path: os.PathLike[str]) -> bool:
 
 def parsers(settings: Settings) -> Iterator[Finding]:
     """Files that resources.json names, with the checksums that it gives."""
-    from engine.phrases.parser_resources import read_resources
-
     for folder in settings.parser_dirs:
         try:
             entries = read_resources(folder)

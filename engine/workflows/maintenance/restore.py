@@ -10,10 +10,16 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select, update
+
 from engine.core.progress import Progress
 from engine.core.settings import Settings, home_path
 from engine.corpora.formats.archive import DAMAGE
 from engine.errors import InputError, storage_errors
+from engine.store import Store
+from engine.store.copy import copy_store
+from engine.store.status import status
+from engine.store.tables import Base
 from engine.workflows.maintenance.archive import HOME, STORE, blocks, check
 
 BROKEN_OFF = "It was at work when the backup was made. Resume it: finished steps and the last checkpoint are kept."
@@ -71,8 +77,6 @@ def restore_backup(
 
 def refuse_workers(settings: Settings) -> None:
     """Raises InputError while a worker serves the store that would be replaced."""
-    from engine.store import Store
-
     try:
         store = Store(settings.store_url)
     except InputError:  # a damaged one is what backups are for
@@ -102,10 +106,7 @@ def unpack(archive: zipfile.ZipFile, folder: Path, progress: Progress) -> None:
 
 def enter(settings: Settings, fresh: Path, old: Path, home: Path) -> int:
     """The rows made fit for where they will be; into another database where the settings name one. Returns how many."""
-    from engine.store import Store
-    from engine.store.copy import copy_store
     from engine.store.database import file_of, parse
-    from engine.store.status import status
 
     url = f"sqlite:///{fresh / 'tailor.db'}"
     store = Store(url)  # one of an older program is brought up to date
@@ -145,10 +146,6 @@ def replace_folder(fresh: Path, home: Path) -> Path | None:
 
 def rehome(store: Any, old: str, new: str) -> int:
     """Let rows that name files below one data folder name them below another; returns how many rows changed."""
-    from sqlalchemy import select, update
-
-    from engine.store.tables import Base
-
     if old == new:
         return 0
 

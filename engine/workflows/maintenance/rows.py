@@ -7,16 +7,17 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from engine.base.registry import BaseRegistry
 from engine.core.progress import duration
 from engine.core.settings import Settings
 from engine.errors import BundleError, MissingError
+from engine.plugins import verify_bundle
+from engine.store import Store
+from engine.store.sharing import open_blobs
+from engine.store.status import bring_up, status
 from engine.workflows.customize.project_samples import are_held, sample_files
 from engine.workflows.maintenance.finding import Finding
-
-if TYPE_CHECKING:
-    from engine.store import Store
 
 SILENT = 60.0  # seconds without a heartbeat, and nobody is at work
 LOST = "Nobody was at work on it any more. Resume it: finished steps and the last checkpoint are kept."
@@ -24,7 +25,6 @@ LOST = "Nobody was at work on it any more. Resume it: finished steps and the las
 
 def store_whole(settings: Settings) -> Iterator[Finding]:
     from engine.store.database import file_of, parse
-    from engine.store.status import bring_up, status
 
     file = file_of(parse(settings.store_url))
     if file is not None and file.exists():
@@ -73,9 +73,6 @@ def store_whole(settings: Settings) -> Iterator[Finding]:
 
 def opened(settings: Settings) -> Store | None:
     """The store where there is one: looking makes none."""
-    from engine.store import Store
-    from engine.store.status import status
-
     return Store(settings.store_url) if status(settings.store_url)["schema"] else None
 
 
@@ -117,8 +114,6 @@ def stale_jobs(settings: Settings, store: Store) -> Iterator[Finding]:
 
 def projects(settings: Settings, store: Store) -> Iterator[Finding]:
     """Bases that projects are over."""
-    from engine.base.registry import BaseRegistry
-
     shelf = BaseRegistry(settings)
     for row in store.projects.list():
         if not row.base:
@@ -137,7 +132,6 @@ def projects(settings: Settings, store: Store) -> Iterator[Finding]:
 def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
     """Rows whose files are gone; brought back where the store of artefacts has them."""
     shared = {}  # place: how to fetch it
-    from engine.store.sharing import open_blobs
 
     blobs = open_blobs(settings)
     for one in store.artefacts.list() if blobs is not None else ():
@@ -183,8 +177,6 @@ def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
 
 def bundles(settings: Settings, store: Store) -> Iterator[Finding]:
     """Every byte of every plugin against its manifest."""
-    from engine.plugins import verify_bundle
-
     for plugin in store.plugins.list():
         if not Path(plugin.path).is_file():
             continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from engine.core.settings import Settings
-from engine.store import ProjectRow, Store
+from engine.store import JobRow, ProjectRow, Store
 from engine.store.queue import Jobs
 from studio.api import create_api
 from studio.api.dispatch import is_api
@@ -490,23 +489,34 @@ def test_jobs_are_cancelled_and_resumed(api: TestClient, project: ProjectRow, st
     said(api.get(f"/api/v1/jobs/{job.id}"), 404, "not_found")
 
 
-def test_a_job_is_followed_as_it_happens(api: TestClient, project: ProjectRow, store: Store) -> None:
+def test_a_job_is_followed_as_it_happens(
+    api: TestClient, project: ProjectRow, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = store.jobs.enqueue("prepare", {}, project_id=project.id)
+    read = Jobs.get
 
-    def work() -> None:
+    def begin() -> None:
         claimed = store.jobs.claim("here:1")
         assert claimed is not None
         store.jobs.progress(claimed.id, claimed.attempt, step="Reading", steps=2, done=1, total=2)
-        threading.Event().wait(1.5)
-        store.jobs.finish(claimed.id, claimed.attempt, {"kept": 3, "plugin": "/home/me/p.zip"})
 
-    threading.Timer(0.5, work).start()
-    text = api.get(f"/api/v1/jobs/{job.id}/events", params={"seconds": 20}).text
+    def finish() -> None:
+        store.jobs.finish(job.id, 1, {"kept": 3, "plugin": "/home/me/p.zip"})
+
+    steps = [lambda: None, begin, finish]  # after the check that there is such a job, and after each event
+
+    def get(jobs: Jobs, number: int) -> JobRow:
+        row = read(jobs, number)
+        with monkeypatch.context() as patch:
+            patch.setattr(Jobs, "get", read)  # steps read it as well
+            if steps:
+                steps.pop(0)()
+        return row
+
+    monkeypatch.setattr(Jobs, "get", get)
+    text = api.get(f"/api/v1/jobs/{job.id}/events", params={"seconds": 300}).text
     rows = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
-    states = [row["state"] for row in rows]
-    assert states[0] in ("queued", "running")
-    assert "running" in states
-    assert states[-2:] == ["succeeded", "succeeded"]
+    assert [row["state"] for row in rows] == ["queued", "running", "succeeded", "succeeded"]
     assert rows[-2]["result"] == {"kept": 3}
     assert text.rstrip().endswith('event: end\ndata: {"state": "succeeded"}')
 

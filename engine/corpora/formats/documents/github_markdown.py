@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.rules_block import StateBlock
-    from markdown_it.rules_inline import StateInline
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
 
 FOOTNOTE = re.compile(r"\[\^[^\[\]\s]+\]")
 DEFINITION = re.compile(rf"{FOOTNOTE.pattern}:")
@@ -26,8 +24,6 @@ def github_parser() -> MarkdownIt:
     """A new parser. Its tokens `footnote_open` and `footnote_close` are around the blocks of a footnote, `footnote_ref` is in a
     sentence; the boxes of tasks, alerts and emoji are text to it.
     """
-    from markdown_it import MarkdownIt
-
     parser = MarkdownIt("commonmark", {"html": True, "maxNesting": 60}).enable(["table", "strikethrough"])
     parser.block.ruler.before("reference", "footnote", _footnote, {"alt": ["paragraph", "reference"]})
     parser.inline.ruler.before("link", "footnote_ref", _inline("footnote_ref", FOOTNOTE))

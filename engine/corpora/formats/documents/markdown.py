@@ -7,7 +7,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+from markdown_it.token import Token
 
 from engine.core.languages import unspaced
 from engine.corpora.formats.documents.files import TextDocument, TextFile
@@ -16,9 +18,6 @@ from engine.corpora.formats.documents.markdown_text import Address, Spelling, Wr
 from engine.corpora.formats.documents.model import Context, Result, Unit, changed
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
 from engine.messages import Message
-
-if TYPE_CHECKING:
-    from markdown_it.token import Token
 
 FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n.*?^(?:---|\.\.\.)[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
 

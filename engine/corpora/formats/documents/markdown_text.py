@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from markdown_it.common.normalize_url import normalizeLink
+from markdown_it.common.utils import normalizeReference, unescapeAll
+
 SPECIAL = re.compile(r"([\\`*\[\]]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)|(?<=~)~)")
 # What at the start of a line would begin another block; a number is escaped behind it.
 STARTS = re.compile(
@@ -60,25 +63,18 @@ class Spelling:
     @cached_property
     def autolinks(self) -> dict[str, str]:
         """{address: as it is written between < and >}."""
-        from markdown_it.common.normalize_url import normalizeLink
-
         found = [match[1] for match in AUTOLINK.finditer(self.content)]
         return {normalizeLink(f"mailto:{one}"): one for one in found} | {normalizeLink(one): one for one in found}
 
     @cached_property
     def destinations(self) -> dict[str, str]:
         """{address: as it is written behind a text in brackets}."""
-        from markdown_it.common.normalize_url import normalizeLink
-        from markdown_it.common.utils import unescapeAll
-
         found = [match[1] for match in DESTINATION.finditer(self.content)]
         return {normalizeLink(unescapeAll(one.strip("<>"))): one for one in found}
 
     @cached_property
     def labels(self) -> dict[tuple[str, str], str]:
         """{(address, title): the label of the reference in brackets, the first one}."""
-        from markdown_it.common.utils import normalizeReference
-
         found = [
             (match[0], self.references.get(normalizeReference(match[1]))) for match in LABEL.finditer(self.content)
         ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from lxml import etree
 
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text
-
-if TYPE_CHECKING:
-    from lxml import etree
 
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 # What an element in a text is: around text (pair), beside it (alone), in the place of a word (word), the end of a sentence
