@@ -16,7 +16,7 @@ from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import StepCache
 from engine.errors import Cancelled, InputError, TailorError
-from engine.jobs.handlers import bases, compare, documents, explore
+from engine.jobs.handlers import bases, explore
 from engine.jobs.paths import job_folder
 from engine.jobs.progress import plain
 from engine.store.queue import ASKED, AUTOMATIC, LONG
@@ -298,6 +298,34 @@ def _customize(context: JobContext) -> Json:
     return summary | {"plugin_id": made.id}
 
 
+# What compares and what translates documents imports all that reads files and decodes: as much again as a worker, or the process
+# of another kind of job, needs to start.
+
+
+def _compare(context: JobContext) -> Json:
+    from engine.jobs.handlers import compare
+
+    return compare.run(context)
+
+
+def _check_comparison(arguments: Mapping[str, Any]) -> Json:
+    from engine.jobs.handlers import compare
+
+    return compare.check(arguments)
+
+
+def _translate(context: JobContext) -> Json:
+    from engine.jobs.handlers import documents
+
+    return documents.run(context)
+
+
+def _check_document(arguments: Mapping[str, Any]) -> Json:
+    from engine.jobs.handlers import documents
+
+    return documents.check(arguments)
+
+
 def _take_over(context: JobContext) -> None:
     """The training state of the run that this one continues."""
     number, own = context.job.arguments.get("continues"), context.run / "training"
@@ -327,10 +355,10 @@ KINDS: dict[str, Kind] = {
     "leakage": Kind("Compare samples with test files", _leakage, None, ASKED, "cpu"),
     "preview": Kind("First look, phrases, domains", _preview, _check_request, AUTOMATIC, gives_way_to="anyone"),
     "customize": Kind("Make a plugin", _customize, _check_request, in_order=True, gives_way_to="owner"),
-    "compare": Kind("Compare translations", compare.run, compare.check, ASKED),
+    "compare": Kind("Compare translations", _compare, _check_comparison, ASKED),
     "proportions": Kind("Fit domain proportions", explore.proportions, None, ASKED, gives_way_to="anyone"),
     "phrase_map": Kind("Draw the map of phrases", explore.phrase_map, None, ASKED),
     "ablate": Kind("Exchange a plugin's memory", explore.ablation, explore.check_ablation),
-    "translate": Kind("Translate a document", documents.run, documents.check),
+    "translate": Kind("Translate a document", _translate, _check_document),
     bases.KIND: Kind("Add a base", bases.run, bases.check, ASKED, "cpu"),
 }

@@ -320,8 +320,7 @@ class LanguageMiddleware:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         asked = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("lang", [""])[0]
-        cookie = headers.get("cookie", "")
-        code = choose(asked, cookie, headers.get("accept-language", ""))
+        code = choose(asked, cookie := headers.get("cookie", ""), headers.get("accept-language", ""))
         remember = bool(_known(asked)) and _known(asked) != _cookie(cookie)
         begun: Message = {}
         body = b""
@@ -329,11 +328,10 @@ class LanguageMiddleware:
         async def answer(message: Message) -> None:
             nonlocal begun, body
             if message["type"] == "http.response.start":
-                page = MutableHeaders(scope=message).get("content-type", "").startswith("text/html")
-                if not page:
+                if MutableHeaders(scope=message).get("content-type", "").startswith("text/html"):
+                    begun = message
+                else:
                     await send(message)
-                    return
-                begun = message
             elif not begun:
                 await send(message)
             else:
@@ -362,6 +360,8 @@ def _opened(body: bytes, code: str) -> bytes:
     body = re.sub(rb'(<html[^<>]*?\blang=")[^"<>]*(")', rb"\g<1>" + TAGS[code].encode() + rb"\g<2>", body, count=1)
     if b"window.gradio_config" not in body:
         return body
+    # Else a browser fetches the manifest as a stranger, whom a studio with accounts refuses.
+    body = body.replace(b'rel="manifest"', b'rel="manifest" crossorigin="use-credentials"', 1)
     return body.replace(b"<head>", b"<head><script>" + _script(code).encode() + b"</script>", 1)
 
 

@@ -57,6 +57,7 @@ def test_every_page_works_after_signing_in(house: Studio, page: Any, project: Pr
     for step in STEPS:
         page.goto(f"{house.url}/{step}?project={project.id}")
         page.locator(f".tm-steps a[href^='/{step}'][aria-current=page]").wait_for()
+        page.wait_for_load_state("networkidle")  # what it still asks for as it is left would be answered with an error
     page.goto(f"{house.url}/")
     page.get_by_role("link", name="Members").click()
     page.get_by_role("cell", name="Ann", exact=True).wait_for()
