@@ -42,13 +42,15 @@ class Eta:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as a person says them: `48 s`, `6 min`, `2 h 10 min`."""
+    """Seconds as a person says them: `48 s`, `6 min`, `2 h 10 min`, `58 h`."""
     if seconds is None:
         return "unknown"
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 600 else f"{round(seconds / 3600)} h"
 
 
 class Progress:

@@ -156,11 +156,25 @@ class JobRow:
 
     @property
     def fraction(self) -> float:
-        """How much of the work is done, 0 to 1, every step counting the same."""
+        """How much of the work is done, 0 to 1, every step counting the same. Steps that share a number count once, with the
+        first of them, so that what follows it does not send the figure back; under the last number nothing is done before its end.
+        """
         if self.state == JobState.SUCCEEDED:
             return 1.0
         part = min(1.0, self.done / self.total) if self.total else 0.0
+        if self.step_index + 1 < self.steps and self._further:
+            part = 1.0
         return min(1.0, (self.step_index + part) / max(1, self.steps))
+
+    @property
+    def _further(self) -> bool:
+        """Whether another step of this attempt had the number of the one at work before it."""
+        now = next((one for one in reversed(self.trail) if one.get("step") == self.step), None)
+        if now is None:
+            return False
+        here = (now.get("index"), now.get("attempt"))
+        same = [one.get("step") for one in self.trail if (one.get("index"), one.get("attempt")) == here]
+        return same.index(self.step) > 0
 
     @property
     def seconds(self) -> float | None:

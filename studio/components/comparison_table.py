@@ -21,6 +21,7 @@ from engine.workflows.compare.systems import has_dial
 from studio.components.diff import runs_html
 from studio.components.html import empty, number, way
 from studio.components.layout import address
+from studio.components.method_names import method_name
 from studio.components.templating import render
 from studio.i18n.translate import mark, moment, span, tr, translate_message
 from studio.services.catalog import language_pair_text
@@ -114,7 +115,7 @@ def _column(index: int, system: Mapping[str, Any], gone: bool) -> Column:
     method = str(system["method"])
     return Column(
         str(system["name"]),
-        method.replace("_", " "),
+        method_name(method),
         f"{float(system['strength']):g}",
         has_dial(method),
         gone,

@@ -89,6 +89,12 @@ def bars(counts: Sequence[int], names: Sequence[str], unit: str) -> str:
     return piece("bars", columns, [name if index % every == 0 else "" for index, name in enumerate(names)], unit)
 
 
+def mid_sentence(words: str) -> str:
+    """Words as they stand within a sentence: `Choosing settings` -> `choosing settings`; a name, as LoRA, stays as it is."""
+    named = not words.partition(" ")[0][1:].islower()
+    return words if named else words[:1].lower() + words[1:]
+
+
 def number(value: float | None, digits: int = 0) -> str:
     """A number with thousands separated; an en dash for none."""
     return "–" if value is None else f"{value:,.{digits}f}"

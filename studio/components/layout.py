@@ -38,6 +38,10 @@ PAGES = {
 }
 POLL_SECONDS = 2.0
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}  # how the pages' events run
+# How those run in which each click counts. "once", Gradio's own way, forgets what comes while one is answered, and "always_last"
+# sends the data of the first one again; for a control, which is read when its turn comes, that is right.
+EACH: dict[str, Any] = {**QUIET, "trigger_mode": "multiple"}
+LAST: dict[str, Any] = {**QUIET, "trigger_mode": "always_last"}
 # How those run that read or write files: a few at once, of all pages together. Others wait without a thread, of which there are 40,
 # so that some are always left for what is quick.
 HEAVY: dict[str, Any] = {**QUIET, "concurrency_id": "heavy", "concurrency_limit": 8}
@@ -105,6 +109,11 @@ class StudioPage(ABC):
 def wanted(request: gr.Request) -> str:
     """The project named in the page's address; empty when none is."""
     return str(request.query_params.get("project", ""))
+
+
+def in_turn(place: str) -> dict[str, Any]:
+    """How events run in which each click counts and the answers have an order: one after the other, of all in that place."""
+    return {**EACH, "concurrency_id": place, "concurrency_limit": 1}
 
 
 def guard(function: Callable[..., Any], *, polled: bool = False, heavy: bool = False) -> Callable[..., Any]:

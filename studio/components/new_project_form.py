@@ -16,7 +16,7 @@ from studio.components.choosers import CHOOSE, base_terms, sample_cards
 from studio.components.file_fields import drop_field, path_field
 from studio.components.html import view
 from studio.components.import_options import ImportOptions
-from studio.components.layout import FOLLOW, HEAVY, QUIET, address, guard, wanted
+from studio.components.layout import FOLLOW, HEAVY, LAST, QUIET, address, guard, wanted
 from studio.components.settings_fields import COLLECTED
 from studio.components.templating import render
 from studio.services.catalog import default_pair, language_name
@@ -66,14 +66,14 @@ class NewProjectForm:
         dropped = [self.files, self.base, self.source, self.target]
         self.files.upload(guard(self.look_at_files, heavy=True), dropped, dropped[2:], **HEAVY)
         self.files.change(guard(self.keep), [self.files, self.name], self.name, **QUIET)
-        self.base.input(guard(self.choose_base), [self.base, self.files], self.of_base, **QUIET)
+        self.base.input(guard(self.choose_base), [self.base, self.files], self.of_base, **LAST)
         languages = [self.base, self.source, self.target]
-        self.source.input(guard(self.choose_source), languages, self.target, **QUIET)
-        self.target.input(guard(self.choose_target), languages, self.source, **QUIET)
+        self.source.input(guard(self.choose_source), languages, self.target, **LAST)
+        self.target.input(guard(self.choose_target), languages, self.source, **LAST)
         # One after the other, the last with what is on the form by then: the base is that of both languages.
         gr.on(
             [self.source.change, self.target.change], guard(self.choose_languages), languages,
-            [self.base, self.terms, self.agreed], trigger_mode="always_last", **QUIET,
+            [self.base, self.terms, self.agreed], **LAST,
         )  # fmt: skip
         for event in (
             start.click(guard(self.create, heavy=True), given, self.address, js=COLLECTED, **HEAVY),

@@ -80,7 +80,7 @@ def _add(
 ) -> None:
     figure.add_scatter(
         x=[step for step, _ in points], y=[value for _, value in points], name=name, mode=mode,
-        line={"color": colour, "width": 2}, hovertemplate=at_step(digits, name),
+        line={"color": colour, "width": 2}, cliponaxis=False, hovertemplate=at_step(digits, name),
     )  # fmt: skip
 
 

@@ -19,8 +19,9 @@ from engine.plugins.ablate import check_ablate
 from engine.plugins.library import Versions, needs_texts
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import ablation_box
-from studio.components.html import empty, number, size, tag, way
+from studio.components.html import empty, mid_sentence, number, size, tag, way
 from studio.components.layout import address
+from studio.components.method_names import method_name
 from studio.components.model_cards import card_fold, license_line
 from studio.components.templating import render
 from studio.i18n.labels import label
@@ -128,7 +129,7 @@ def _card(
     measured = scores(row.metrics)
     return {
         "row": row,
-        "method": tr(row.method.replace("_", " ")),
+        "method": method_name(row.method),
         "is_default": default in [each.id for each in plugin.rows],
         "tags": tags,
         "facts": facts,
@@ -161,7 +162,7 @@ def _when(data: PluginCardData) -> list[str]:
 
 def _version(plugin: Versions, row: PluginRow) -> dict[str, object]:
     best = next((f"{score.title} {score.after:.1f}" for score in scores(row.metrics)), "")
-    facts = (tr(row.method.replace("_", " ")), best, ago(row.created))
+    facts = (method_name(row.method), best, ago(row.created))
     return {"row": row, "number": plugin.number(row), "facts": [fact for fact in facts if fact]}
 
 
@@ -197,8 +198,7 @@ def _made_from(made: Mapping[str, Any]) -> str:
 
 def setting_label(key: str, cls: type | None = None) -> str:
     """A setting's name in a table: `learning rate`; `cls`: the settings that it is one of."""
-    name = tr(label(key, cls))
-    return name[:1].lower() + name[1:]
+    return mid_sentence(tr(label(key, cls)))
 
 
 def _value(value: Any) -> str:

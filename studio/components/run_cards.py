@@ -11,13 +11,20 @@ from typing import Any
 from markupsafe import Markup
 
 from engine.core.flagged import FLAGS
+from engine.core.options import Options
 from engine.decoding.guard import noticed
+from engine.errors import TailorError
+from engine.methods import get_method
+from engine.methods.knn.options import KnnOptions
 from engine.store import JobRow, PluginRow, ProjectRow
+from engine.training import TrainingOptions
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import Trial
+from engine.workflows.customize.selection import BASE
 from studio.components.diff import marked
-from studio.components.html import empty, lang_attribute, number, size, way
+from studio.components.html import empty, lang_attribute, mid_sentence, number, size, way
 from studio.components.layout import address, paused_text
+from studio.components.method_names import method_name
 from studio.components.plugin_cards import setting_label
 from studio.components.templating import render, script
 from studio.i18n.translate import mark, span, tr, translate_message, trn
@@ -38,14 +45,9 @@ LINES = 40  # of the log
 ACT = script("run-cards.js")
 
 
-def words(name: Any) -> str:
-    """`memory_adapter` -> `memory adapter`."""
-    return tr(str(name).replace("_", " "))
-
-
 def title_of(job: JobRow) -> str:
     """Method and budget of a run, and whether words are looked up as well."""
-    method = words(job.arguments.get("method", "memory_adapter")) + (" + kNN" if job.arguments.get("knn") else "")
+    method = method_name(job.arguments.get("method", "memory_adapter")) + (" + kNN" if job.arguments.get("knn") else "")
     return f"{method} · {tr(str(job.arguments.get('budget', 'balanced')))}"
 
 
@@ -73,7 +75,7 @@ def progress_card(
         facts=_progress(job, rows, before),
         short=stopped_by_time(job),
         harm=harm(plugin) if plugin else "",
-        best=words(request_that_made(job).method) if job.result.get("tried") else "",
+        best=method_name(request_that_made(job).method) if job.result.get("tried") else "",
         note=translate_message(job.note) if job.note and (not rows or job.state == "queued") else "",
     )
 
@@ -131,11 +133,22 @@ def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: Project
         unread=memory_unread(checks),
         checks=[{key: row.get(key) for key in ("step", *names)} for row in shown],
         sample=_sample(rows, project, chosen),
-        tried=[Trial(**row) for row in job.result.get("tried") or []],  # an older run's lack what is new
+        tried=[
+            (one, _tried(one)) for one in (Trial(**row) for row in job.result.get("tried") or [])
+        ],  # an older run's lack some
         clone="" if job.active else _clone(job),
         source_lang=Markup(lang_attribute(project.source)),
         target_lang=Markup(lang_attribute(project.target)),
     )
+
+
+def _tried(trial: Trial) -> str:
+    """How one of the methods that were compared is called: `Memory adapter (shrink 0.4) + kNN`."""
+    if trial.method == BASE:
+        return tr("base alone")
+    shrink = f" (shrink {trial.shrink:g})" if trial.shrink else ""
+    more = " + kNN" * trial.knn + (" + " + tr("domain filter") if trial.domain_filter else "")
+    return method_name(trial.method) + shrink + more
 
 
 def memory_unread(checks: Sequence[Mapping[str, Any]]) -> bool:
@@ -235,7 +248,7 @@ def runs_table(
 
 def _state(job: JobRow, before: int | None) -> str:
     if job.state == "running":
-        return tr(job.step).lower() or tr("starting")
+        return mid_sentence(tr(job.step)) or tr("starting")
     if job.paused:
         return tr("paused")
     if job.state == "queued" and before is not None:
@@ -245,7 +258,7 @@ def _state(job: JobRow, before: int | None) -> str:
         return tr("done")
     state = tr(str(job.state))
     if job.state in ("interrupted", "cancelled") and job.step:
-        return tr("{state} in {step}", state=state, step=tr(job.step).lower())
+        return tr("{state} in {step}", state=state, step=mid_sentence(tr(job.step)))
     return state
 
 
@@ -273,12 +286,13 @@ def no_runs(project: ProjectRow | None) -> str:
 
 def compare_card(jobs: Sequence[tuple[int, JobRow]], plugins: Mapping[int, PluginRow]) -> str:
     """Two runs or more side by side: what they were given, where that differs, and what came out. `jobs`: number and row."""
-    rows: list[tuple[str, list[str]]] = [(tr("method"), [words(job.arguments.get("method", "")) for _, job in jobs])]
+    methods = [method_name(job.arguments.get("method", "")) for _, job in jobs]
+    rows: list[tuple[str, list[str]]] = [(tr("method"), methods)]
     given = [_given(job) for _, job in jobs]
-    for key in dict.fromkeys(key for settings in given for key in settings):
-        values = [settings.get(key, tr("set by the budget")) for settings in given]
+    for name in dict.fromkeys(name for settings in given for name in settings):
+        values = [settings.get(name, tr("set by the budget")) for settings in given]
         if len(set(values)) > 1:
-            rows.append((setting_label(key), values))
+            rows.append((name, values))
     for name, reader in OUTCOMES:
         values = [reader(job, plugins.get(job.id)) for _, job in jobs]
         if any(value != "–" for value in values):
@@ -287,12 +301,25 @@ def compare_card(jobs: Sequence[tuple[int, JobRow]], plugins: Mapping[int, Plugi
 
 
 def _given(job: JobRow) -> dict[str, str]:
-    base = Path(str(job.arguments.get("base", ""))).name
+    """{name of a setting, as the form has it: its value}."""
+    base, request = Path(str(job.arguments.get("base", ""))).name, CustomizeRequest.of_job(job.arguments)
     given = {"budget": tr(str(job.arguments.get("budget", "balanced"))), "base": base}
-    given["kNN on top"] = tr("yes") if job.arguments.get("knn") else tr("no")
-    for settings in own_settings(CustomizeRequest.of_job(job.arguments)).values():
-        given |= {key: str(value) for key, value in settings.items() if key != "watch"}
+    given = {setting_label(key): value for key, value in given.items()}
+    given[tr("kNN retrieval")] = tr("yes") if job.arguments.get("knn") else tr("no")
+    for kind, settings in own_settings(request).items():
+        cls = settings_class(kind, request.method)
+        given |= {setting_label(key, cls): str(value) for key, value in settings.items() if key != "watch"}
     return given
+
+
+def settings_class(kind: str, method: str) -> type[Options] | None:
+    """The class that settings of that kind of a request are of; None for those of a method that is not known here."""
+    if kind != "method_options":
+        return {"training_options": TrainingOptions, "knn_options": KnnOptions}[kind]
+    try:
+        return get_method(method).config_class
+    except TailorError:
+        return None
 
 
 def _bleu(plugin: PluginRow | None, kind: str) -> float | None:

@@ -16,7 +16,7 @@ from engine.jobs import log_tail
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.components.html import gated, link_button, shown_if, view, visible_if
-from studio.components.layout import QUIET, address, guard, wanted
+from studio.components.layout import EACH, LAST, QUIET, address, guard, in_turn, wanted
 from studio.components.plots import MEASURES, bleu_curve, loss_curve, overlaid
 from studio.components.preview_card import LOOK, look_card
 from studio.components.run_cards import (
@@ -83,15 +83,15 @@ class RunsPanel:
         ]  # fmt: skip
         timer.tick(guard(self.poll, polled=True), self._asked, self._polled, **QUIET)
         for component in (self.table, self.figures, self.status):
-            self.poll_after(component.act(guard(self.act), None, None, **QUIET))
-        compared = self.table.pick(guard(self.choose), None, [self.compared_runs, self.address], **QUIET)
-        watched = self.figures.pick(guard(self.watch), None, [self.sample, self.address], **QUIET)
+            self.poll_after(component.act(guard(self.act), None, None, **EACH))
+        compared = self.table.pick(guard(self.choose), None, [self.compared_runs, self.address], **in_turn("runs"))
+        watched = self.figures.pick(guard(self.watch), None, [self.sample, self.address], **in_turn("runs"))
         for event in (compared, watched):
             self.poll_after(event.then(None, self.address, None, js=MARK))
         self.poll_after(self.look.look(guard(self.look_again), None, None, **QUIET))
         self.poll_after(self.look.make(guard(self.start_knn), None, None, **QUIET))
         for control in (self.curve, self.measure):
-            control.input(guard(self.poll), self._asked, self._polled, **QUIET)
+            control.input(guard(self.poll), self._asked, self._polled, **LAST)
 
     def poll_after(self, event: Any) -> None:
         """Show at once what an event has changed."""

@@ -11,7 +11,7 @@ from engine.store import ProjectRow
 from studio.components.html import card_title, view
 from studio.components.import_report import leak_card
 from studio.components.import_status import job_line
-from studio.components.layout import HEAVY, QUIET, guard, wanted
+from studio.components.layout import HEAVY, guard, in_turn, wanted
 from studio.services.service import Service
 from studio.services.uploads import RefusedError
 
@@ -33,8 +33,8 @@ class TestFilesPanel:
         """Wire the panel."""
         self.status = status
         self.add.upload(guard(self.add_files, heavy=True), self.add, [self.files, status], **HEAVY)
-        self.files.untest(guard(self.remove_file), None, status, **QUIET)
-        self.files.dismiss(guard(self.dismiss), None, self.files, **QUIET)
+        self.files.untest(guard(self.remove_file), None, status, **in_turn("samples"))
+        self.files.dismiss(guard(self.dismiss), None, self.files, **in_turn("samples"))
 
     def shown(self, project: ProjectRow) -> str:
         """The list as HTML."""

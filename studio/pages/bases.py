@@ -12,7 +12,7 @@ from engine.errors import TailorError
 from engine.store import ProjectRow
 from studio.components.bases_boxes import jobs_box, known_box, shelf_box
 from studio.components.html import esc, size, view
-from studio.components.layout import HEAVY, QUIET, StudioPage, guard, page, wanted
+from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, guard, in_turn, page, wanted
 from studio.components.model_cards import license_line
 from studio.components.templating import render, script
 from studio.i18n.translate import tr, translate_message
@@ -46,11 +46,11 @@ class BasesPage(StudioPage):
         filled = [*drawn, *pair]
         self.demo.load(guard(self.fill), None, filled, **QUIET)
         self.frame.timer.tick(guard(self.poll, polled=True), [self.stamp, *pair], drawn, **QUIET)
-        chosen = self.known.pair(guard(self.choose_pair), None, [self.known, *pair], **QUIET)
+        chosen = self.known.pair(guard(self.choose_pair), None, [self.known, *pair], **in_turn("bases"))
         chosen.then(None, pair, None, js=MARK)
         self.known.look(guard(self.look_up, heavy=True), None, self.offer, **HEAVY)
         for component in (self.offer, self.adding, self.shelf):
-            acted = component.act(guard(self.act), None, self.offer, **QUIET)
+            acted = component.act(guard(self.act), None, self.offer, **EACH)
             acted.then(guard(self.fill), None, filled, **QUIET)
 
     # -- what the page shows

@@ -10,7 +10,7 @@ from engine.errors import InputError
 from studio.auth.identity import guest
 from studio.components.cat_tool_cards import connection_card, tool_cards
 from studio.components.html import view
-from studio.components.layout import QUIET, StudioPage, guard, page, wanted
+from studio.components.layout import QUIET, StudioPage, guard, in_turn, page, wanted
 from studio.components.templating import script
 from studio.services.cat_connections import connection, known_choice, new_token
 from studio.services.origin import origin_of
@@ -35,7 +35,7 @@ class CatToolsPage(StudioPage):
     def events(self) -> None:
         drawn = [self.connection, self.tools, self.choice]
         self.demo.load(guard(self.fill), None, drawn, **QUIET)
-        chosen = self.connection.choose(guard(self.choose), None, drawn, **QUIET)
+        chosen = self.connection.choose(guard(self.choose), None, drawn, **in_turn("cat tools"))
         chosen.then(None, self.choice, None, js=MARK)
         created = self.connection.create(guard(self.create), self.choice, drawn, **QUIET)
         created.then(None, None, None, js=COPY)

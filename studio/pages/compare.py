@@ -23,7 +23,7 @@ from studio.components.comparison_parts import figures_of, menus_of, table_of
 from studio.components.comparison_table import file_card, plugin_choices, progress_card, reading_card
 from studio.components.editor import EDIT, Editor
 from studio.components.html import empty, gated, shown_if, view, visible_if, way
-from studio.components.layout import HEAVY, QUIET, StudioPage, guard, page, wanted
+from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, guard, page, wanted
 from studio.components.templating import script
 from studio.components.terms_box import TermsBox
 from studio.i18n.translate import listed, tr
@@ -101,7 +101,7 @@ class ComparePage(StudioPage):
             trigger_mode="multiple",
             **QUIET,
         )
-        self.menus.keep(guard(self.keep), here, None, **QUIET)
+        self.menus.keep(guard(self.keep), here, None, **EACH)
         self.menus.remove(guard(self.remove), here, [*content, self.panel], **QUIET)
         here.change(None, named, None, js=MARK)
 

@@ -13,7 +13,7 @@ from engine.store.comparisons import ComparisonRecord
 from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import menus_of
 from studio.components.comparison_table import progress_card
-from studio.components.layout import QUIET, guard, wanted
+from studio.components.layout import EACH, QUIET, guard, wanted
 from studio.i18n.translate import tr
 from studio.pages import Values
 
@@ -36,7 +36,7 @@ class CompareTranslation:
             guard(self.translate), [page.text, page.plugins, page.enforce, page.here], [*result, page.run], **QUIET
         ).then(guard(self.release), None, page.run, **QUIET)
         # Not "always_last", which sends the data of the first event again instead of the last one's.
-        page.table.dial(guard(self.turn), page.here, result, concurrency_limit=1, trigger_mode="multiple", **QUIET)
+        page.table.dial(guard(self.turn), page.here, result, concurrency_limit=1, **EACH)
 
     def translate(
         self, request: gr.Request, lines: str, plugins: list[int], enforce: bool, here: str

@@ -14,7 +14,7 @@ from studio.auth.identity import guest
 from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.home_welcome import start_with_sample, welcome, welcome_heading
 from studio.components.html import esc, link_button, view
-from studio.components.layout import FOLLOW, HEAVY, QUIET, StudioPage, address, guard, heading, page
+from studio.components.layout import EACH, FOLLOW, HEAVY, QUIET, StudioPage, address, guard, heading, page
 from studio.components.templating import render, script
 from studio.i18n.translate import ago, tr, trn
 from studio.services.catalog import language_pair_text
@@ -53,9 +53,9 @@ class HomePage(StudioPage):
         filled = [*shown, self.new, self.welcome, self.invitation]
         self.demo.load(guard(self.fill), None, filled, **QUIET)
         self.frame.timer.tick(guard(self.poll, polled=True), self.busy, [*shown, self.busy], **QUIET)
-        self.dialogs.rename(guard(self.rename), None, shown, **QUIET)
-        self.dialogs.delete(guard(self.delete), None, filled, **QUIET)
-        self.large.refuse(guard(self.refuse), **QUIET)
+        self.dialogs.rename(guard(self.rename), None, shown, **EACH)
+        self.dialogs.delete(guard(self.delete), None, filled, **EACH)
+        self.large.refuse(guard(self.refuse), **EACH)
         for event in (
             self.files.upload(guard(self.drop, heavy=True), self.files, self.address, **HEAVY),
             self.welcome.start(guard(self.start, heavy=True), None, self.address, **HEAVY),

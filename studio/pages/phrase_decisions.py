@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import gradio as gr
 
-from studio.components.layout import MODEL, QUIET, guard
+from studio.components.layout import MODEL, QUIET, guard, in_turn
 from studio.components.phrase_table import detail_card
 from studio.i18n.translate import tr
 from studio.pages import Values
@@ -26,9 +26,7 @@ class PhraseDecisions:
     def events(self) -> None:
         state, shown, sentences = self.page.state, self.page.shown, self.list.sentences
         for source in (self.list.rows, self.page.detail):
-            source.keep(
-                guard(self.keep), [state, sentences], shown, trigger_mode="multiple", concurrency_limit=1, **QUIET
-            )
+            source.keep(guard(self.keep), [state, sentences], shown, **in_turn("phrases"))
         self.list.bulk.click(guard(self.leave_out_all), [state, sentences], shown, **QUIET)
         self.page.undo.click(guard(self.take_back), state, shown, **QUIET)
         self.list.translate.click(guard(self.back_translate), state, shown, **MODEL)

@@ -13,7 +13,7 @@ import gradio as gr
 from studio.components import phrase_table as draw
 from studio.components.html import card, gated, shown_if, view
 from studio.components.import_status import next_link
-from studio.components.layout import QUIET, StudioPage, guard, heading, page, wanted
+from studio.components.layout import LAST, QUIET, StudioPage, guard, heading, in_turn, page, wanted
 from studio.components.phrase_list import PhraseList, filtered_view, undo_button
 from studio.components.phrase_map import PhraseMap
 from studio.components.phrase_tree import PhraseTree
@@ -31,7 +31,7 @@ class PhrasesPage(StudioPage):
     def layout(self) -> None:
         with page(self.demo, self.service, "phrases", "Phrases", TEXT) as self.frame:
             with self.frame.actions:
-                self.undo = gr.Button("Undo", size="md", visible="hidden")
+                self.undo = gr.Button("Undo", size="md", visible="hidden", elem_classes="tm-many")
                 self.export = view()
                 self.onward = view()
             self.nothing = view()
@@ -50,9 +50,6 @@ class PhrasesPage(StudioPage):
             self.stamp = gr.Textbox("", visible="hidden")
 
     def events(self) -> None:
-        # Each click counts: "once" forgets those that come while one is at work, "always_last" sends the first one's data again.
-        each = {**QUIET, "trigger_mode": "multiple", "concurrency_limit": 1}
-        last = {**QUIET, "trigger_mode": "always_last"}
         state, shown, tree, filters = self.state, self.shown, self.tree.card, self.list.filters
         everything = [
             self.frame.title, self.onward, self.nothing, self.body, self.origin, *shown, *filters, *self.map.all, tree,
@@ -60,13 +57,13 @@ class PhrasesPage(StudioPage):
         self.demo.load(guard(self.fill), None, everything, **QUIET)
         self.frame.timer.tick(guard(self.poll, polled=True), [state, self.stamp], everything, **QUIET)
         for source in (tree, self.list.rows, self.map.points):
-            source.pick(guard(self.choose), state, [*shown, tree], **each)
-        tree.step(guard(self.step), state, [*shown, tree], **each)
-        self.bars.bar(guard(self.press), state, [*shown, *filters, tree], **each)
+            source.pick(guard(self.choose), state, [*shown, tree], **in_turn("phrases"))
+        tree.step(guard(self.step), state, [*shown, tree], **in_turn("phrases"))
+        self.bars.bar(guard(self.press), state, [*shown, *filters, tree], **in_turn("phrases"))
         # A text field's `input` comes with key presses alone: not what an input method composes, not what is pasted or deleted.
-        self.list.words.change(guard(self.search), [state, *filters], shown, **last)
+        self.list.words.change(guard(self.search), [state, *filters], shown, **LAST)
         for field in filters[1:]:
-            field.input(guard(self.filter), [state, *filters], shown, **last)
+            field.input(guard(self.filter), [state, *filters], shown, **LAST)
         self.list.back.click(guard(self.page_back), state, shown, **QUIET)
         self.list.forth.click(guard(self.page_forth), state, shown, **QUIET)
         self.map.draw.click(guard(self.draw_map), None, self.map.all, **QUIET)

@@ -13,7 +13,7 @@ from engine.jobs import enqueue
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import lines_of
 from studio.components.html import link_button, note, view
-from studio.components.layout import QUIET, StudioPage, address, guard, page, wanted
+from studio.components.layout import EACH, QUIET, StudioPage, address, guard, page, wanted
 from studio.components.plugin_boxes import blend_box, bring_in, default_menu, waiting_box
 from studio.components.plugin_cards import no_plugins, plugin_cards, seen
 from studio.components.templating import script
@@ -47,10 +47,10 @@ class PluginsPage(StudioPage):
         self.frame.timer.tick(guard(self.poll, polled=True), self.stamp, filled, **QUIET)
         for event in (
             self.upload.upload(guard(self.import_bundle), self.upload, self.imports, concurrency_limit=1, **QUIET),
-            self.default.act(guard(self.act), None, None, **QUIET),
-            self.cards.act(guard(self.act), None, None, **QUIET),
-            self.cards.ablate(guard(self.ablate), None, None, **QUIET),
-            self.imports.act(guard(self.decide), None, self.imports, **QUIET),
+            self.default.act(guard(self.act), None, None, **EACH),
+            self.cards.act(guard(self.act), None, None, **EACH),
+            self.cards.ablate(guard(self.ablate), None, None, **EACH),
+            self.imports.act(guard(self.decide), None, self.imports, **EACH),
             self.blend.blend(guard(self.save_blend), None, self.blended, concurrency_limit=1, **QUIET),
         ):
             event.then(guard(self.fill), None, filled, **QUIET)

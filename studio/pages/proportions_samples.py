@@ -10,7 +10,7 @@ from engine.methods.domain_mixing.shapes import Shown
 from engine.store import ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import view
-from studio.components.layout import QUIET, guard
+from studio.components.layout import LAST, guard, in_turn
 from studio.components.plotly import figure_view
 from studio.pages import Values
 from studio.pages.proportions_sentence import layer_in
@@ -44,11 +44,16 @@ class SamplesCards:
     def events(self) -> None:
         sentence, mark = self.page.sentence, self.page.mark
         fields, outputs = [self.side, self.word, sentence.plugin], [self.corpus, self.words, mark]
-        self.side.input(guard(self.turn), fields, outputs, **QUIET)
+        self.side.input(guard(self.turn), fields, outputs, **LAST)
         # Not `input`: it comes with key presses alone, not with what an input method composes.
-        self.word.change(guard(self.seek), fields, [self.words, mark], trigger_mode="always_last", **QUIET)
+        self.word.change(guard(self.seek), fields, [self.words, mark], **LAST)
         for source in (sentence.shares, self.corpus, self.words):
-            source.word(guard(self.press), [self.side, sentence.plugin], [self.word, self.side, *outputs], **QUIET)
+            source.word(
+                guard(self.press),
+                [self.side, sentence.plugin],
+                [self.word, self.side, *outputs],
+                **in_turn("proportions"),
+            )
 
     def values(self, request: gr.Request, project: ProjectRow, shown: Shown, side: str, word: str) -> Values:
         """The samples as a whole and the words, of one side of the model."""

@@ -13,7 +13,7 @@ from engine.methods.domain_mixing.shapes import Shown
 from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import note, view
-from studio.components.layout import MODEL, QUIET, guard
+from studio.components.layout import MODEL, guard, in_turn
 from studio.components.plotly import figure_view
 from studio.i18n.translate import translate_message
 from studio.pages import Values
@@ -46,7 +46,7 @@ class SentenceCard:
         outputs = [self.shares, self.page.mark]
         for event in (self.show.click, self.text.submit):
             event(guard(self.look), [self.text, self.plugin], outputs, **MODEL)
-        self.examples.example(guard(self.example), self.plugin, [self.text, *outputs], **QUIET)
+        self.examples.example(guard(self.example), self.plugin, [self.text, *outputs], **in_turn("proportions"))
 
     def look(self, request: gr.Request, text: str, number: Any) -> Iterator[Values]:
         """A sentence that was typed; without one, an example."""

@@ -11,7 +11,7 @@ from engine.store.ratings import RoundRow
 from engine.store.tables import now
 from engine.workflows.human_rating import RoundPlan
 from studio.components.html import gated, shown_if, view, visible_if
-from studio.components.layout import FOLLOW, QUIET, StudioPage, address, guard, page, wanted
+from studio.components.layout import EACH, FOLLOW, LAST, QUIET, StudioPage, address, guard, page, wanted
 from studio.components.rating_results import (
     manage_box,
     nothing_to_rate,
@@ -82,9 +82,9 @@ class RatePage(StudioPage):
         self.demo.load(guard(self.fill), None, everything, **QUIET).then(poll, self.current, live, **QUIET)
         self.frame.timer.tick(guard(self.poll, polled=True), self.current, live, **QUIET)
         systems = [self.one, self.two, self.preview]
-        self.comparison.input(guard(self.choose_comparison), [self.comparison, self.most], systems, **QUIET)
+        self.comparison.input(guard(self.choose_comparison), [self.comparison, self.most], systems, **LAST)
         for field in (self.one, self.two, self.most):
-            field.input(guard(self.count), choice, self.preview, **QUIET)
+            field.input(guard(self.count), choice, self.preview, **LAST)
         self.start.click(guard(self.begin), [*choice, self.names, self.with_examples], shown, **QUIET).then(
             poll, self.current, live, **QUIET
         ).then(None, [self.current, self.project], None, js=MARK)
@@ -92,9 +92,9 @@ class RatePage(StudioPage):
             event(guard(self.add_rater), [self.current, self.new_name], self.new_name, **QUIET).then(
                 poll, self.current, live, **QUIET
             )
-        self.manage.act(guard(self.act), self.current, self.leave, **QUIET).then(
-            poll, self.current, live, **QUIET
-        ).then(None, self.leave, None, js=FOLLOW)
+        self.manage.act(guard(self.act), self.current, self.leave, **EACH).then(poll, self.current, live, **QUIET).then(
+            None, self.leave, None, js=FOLLOW
+        )
 
     def fill(self, request: gr.Request) -> dict[Any, Any]:
         """The page for the project and round of its address."""

@@ -13,7 +13,7 @@ from studio.components.file_fields import large_files, reasons_of
 from studio.components.html import view
 from studio.components.import_report import files_card, side_cards, unread_card
 from studio.components.import_status import job_line, next_link, summary, translations_card
-from studio.components.layout import QUIET, StudioPage, address, guard, heading, page, wanted
+from studio.components.layout import QUIET, StudioPage, address, guard, heading, in_turn, page, wanted
 from studio.components.more_files_form import MoreFilesForm
 from studio.components.new_project_form import NewProjectForm
 from studio.components.sentence_list import BROWSE, change_bar, sentence_card
@@ -80,19 +80,21 @@ class SamplesPage(StudioPage):
         self.more_files.events(self.status)
         self.tests.events(self.status)
         changed = [self.files, self.status]
-        self.files.remove(guard(self.remove_file), None, changed, **QUIET)
-        self.files.dismiss(guard(self.dismiss), None, changed, **QUIET)
-        self.files.restore(guard(self.restore_file), None, changed, **QUIET)
-        self.large.refuse(guard(self.refuse), None, changed, **QUIET)
+        self.files.remove(guard(self.remove_file), None, changed, **in_turn("samples"))
+        self.files.dismiss(guard(self.dismiss), None, changed, **in_turn("samples"))
+        self.files.restore(guard(self.restore_file), None, changed, **in_turn("samples"))
+        self.large.refuse(guard(self.refuse), None, changed, **in_turn("samples"))
         self.files.again(guard(self.read_again), None, changed, **QUIET)
-        self.files.relabel(guard(self.label_file), None, self.status, **QUIET)
-        self.status.act(guard(self.act_on_job), None, self.status, **QUIET)
+        self.files.relabel(guard(self.label_file), None, self.status, **in_turn("samples"))
+        self.status.act(guard(self.act_on_job), None, self.status, **in_turn("samples"))
         self.decisions.again(guard(self.read_again), None, changed, **QUIET)
         browsed = [*sentences, self.query, self.address]
         for component, move in ((self.listing, SHOW), (self.files, JUMP), (self.tests.files, JUMP)):
-            component.go(guard(self.browse), None, browsed, **QUIET).then(None, self.address, None, js=move)
-        self.listing.decide(guard(self.decide), None, sentences, **QUIET)
-        self.decisions.undo(guard(self.undo), self.query, sentences, **QUIET)
+            component.go(guard(self.browse), None, browsed, **in_turn("samples")).then(
+                None, self.address, None, js=move
+            )
+        self.listing.decide(guard(self.decide), None, sentences, **in_turn("samples"))
+        self.decisions.undo(guard(self.undo), self.query, sentences, **in_turn("samples"))
 
     # -- what the page shows
 

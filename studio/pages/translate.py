@@ -19,7 +19,7 @@ from studio.components.editor import EDIT, Editor
 from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.html import esc, gated, shown_if, view, visible_if
 from studio.components.import_report import unread_card
-from studio.components.layout import HEAVY, MODEL, QUIET, StudioPage, guard, heading, page, wanted
+from studio.components.layout import HEAVY, LAST, MODEL, QUIET, StudioPage, guard, heading, in_turn, page, wanted
 from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.pages.translate_preview import DocumentPreview
@@ -103,19 +103,21 @@ class TranslatePage(StudioPage):
         poll, answer = guard(self.poll), guard(self.answer)
         self.demo.load(guard(self.fill), None, everything, **QUIET).then(answer, text, self.result, **MODEL)
         self.frame.timer.tick(guard(self.poll, polled=True), None, tables, **QUIET)
-        self.plugin.input(guard(self.choose), self.plugin, self.strength, **QUIET).then(None, marked, None, js=MARK)
+        self.plugin.input(guard(self.choose), self.plugin, self.strength, **LAST).then(None, marked, None, js=MARK)
         self.strength.release(None, marked, None, js=MARK)
         self.files.change(guard(self.drop), self.files, self.run, **QUIET)
         self.run.click(
             guard(self.queue, heavy=True), [self.files, self.plugin, self.strength, self.terms],
             [self.files, self.run, self.refused], **HEAVY,
         ).then(poll, None, tables, **QUIET)  # fmt: skip
-        self.large.refuse(guard(self.refuse), None, self.refused, **QUIET)
-        self.refused.dismiss(guard(self.dismiss), None, self.refused, **QUIET)
+        self.large.refuse(guard(self.refuse), None, self.refused, **in_turn("documents"))
+        self.refused.dismiss(guard(self.dismiss), None, self.refused, **in_turn("documents"))
         for event in (self.translate.click, self.text.submit):
             event(answer, text, self.result, **MODEL).then(None, marked, None, js=MARK)
         for table in tables:
-            table.act(guard(self.act), None, self.preview.card, **QUIET).then(poll, None, tables, **QUIET)
+            table.act(guard(self.act), None, self.preview.card, **in_turn("documents")).then(
+                poll, None, tables, **QUIET
+            )
         self.preview.events()
         self.editor.events(self.result, self.preview.card)
 

@@ -11,7 +11,7 @@ from engine.store import ProjectRow
 from studio.components.documents_table import segments_card
 from studio.components.editor import EDIT, Editor
 from studio.components.html import view
-from studio.components.layout import HEAVY, QUIET, guard, wanted
+from studio.components.layout import HEAVY, guard, in_turn, wanted
 from studio.components.templating import script
 from studio.pages import Values
 from studio.services.document_segments import documents_of, edit_document
@@ -29,7 +29,7 @@ class DocumentPreview:
 
     def events(self) -> None:
         saved = [self.editor.reply, self.editor.count]
-        self.card.leaf(guard(self.leaf), None, self.card, **QUIET)
+        self.card.leaf(guard(self.leaf), None, self.card, **in_turn("documents"))
         self.card.save(guard(self.save, heavy=True), None, saved, trigger_mode="multiple", **HEAVY)
 
     def own(self, project: ProjectRow, job: int) -> TranslatedDocument:

@@ -66,12 +66,14 @@
   const histogram = (data, layer) => ({
     traces: data.domains.map((name, j) => ({
       type: 'bar', name, marker: {color: data.colours[j], line: {width: 0}},
-      x: data.bins, y: data.counts[layer][j],
-      hovertemplate: tmSay('{count} words are {share} {name}', {count: '%{y:,}', share: '%{x}', name: escape(name)}) + '<extra></extra>',
+      x: data.bins.map((_, i) => i), y: data.counts[layer][j], customdata: data.bins,
+      hovertemplate: tmSay('{count} words are {share} {name}', {count: '%{y:,}', share: '%{customdata}', name: escape(name)}) + '<extra></extra>',
     })),
     layout: layout({
-      barmode: 'group', bargap: 0.18, bargroupgap: 0.04, height: 190, margin: {l: 44, r: 8, t: 6, b: 30},
-      xaxis: {showgrid: false, fixedrange: true, type: 'category'}, yaxis: {fixedrange: true, rangemode: 'tozero', tickformat: ',d'},
+      barmode: 'group', bargap: 0.18, bargroupgap: 0.04, height: 190, margin: {l: 44, r: 22, t: 6, b: 30},
+      // The bounds of the columns: a name under each would be turned over or cut where the page is narrow.
+      xaxis: {...QUARTERS, tickvals: QUARTERS.tickvals.map((share) => share * data.bins.length - 0.5),
+        range: [-0.5, data.bins.length - 0.5], showgrid: false, zeroline: false, fixedrange: true}, yaxis: {fixedrange: true, rangemode: 'tozero', tickformat: ',d'},
     }),
   });
 

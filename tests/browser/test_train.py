@@ -143,6 +143,36 @@ def test_choices_within_a_moment_are_all_kept_whichever_is_answered_first(studio
     assert set(run.arguments["training_options"]) <= {"watch"}
 
 
+def test_a_double_click_starts_one_run_and_cancels_it_for_good(studio: Studio, page: Any) -> None:
+    project = studio.project("Double")
+
+    def twice(button: Any, done: Any) -> None:
+        """A double click whose second part comes when the first has been answered, as on a fast machine."""
+        button.scroll_into_view_if_needed()
+        box = button.bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        page.mouse.click(x, y)
+        until(done)
+        page.wait_for_timeout(3000)
+        page.mouse.down(click_count=2)
+        page.mouse.up(click_count=2)
+        page.wait_for_timeout(2000)
+
+    other = run_of(studio, project, "running", ROWS, **AT_WORK)  # so that what is started waits
+    with alive(studio, other):
+        page.goto(f"{studio.url}/train?project={project.id}&method=lhuc&budget=quick")
+        start = page.get_by_role("button", name="Add to the queue")
+        expect(start).to_be_enabled()
+        twice(start, lambda: len(studio.store.jobs.list(project.id)) == 2)
+        assert len(studio.store.jobs.list(project.id)) == 2
+        waiting = studio.store.jobs.list(project.id)[0]
+        cancel = page.locator(f".tm-runs [data-act=cancel][data-job='{waiting.id}']")
+        twice(cancel, lambda: studio.store.jobs.get(waiting.id).state == "cancelled")
+        expect(page.locator(f".tm-runs [data-act=resume][data-job='{waiting.id}']")).to_be_visible()
+        assert studio.store.jobs.get(waiting.id).state == "cancelled"
+        studio.store.jobs.cancelled(other.id, other.attempt)
+
+
 def test_the_form_follows_budget_and_method_and_survives_a_reload(studio: Studio, page: Any) -> None:
     project = studio.project("Budget")
     page.goto(f"{studio.url}/train?project={project.id}")
@@ -194,10 +224,22 @@ def test_a_run_is_cloned_and_runs_are_compared(studio: Studio, page: Any) -> Non
     metrics = {"bleu": 13.1, "bleu_vanilla": 7.8, "general_bleu": 10.1, "general_bleu_vanilla": 10.2}
     studio.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=metrics, job_id=two.id)
     page.goto(f"{studio.url}/train?project={project.id}")
+    late: list[tuple[Any, Any]] = []  # the first tick, which is not answered before the second comes
+
+    def hold(call: Any) -> None:
+        if late or '"runs"' not in (call.request.post_data or ""):
+            call.continue_()
+        else:
+            late.append((call, call.fetch()))
+
+    page.route("**/queue/join*", hold)
+    page.locator(f"[data-run='{one.id}']").click()
+    until(lambda: page.wait_for_timeout(20) or late)
+    page.locator(f"[data-run='{two.id}']").click()
+    call, answer = late[0]
+    call.fulfill(response=answer)
     for run in (one, two):
-        page.locator(f"[data-run='{run.id}']").click()
         expect(page.locator(f"[data-run='{run.id}']")).to_be_checked()
-        page.wait_for_timeout(300)
     expect(page.get_by_text("10.2 → 10.1")).to_be_visible()
     expect(page.locator(".js-plotly-plot")).to_have_count(2)
     page.wait_for_url(re.compile(f"runs={two.id}%2C{one.id}|runs={one.id}%2C{two.id}"))
@@ -221,7 +263,7 @@ def test_a_first_look_comes_by_itself_and_the_page_shows_it(studio: Studio, page
     expect(page.get_by_text(re.compile(r"\d+ of \d+ sentences change"))).to_be_visible(timeout=300_000)
     assert page.locator("table.tm-look tbody tr").count() == 5
     page.get_by_role("button", name="Turn this into a plugin").click()
-    expect(page.get_by_role("heading", name=re.compile(r"Run \d+ · knn · quick"))).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile(r"Run \d+ · kNN-MT · quick"))).to_be_visible()
     (run,) = [job for job in studio.store.jobs.list(project.id) if job.kind == "customize"]
     assert run.arguments["method"] == "knn"
     studio.store.jobs.cancel(run.id)

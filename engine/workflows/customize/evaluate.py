@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.base import BaseModel, LanguagePair
 from engine.base.decoding_options import Decoding
-from engine.core.progress import Progress
+from engine.core.progress import Part, Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
 from engine.evaluation import evaluate
@@ -23,12 +23,15 @@ def evaluate_plugin(
     there is one: what the style costs elsewhere. General sentences that are among the user's `own` are left out. `test_set`
     names the held-out pairs: figures of plugins compare where it is the same.
     """
-    result = compare_with_base(pair.forward, plugin, held_out, decoding, progress)
-    result["test_set"] = content_hash([list(one) for one in held_out])
     general = general_pairs(pair.backward, settings, but=own)
+    sources = [source for source, _ in general]
+    own_lines, total = 2 * len(held_out), 2 * (len(held_out) + len(general))  # each by the base and by the plugin
+    result = compare_with_base(pair.forward, plugin, held_out, decoding, Part(progress, 0, total))
+    result["test_set"] = content_hash([list(one) for one in held_out])
     if general:
-        vanilla = general_baseline(pair.forward, [source for source, _ in general], settings, progress)
-        other = compare_with_base(pair.forward, plugin, general, decoding, progress, vanilla)
+        vanilla = general_baseline(pair.forward, sources, settings, Part(progress, own_lines, total))
+        rest = Part(progress, own_lines + len(general), total)
+        other = compare_with_base(pair.forward, plugin, general, decoding, rest, vanilla)
         del other["bleu_signature"]
         result |= {f"general_{key.removeprefix('held_out_')}": value for key, value in other.items()}
     return result
@@ -46,8 +49,10 @@ def compare_with_base(
     from engine.decoding.translate import translate
 
     sources, references = [a for a, _ in pairs], [b for _, b in pairs]
-    vanilla = vanilla or translate(base, sources, decoding=decoding, progress=progress)
-    customized = translate(base, sources, plugin, decoding=decoding, progress=progress)
+    passes = 1 if vanilla else 2
+    vanilla = vanilla or translate(base, sources, decoding=decoding, progress=Part(progress, 0, passes * len(pairs)))
+    second = Part(progress, (passes - 1) * len(pairs), passes * len(pairs))
+    customized = translate(base, sources, plugin, decoding=decoding, progress=second)
     report = evaluate(
         {"vanilla": list(vanilla), "customized": customized},
         references,

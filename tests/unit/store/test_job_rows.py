@@ -88,6 +88,22 @@ def test_one_job_of_a_project_at_a_time(store: Store) -> None:
         store.projects.delete(one.id)
 
 
+def test_steps_of_one_number_do_not_send_the_figure_back(store: Store) -> None:
+    job = _running(store)
+
+    def shown(names: str, index: int, done: float, earlier_attempt: bool = False) -> float:
+        attempts = [job.attempt - earlier_attempt] * (len(names) - 1) + [job.attempt]
+        trail = [{"step": name, "index": index, "attempt": one} for name, one in zip(names, attempts, strict=True)]
+        figures = {"step": names[-1], "step_index": index, "steps": 4, "done": done, "total": 10, "trail": trail}
+        assert store.jobs.progress(job.id, job.attempt, **figures)
+        return store.jobs.get(job.id).fraction
+
+    assert shown("a", 2, 5) == pytest.approx(2.5 / 4)
+    assert shown("ab", 2, 1) == pytest.approx(3 / 4)  # of what follows nobody knows how much there is
+    assert shown("ab", 2, 1, earlier_attempt=True) == pytest.approx(2.1 / 4)
+    assert shown("ab", 3, 1) == pytest.approx(3.1 / 4)  # not done before its end
+
+
 def test_progress_is_seen_by_others_and_counts_as_a_sign_of_life(store: Store) -> None:
     job = _running(store)
     assert store.jobs.progress(

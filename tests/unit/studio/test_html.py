@@ -22,10 +22,16 @@ from engine.workflows.compare.input import split_lines
 from engine.workflows.compare.translate_missing import judged
 from studio.components.comparison_table import Languages, compare_table, file_card, share_menu
 from studio.components.diff import marked
-from studio.components.html import lang_attribute, note, number, size, tag
+from studio.components.html import lang_attribute, mid_sentence, note, number, size, tag
 from studio.components.templating import piece
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&`${7*7}{{value}}"
+
+
+def test_words_within_a_sentence_keep_their_names() -> None:
+    assert [mid_sentence(words) for words in ("Choosing kNN settings", "LoRA alpha", "N-gram order", "")] == [
+        "choosing kNN settings", "LoRA alpha", "n-gram order", "",
+    ]  # fmt: skip
 
 
 class Reader(HTMLParser):

@@ -57,6 +57,7 @@ def test_what_is_said_follows_the_reader_and_stays_english_without_a_translation
         assert span(3720) == "62 分钟"
         assert span(7800) == "2 小时 10 分钟"
     assert span(7800) == "2 h 10 min"
+    assert span(210_000) == "58 h"  # nobody plans such a run by the minute
 
 
 def test_components_are_described_in_the_readers_language_and_the_original_stays() -> None:

@@ -48,6 +48,22 @@ def test_what_reads_files_is_bounded(studio: tuple[TestClient, dict[int, Any]]) 
     assert sum(named.values()) <= THREADS - 8, Counter(named.values())
 
 
+# What begins work, or removes what is open: once is enough. On Train, what is on the form is read again after each answer.
+ONCE = {
+    "BasesPage.look_up", "CatToolsPage.create", "CompareJobs.act", "ComparePage.remove", "HomePage.start",
+    "MoreFilesForm.add_samples",
+    "NewProjectForm.create_from_samples", "PhraseDecisions.back_translate_one", "PluginsPage.save_blend", "RunsPanel.look_again",
+    "RunsPanel.start_knn", "SamplesPage.read_again", "TrainPage.choose_method",
+}  # fmt: skip
+
+
+def test_no_click_is_forgotten_while_another_is_answered(studio: tuple[TestClient, dict[int, Any]]) -> None:
+    _, events = studio
+    own = [(event, event.fn.__qualname__) for event in events.values() if event.fn and event.trigger_mode == "once"]
+    usual = {"load", "click", "tick", "change", "input", "upload", "submit", "then", "release"}
+    assert {name for event, name in own if not {what for _, what in event.targets} <= usual} == ONCE
+
+
 def test_a_page_is_answered_while_files_are_read(
     studio: tuple[TestClient, dict[int, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

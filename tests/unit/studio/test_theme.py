@@ -67,6 +67,13 @@ def test_filled_button_can_be_read(mode: int) -> None:
     assert contrast("#FFFFFF", ROLES["accent-fill"][mode]) >= 4.5
 
 
+@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
+def test_an_empty_tick_box_and_the_edge_of_every_layer_can_be_seen(mode: int) -> None:
+    assert build_theme().checkbox_border_color == build_theme().checkbox_border_color_dark == "var(--tm-ink-2)"
+    assert ".tm-hists rect:not(.tm-hit) { stroke: var(--tm-ink-2);" in style_sheet()
+    assert contrast(ROLES["ink-2"][mode], ROLES["card"][mode]) >= 3.0
+
+
 def test_nothing_is_fetched() -> None:
     theme = build_theme()
     everything = style_sheet() + theme._get_theme_css() + "".join(map(str, theme._stylesheets))

@@ -301,7 +301,7 @@ def test_a_run_shows_how_far_it_is_and_what_it_says_now(service: Service, projec
         service, project, state="running", step="Training", step_index=5, steps=7, done=62.0, total=100.0, eta=125.0
     )
     shown = progress_card(running, 4, ROWS)
-    assert "Run 4 · memory adapter · quick" in shown
+    assert "Run 4 · Memory adapter · quick" in shown
     assert "62 of 100 · 2 min left in this step · 900 tokens/s" in shown
     figures = figure_card(running, ROWS, project)
     assert "style BLEU" in figures
@@ -352,7 +352,7 @@ def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
         done, arguments={**done.arguments, "method": AUTO}, result={**short, "method": "lhuc", "tried": tried}
     )
     shown = progress_card(several, 1, ROWS)
-    assert "Continue trains the method that was chosen, lhuc, without trying the others again." in shown
+    assert "Continue trains the method that was chosen, LHUC gates, without trying the others again." in shown
     assert 'data-act="go_on"' in shown
     runs = Runs(service)
     with pytest.raises(InputError, match="did not stop at the time limit"):
@@ -366,9 +366,9 @@ def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
     weakened = [{"method": "fine_tuning", "knn": False, "chosen": True, "shrink": 0.4, **figures}]
     weak = replace(several, result={**short, "method": "fine_tuning", "tried": weakened})
     assert runs.continued(project, weak).arguments["method_options"] == {"shrink": 0.4}
-    assert "<b>fine_tuning (shrink 0.4)</b>" in figure_card(weak, ROWS, project)
+    assert "<b>Fine-tuning (shrink 0.4)</b>" in figure_card(weak, ROWS, project)
     older = [{"method": "knn", "knn": False, "chosen": True, **figures}]
-    assert "<b>knn</b>" in figure_card(replace(several, result={**short, "tried": older}), ROWS, project)
+    assert "<b>kNN-MT</b>" in figure_card(replace(several, result={**short, "tried": older}), ROWS, project)
 
 
 def test_a_run_warns_where_its_plugin_does_harm(service: Service, project: ProjectRow) -> None:
@@ -407,9 +407,33 @@ def test_runs_are_compared_by_what_differs(service: Service, project: ProjectRow
     assert "10.2 → 10.1" in shown
     assert "max updates" in shown
     assert "set by the budget" in shown
-    assert "kNN on top" in shown
+    assert "kNN retrieval" in shown
     assert "base" not in shown.replace("tm-", ""), "it is the same"
     assert "1.2 MB" in shown
+
+
+def test_compared_settings_are_called_as_the_form_calls_them(service: Service, project: ProjectRow) -> None:
+    jobs = [
+        job(
+            service,
+            project,
+            arguments={"method": "density_ratio", "budget": "quick", "method_options": {"order": order}},
+        )
+        for order in (2, 3)
+    ]
+    shown = compare_card(list(enumerate(jobs, 1)), {})
+    assert "n-gram order" in shown
+    assert ">order<" not in shown
+    assert "Density ratio" in shown
+    lora = [
+        job(
+            service,
+            project,
+            arguments={"method": "fine_tuning", "budget": "quick", "method_options": {"lora_alpha": alpha}},
+        )
+        for alpha in (8, 16)
+    ]
+    assert "LoRA alpha" in compare_card(list(enumerate(lora, 1)), {})
 
 
 def test_curves_lie_over_each_other() -> None:
