@@ -28,8 +28,6 @@ from studio.services.uploads import INBOX
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "assets" / "models" / "en-zh"
 SAMPLE = ROOT / "assets" / "samples" / "literary-zh" / "literary-zh.txt"
-# The colour that a page is drawn on.
-GROUND = "getComputedStyle(document.querySelector('.gradio-container')).backgroundColor"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -140,35 +138,23 @@ def _wait(url: str, process: subprocess.Popen[bytes], settings: Settings) -> Non
 
 
 @pytest.fixture(scope="session")
-def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Debian's chromium, headless, with a profile on disk. What pages load it keeps there, with the compiled scripts: a
-    context of a test's own would fetch and compile all of it again, which costs as much as the page itself.
-    """
+def chromium() -> Iterator[Any]:
+    """Debian's chromium, headless."""
     playwright = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
         pytest.skip("chromium is not installed (apt install chromium, or set CHROMIUM)")
     playwright.expect.set_options(timeout=60_000)  # where other work shares the cores
     with playwright.sync_playwright() as driver:
-        context = driver.chromium.launch_persistent_context(
-            tmp_path_factory.mktemp("profile"), executable_path=CHROMIUM, args=FLAGS,
-            viewport={"width": 1280, "height": 800}, accept_downloads=True,
-        )  # fmt: skip
-        yield context
-        context.close()
-
-
-@pytest.fixture(scope="session")
-def chromium(profile: Any) -> Any:
-    """The same browser, for those who want a context of their own: another language, or another person beside the first."""
-    return profile.browser
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture
-def page(profile: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A page of 1280×800 that knows nothing of other tests. Fails when something asked another host, or the console shows an
-    error.
-    """
-    shown = profile.new_page()
+def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A page of 1280×800. Fails the test when something asked another host, or the console shows an error."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    shown = context.new_page()
     shown.set_default_timeout(60_000)
     outside: list[str] = []
     errors: list[str] = []
@@ -177,7 +163,7 @@ def page(profile: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
         if not request.url.startswith(("http://127.0.0.1:", "data:", "blob:", "about:")):
             outside.append(request.url)
 
-    profile.on("request", asked)
+    context.on("request", asked)
 
     def complained(text: str) -> None:
         # Leaving a page cuts its event stream off, and late answers to it meet the next page: Gradio reports both as errors.
@@ -187,20 +173,8 @@ def page(profile: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     shown.on("pageerror", lambda error: complained(str(error)))
     shown.on("console", lambda line: complained(line.text) if line.type == "error" else None)
     yield shown
-    _forget(profile, shown)
-    profile.remove_listener("request", asked)
+    context.close()
     if "studio" in request.fixturenames:  # the next test chooses its own files for a new project
         shutil.rmtree(request.getfixturevalue("studio").settings.home_dir / INBOX, ignore_errors=True)
     assert outside == [], "something was fetched from another host"
     assert errors == [], "the browser's console shows errors"
-
-
-def _forget(context: Any, page: Any) -> None:
-    """Leave nothing of a test in the browser but what it has cached: the next one is a new visitor."""
-    origin = page.evaluate("location.origin")
-    blank, *others = context.pages  # the first is the browser's own: without any it would end
-    for one in others:  # before who was signed in is forgotten, which an open page would notice
-        one.close()
-    context.clear_cookies()
-    context.clear_permissions()
-    context.new_cdp_session(blank).send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
