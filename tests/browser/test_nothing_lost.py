@@ -134,6 +134,8 @@ def test_six_files_become_a_comparison_whatever_is_reloaded_or_started_again(
         expect(page.get_by_text(re.compile(r"\d+ of \d+ sentences differ"))).to_be_visible(timeout=WAIT)
         expect(page.locator(".tm-pending")).to_have_count(0)
         walk.done("compare")
+        # What shows the samples gave way to all of this, and is made once nothing else is.
+        until(lambda: not any(job.active for job in store.jobs.list()))
     assert walk.clicks <= MOST_CLICKS
     assert [(job.kind, job.state) for job in store.jobs.list() if job.state != "succeeded"] == []
     assert len(store.projects.list()) == len(store.plugins.list()) == 1
