@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from studio.components.layout import PAGES
-from tests.browser.conftest import GROUND, SAMPLE, Studio
+from tests.browser.conftest import SAMPLE, Studio
 
 
 def test_an_empty_studio_invites(studio: Studio, page: Any) -> None:
@@ -111,10 +111,10 @@ def test_a_damaged_bundle_becomes_a_sentence(studio: Studio, page: Any, tmp_path
     assert studio.store.plugins.list(project.id) == []
 
 
-def test_every_page_has_the_frame_one_filled_button_and_its_colours(studio: Studio, page: Any) -> None:
-    """In light; test_look.py opens every page in dark."""
-    project = studio.project("Frame")
-    page.emulate_media(color_scheme="light")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_has_the_frame_one_filled_button_and_its_colours(studio: Studio, page: Any, scheme: str) -> None:
+    project = studio.project(f"Frame {scheme}")
+    page.emulate_media(color_scheme=scheme)
     for name in PAGES:
         page.goto(f"{studio.url}/{name}?project={project.id}")
         expect(page.locator(".tm-steps a")).to_have_count(len(PAGES))
@@ -123,7 +123,8 @@ def test_every_page_has_the_frame_one_filled_button_and_its_colours(studio: Stud
         page.wait_for_timeout(800)
         filled = page.locator(".tm-main button.primary:visible, .tm-main .tm-filled:visible")
         assert filled.count() <= 1
-        assert page.evaluate(GROUND) == "rgb(251, 250, 247)"
+        ground = page.evaluate("getComputedStyle(document.querySelector('.gradio-container')).backgroundColor")
+        assert ground == ("rgb(251, 250, 247)" if scheme == "light" else "rgb(23, 25, 29)")
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{name} scrolls sideways"
 
 
