@@ -169,11 +169,12 @@ class JobRow:
     @property
     def _further(self) -> bool:
         """Whether another step of this attempt had the number of the one at work before it."""
-        now = next((one for one in reversed(self.trail) if one.get("step") == self.step), None)
+        trail = self.trail or []
+        now = next((one for one in reversed(trail) if one.get("step") == self.step), None)
         if now is None:
             return False
         here = (now.get("index"), now.get("attempt"))
-        same = [one.get("step") for one in self.trail if (one.get("index"), one.get("attempt")) == here]
+        same = [one.get("step") for one in trail if (one.get("index"), one.get("attempt")) == here]
         return same.index(self.step) > 0
 
     @property
