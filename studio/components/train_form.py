@@ -78,11 +78,11 @@ class PlanForm:
 
     def entered(self, text: str, method: str, budget: str) -> dict[str, dict[str, object]]:
         """What the fields hold of a method and a budget; empty where they hold the settings of others."""
-        return collected(text, f"{method} {budget}")
+        return collected(text, _owner(method, budget))
 
     def text(self, method: str, budget: str, values: Mapping[str, Mapping[str, Any]]) -> str:
         """What the fields hold, as JSON."""
-        return json.dumps({"of": f"{method} {budget}", "values": values}, ensure_ascii=False)
+        return json.dumps({"of": _owner(method, budget), "values": values}, ensure_ascii=False)
 
     def fields(self, method: str, budget: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> str:
         """The fields as HTML; those of kNN are there where it decodes on top."""
@@ -92,7 +92,7 @@ class PlanForm:
             titles["knn"] = mark("kNN decoding on top")
         classes = self.classes(method)
         groups = [SettingsGroup(kind, classes[kind], values[kind], tr(title)) for kind, title in titles.items()]
-        return settings_fields(f"{method} {budget}", groups, tr("Advanced settings"))
+        return settings_fields(_owner(method, budget), groups, tr("Advanced settings"))
 
     def check(self, plan: CustomizeRequest) -> None:
         """Raises OptionError on a setting that cannot be."""
@@ -113,6 +113,11 @@ class PlanForm:
             "set": json.dumps(settings, ensure_ascii=False) if settings else "",
             "clone": "",
         }
+
+
+def _owner(method: str, budget: str) -> str:
+    """Whose settings the fields hold, as one word for the text of the fields and for their HTML."""
+    return f"{method} {budget}"
 
 
 def plan_in_address(

@@ -413,27 +413,15 @@ def test_runs_are_compared_by_what_differs(service: Service, project: ProjectRow
 
 
 def test_compared_settings_are_called_as_the_form_calls_them(service: Service, project: ProjectRow) -> None:
-    jobs = [
-        job(
-            service,
-            project,
-            arguments={"method": "density_ratio", "budget": "quick", "method_options": {"order": order}},
-        )
-        for order in (2, 3)
-    ]
-    shown = compare_card(list(enumerate(jobs, 1)), {})
+    def compared(method: str, setting: str, values: tuple[int, int]) -> str:
+        given = [{"method": method, "budget": "quick", "method_options": {setting: value}} for value in values]
+        return compare_card(list(enumerate((job(service, project, arguments=one) for one in given), 1)), {})
+
+    shown = compared("density_ratio", "order", (2, 3))
     assert "n-gram order" in shown
     assert ">order<" not in shown
     assert "Density ratio" in shown
-    lora = [
-        job(
-            service,
-            project,
-            arguments={"method": "fine_tuning", "budget": "quick", "method_options": {"lora_alpha": alpha}},
-        )
-        for alpha in (8, 16)
-    ]
-    assert "LoRA alpha" in compare_card(list(enumerate(lora, 1)), {})
+    assert "LoRA alpha" in compared("fine_tuning", "lora_alpha", (8, 16))
 
 
 def test_curves_lie_over_each_other() -> None:
