@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn import functional
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from bench.base_on_gpu import (  # noqa: E402
+from base_on_gpu import (
     LOWEST,
     attention,
     decoder_layer,
@@ -39,6 +32,8 @@ from bench.base_on_gpu import (  # noqa: E402
     stacked,
     update,
 )
+from torch import Tensor
+from torch.nn import functional
 
 EOS = 0
 TEMPERATURE = 0.6  # at which words are drawn
