@@ -417,8 +417,7 @@ def test_a_worker_does_as_many_jobs_at_once_as_it_has_places(store: Store, setti
         assert store.jobs.get(jobs[1].id).state == "running"
 
 
-@BOTH
-@pytest.mark.parametrize("kind", ["polite", "loyal"])
+@pytest.mark.parametrize(("settings", "kind"), [("sqlite", "loyal"), ("postgresql", "polite")], indirect=["settings"])
 def test_what_a_user_asks_for_goes_before_work_that_gives_way_and_that_goes_on_after_it(
     store: Store, settings: Settings, kind: str
 ) -> None:
