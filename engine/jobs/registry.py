@@ -156,9 +156,15 @@ def _corpus(context: JobContext, request: CustomizeRequest) -> CorpusRow | None:
     return corpora.create(context.job.project_id, name, folder=folder)
 
 
+def _report(context: JobContext) -> Any:
+    """What the step "samples" wrote of its reading; None before there was one."""
+    path = context.workspace / "import_report.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
 def _record_samples(context: JobContext, corpus: CorpusRow | None) -> Json:
     """Note in the store what the step "samples" left in the workspace."""
-    report = json.loads((context.workspace / "import_report.json").read_text(encoding="utf-8"))
+    report = _report(context)
     if corpus is None:
         return {"kept": report["kept"]}
     context.store.corpora.update(
@@ -270,7 +276,13 @@ def _customize(context: JobContext) -> Json:
 
     request = _request(context)
     _take_over(context)
-    summary = pipeline.customize(request, context.workspace, context.progress, context.settings, run=context.run)
+    before = _report(context)
+    try:
+        summary = pipeline.customize(request, context.workspace, context.progress, context.settings, run=context.run)
+    except BaseException:  # cancelled, say, after it had read the samples anew
+        if _report(context) not in (None, before):
+            _record_samples(context, _corpus(context, request))
+        raise
     corpus = _corpus(context, request)
     _record_samples(context, corpus)
     _record_phrases(context, corpus)
@@ -298,32 +310,16 @@ def _customize(context: JobContext) -> Json:
     return summary | {"plugin_id": made.id}
 
 
-# What compares and what translates documents imports all that reads files and decodes: as much again as a worker, or the process
-# of another kind of job, needs to start.
+def _late(module: str, function: str) -> Callable[[Any], Json]:
+    """A function of a handler that is imported when it is called. What compares and what translates documents imports all that
+    reads files and decodes: as much again as a worker, or the process of another kind of job, needs to start.
+    """
 
+    def call(argument: Any) -> Json:
+        result: Json = getattr(importlib.import_module(f"engine.jobs.handlers.{module}"), function)(argument)
+        return result
 
-def _compare(context: JobContext) -> Json:
-    from engine.jobs.handlers import compare
-
-    return compare.run(context)
-
-
-def _check_comparison(arguments: Mapping[str, Any]) -> Json:
-    from engine.jobs.handlers import compare
-
-    return compare.check(arguments)
-
-
-def _translate(context: JobContext) -> Json:
-    from engine.jobs.handlers import documents
-
-    return documents.run(context)
-
-
-def _check_document(arguments: Mapping[str, Any]) -> Json:
-    from engine.jobs.handlers import documents
-
-    return documents.check(arguments)
+    return call
 
 
 def _take_over(context: JobContext) -> None:
@@ -355,10 +351,10 @@ KINDS: dict[str, Kind] = {
     "leakage": Kind("Compare samples with test files", _leakage, None, ASKED, "cpu"),
     "preview": Kind("First look, phrases, domains", _preview, _check_request, AUTOMATIC, gives_way_to="anyone"),
     "customize": Kind("Make a plugin", _customize, _check_request, in_order=True, gives_way_to="owner"),
-    "compare": Kind("Compare translations", _compare, _check_comparison, ASKED),
+    "compare": Kind("Compare translations", _late("compare", "run"), _late("compare", "check"), ASKED),
     "proportions": Kind("Fit domain proportions", explore.proportions, None, ASKED, gives_way_to="anyone"),
     "phrase_map": Kind("Draw the map of phrases", explore.phrase_map, None, ASKED),
     "ablate": Kind("Exchange a plugin's memory", explore.ablation, explore.check_ablation),
-    "translate": Kind("Translate a document", _translate, _check_document),
+    "translate": Kind("Translate a document", _late("documents", "run"), _late("documents", "check")),
     bases.KIND: Kind("Add a base", bases.run, bases.check, ASKED, "cpu"),
 }

@@ -230,6 +230,36 @@ def test_jobs_of_a_project_have_folders_of_their_own_and_tidy_them(
     assert latest_file(workspace, "method/phrase_pairs.jsonl").parent.parent == job_folder(workspace, jobs[1])
 
 
+def test_a_cancelled_run_that_read_the_samples_anew_leaves_their_new_number(
+    asked: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.workflows.customize import pipeline
+
+    settings = Settings(home=str(home), device="cpu")
+    store = Store(settings.store_url)
+    request = asked("x")
+    project = store.projects.create("Style", "en", "zh", request.base)
+    file = home / "short.txt"
+
+    def run(kind: str) -> None:
+        job = enqueue(store, kind, {"samples": [str(file)]}, project_id=project.id)
+        KINDS[kind].run(JobContext(job, store, settings, job_workspace(settings, job), Progress()))
+
+    def read_and_stop(request: Any, workspace: Path, progress: Progress, *_: Any, **__: Any) -> None:
+        pipeline.read_alone(request, workspace, progress)
+        raise Cancelled
+
+    lines = Path(request.samples[0]).read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("".join(lines[:20]), encoding="utf-8")
+    run("prepare")
+    assert [row.kept for row in store.corpora.list(project.id)] == [20]
+    file.write_text("".join(lines[:30]), encoding="utf-8")
+    monkeypatch.setattr(pipeline, "customize", read_and_stop)
+    with pytest.raises(Cancelled):
+        run("customize")
+    assert [(row.kept, row.state) for row in store.corpora.list(project.id)] == [(30, "ready")]
+
+
 def test_a_look_gives_way_to_samples_that_are_about_to_be_read_again(asked: Callable[..., Any], home: Path) -> None:
     settings = Settings(home=str(home), device="cpu")
     store = Store(settings.store_url)
