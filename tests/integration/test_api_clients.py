@@ -100,7 +100,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory, plugin_file: Path) -> Itera
     thread.join(timeout=120)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def working(studio: Running) -> Iterator[None]:
     """A worker that does the studio's jobs, in a process of its own."""
     import subprocess
