@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import socket
 import sys
 from pathlib import Path
@@ -48,13 +47,9 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
-# Gradio's scripts and styles are named by their content. Without this a browser asks for each again at every page.
-CONTENT_NAMED = re.compile(r"/assets/[^/]+-[\w-]{8}\w*\.(js|css|woff2?|svg|png)")
-FOR_A_YEAR = "public, max-age=31536000, immutable"
 
-
-class AnswerHeaders:
-    """Adds the headers above to every answer that has none of its own. Plain ASGI: streams pass untouched."""
+class SecurityHeaders:
+    """Adds the headers above to every answer that has none stricter of its own. Plain ASGI: streams pass untouched."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -64,8 +59,6 @@ class AnswerHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update({name: value for name, value in HEADERS.items() if name not in headers})
-                if message["status"] == 200 and CONTENT_NAMED.fullmatch(scope["path"]):
-                    headers.setdefault("Cache-Control", FOR_A_YEAR)
             await send(message)
 
         await self.app(scope, receive, answer if scope["type"] == "http" else send)
@@ -128,7 +121,7 @@ def create_app(settings: Settings) -> FastAPI:
         is_api=is_api,
         error_response=shaped,
     )
-    app.add_middleware(AnswerHeaders)
+    app.add_middleware(SecurityHeaders)
     app.add_middleware(MetricsMiddleware)
     app.add_middleware(TrustedProxies, trusted=settings.trusted_proxies)
     add_health_routes(app, service)

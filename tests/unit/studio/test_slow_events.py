@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -56,19 +55,6 @@ ONCE = {
     "NewProjectForm.create_from_samples", "PhraseDecisions.back_translate_one", "PluginsPage.save_blend", "RunsPanel.look_again",
     "RunsPanel.start_knn", "SamplesPage.read_again", "TrainPage.choose_method",
 }  # fmt: skip
-
-
-def test_scripts_named_by_their_content_are_kept_by_the_browser_and_pages_are_not(
-    studio: tuple[TestClient, dict[int, Any]],
-) -> None:
-    client, _ = studio
-    page = client.get("/")
-    scripts = set(re.findall(r"/(assets/[^\"']+?\.js)", page.text))
-    assert scripts
-    for script in scripts:
-        assert client.get(f"/{script}").headers["cache-control"] == "public, max-age=31536000, immutable"
-    assert "immutable" not in page.headers.get("cache-control", "")
-    assert "cache-control" not in client.get("/assets/no-such-12345678.js").headers
 
 
 def test_no_click_is_forgotten_while_another_is_answered(studio: tuple[TestClient, dict[int, Any]]) -> None:
