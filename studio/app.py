@@ -161,7 +161,13 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
         import webbrowser
 
         threading.Timer(1.0, webbrowser.open, [address]).start()
-    uvicorn.Server(uvicorn.Config(app, log_level="warning", log_config=None, proxy_headers=False)).run(sockets=[door])
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.state.end_streams()  # uvicorn waits for all of them, and an open page keeps one
+            await super().shutdown(sockets)
+
+    Server(uvicorn.Config(app, log_level="warning", log_config=None, proxy_headers=False)).run(sockets=[door])
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

@@ -94,7 +94,10 @@ def keep_no_statistics() -> None:
 
 
 def keep_sessions_small(app: FastAPI) -> None:
-    """Give the Gradio application that was mounted last on `app` the sessions and uploads above."""
+    """Give the Gradio application that was mounted last on `app` the sessions and uploads above.
+
+    `app.state.end_streams` ends the streams of its open pages.
+    """
     from gradio.routes import App
 
     route_utils.GradioMultiPartParser = Upload  # type: ignore[misc]
@@ -102,5 +105,6 @@ def keep_sessions_small(app: FastAPI) -> None:
     mounted = next(one for route in reversed(app.routes) if isinstance(one := getattr(route, "app", None), App))
     blocks = mounted.get_blocks()
     blocks.state_session_capacity = SESSIONS
+    app.state.end_streams = mounted.stop_event.set  # which Gradio itself calls where it runs a server of its own
     mounted.state_holder = Sessions()
     mounted.state_holder.set_blocks(blocks)

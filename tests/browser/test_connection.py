@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 
@@ -57,6 +58,17 @@ def test_a_page_says_that_the_server_is_gone_and_comes_back_with_it(settings: Se
             expect(page.locator(".tm-connection")).to_have_count(0)
     for context in contexts.values():
         context.close()
+
+
+def test_the_studio_ends_although_a_page_keeps_its_stream(settings: Settings) -> None:
+    with (
+        served(settings) as (url, process),
+        httpx.stream("GET", f"{url}/gradio_api/heartbeat/page", timeout=60) as page,
+    ):
+        events = page.iter_text()  # which closes the stream once nobody holds it
+        assert "ALIVE" in next(events)
+        process.terminate()
+        process.wait(timeout=60)
 
 
 def test_an_upload_that_breaks_off_is_no_error_of_the_studio(settings: Settings) -> None:
