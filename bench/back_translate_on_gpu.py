@@ -24,6 +24,7 @@ import torch
 from base_on_gpu import (
     LOWEST,
     attention,
+    by_layer,
     decoder_layer,
     embed,
     encoder_layer,
@@ -56,10 +57,7 @@ class Translator:
     def load(cls, model: Any, vocabulary: Any, device: torch.device) -> Translator:
         kind = torch.bfloat16 if device.type == "cuda" else torch.float32
         weights = {key: w.to(device, kind) for key, w in stacked(model).items()}
-        layers: dict[str, list[dict[str, Tensor]]] = {}
-        for side in ("encoder", "decoder"):
-            kinds = {k.split(".")[1]: w.unbind() for k, w in weights.items() if k.startswith(side)}
-            layers[side] = [dict(zip(kinds, row, strict=True)) for row in zip(*kinds.values(), strict=True)]
+        layers = by_layer(weights)
         positions = model.model.encoder.embed_positions.weight.detach().to(device, kind)
         return cls(
             layers["encoder"], layers["decoder"], weights["embeddings"], positions, vocabulary.pad, vocabulary.tags
@@ -86,9 +84,8 @@ class Translator:
         crosses, caches = [], []
         for w in self.decoder:
             weight, bias = w["cross_qkv_weight"], w["cross_qkv_bias"]
-            crosses.append(
-                heads(functional.linear(x, weight[1:].flatten(0, 1), bias[1:].flatten()), 2)
-            )  # 2 of (B,H,S,e)
+            keys_values = functional.linear(x, weight[1:].flatten(0, 1), bias[1:].flatten())  # (B, S, 2d)
+            crosses.append(heads(keys_values, 2))  # (2, B, H, S, e)
             caches.append(torch.zeros(2, rows, x.shape[2] // 64, longest, 64, dtype=self.kind, device=device))
         word = torch.full((rows, 1), self.pad, device=device)  # (B, 1)
         done = torch.zeros(rows, dtype=torch.bool, device=device)
@@ -99,9 +96,8 @@ class Translator:
                 qkv = functional.linear(y, w["qkv_weight"].flatten(0, 1), w["qkv_bias"].flatten())  # (B, 1, 3d)
                 q, k, v = heads(qkv, 3)  # (B, H, 1, e)
                 cache[0, :, :, step : step + 1], cache[1, :, :, step : step + 1] = k, v
-                seen = functional.scaled_dot_product_attention(
-                    q, cache[0, :, :, : step + 1], cache[1, :, :, : step + 1]
-                )
+                k, v = cache[:, :, :, : step + 1]  # (B, H, step + 1, e)
+                seen = functional.scaled_dot_product_attention(q, k, v)  # (B, H, 1, e)
                 out = functional.linear(seen.transpose(1, 2).flatten(2), w["out_weight"], w["out_bias"])  # (B, 1, d)
                 y = update(y, out, 0.0, w["norm_weight"], w["norm_bias"])
                 (q,) = heads(functional.linear(y, w["cross_qkv_weight"][0], w["cross_qkv_bias"][0]), 1)
@@ -113,9 +109,7 @@ class Translator:
             scores = y[:, 0] @ self.table.T  # (B, V)
             scores[:, self.pad] = LOWEST
             if drawn is not None:
-                noise = (
-                    torch.empty(scores.shape, device=device).exponential_().log_()
-                )  # (B, V), the negative of Gumbel's
+                noise = torch.empty(scores.shape, device=device).exponential_().log_()  # (B, V) minus Gumbel's
                 scores = torch.where(drawn[:, None], scores - TEMPERATURE * noise, scores.float())
             word = scores.argmax(1, keepdim=True).masked_fill(done[:, None], EOS)  # (B, 1)
             result[:, step] = word[:, 0]
@@ -128,14 +122,12 @@ class Translator:
         """(B,) log-probability of padded target pieces, each with its end, given the source."""
         x, mask = self.encode(source)
         size = target.shape[1]
-        causal = torch.full((size, size), LOWEST, dtype=self.kind, device=source.device).triu(1)[
-            None, None
-        ]  # (1,1,T,T)
+        causal = torch.full((size, size), LOWEST, dtype=self.kind, device=source.device).triu(1)  # (T, T)
         inputs = functional.pad(target[:, :-1], (1, 0), value=self.pad)  # (B, T)
         places = torch.arange(size, device=source.device).expand_as(target)  # (B, T)
         y = embed(self.table, self.positions, inputs, places, 0.0, self.kind)  # (B, T, d)
         for w in self.decoder:
-            y = decoder_layer(y, x, causal, mask, 0.0, w)
+            y = decoder_layer(y, x, causal[None, None], mask, 0.0, w)
         result = torch.zeros(len(source), device=source.device)
         for begin in range(0, len(source), 1024):
             part = slice(begin, begin + 1024)

@@ -72,6 +72,15 @@ def stacked(model: Any) -> dict[str, Tensor]:
     return result
 
 
+def by_layer(weights: dict[str, Tensor]) -> dict[str, list[dict[str, Tensor]]]:
+    """The stacked weights of each side, layer by layer, by their kind."""
+    layers = {}
+    for side in ("encoder", "decoder"):
+        kinds = {k.split(".")[1]: w.unbind() for k, w in weights.items() if k.startswith(side)}
+        layers[side] = [dict(zip(kinds, row, strict=True)) for row in zip(*kinds.values(), strict=True)]
+    return layers
+
+
 def unstack(weights: dict[str, Tensor], model: Any) -> None:
     """Put the weights back into the model."""
     with torch.no_grad():
@@ -171,10 +180,7 @@ class Network:
     def loss(self, batch: Tensor, live: dict[str, Tensor], smoothing: Tensor, training: bool) -> Tensor:
         source, segment, position, inputs, labels, target_segment, target_position = batch  # (B, L) each
         dropout = self.dropout if training else 0.0
-        layers: dict[str, list[dict[str, Tensor]]] = {}
-        for side in ("encoder", "decoder"):
-            kinds = {k.split(".")[1]: w.unbind() for k, w in live.items() if k.startswith(side)}
-            layers[side] = [dict(zip(kinds, row, strict=True)) for row in zip(*kinds.values(), strict=True)]
+        layers = by_layer(live)
         table = live["embeddings"]
         x = self.embed(table, self.sinusoids, source, position, dropout, self.kind)
         mask = self.visible(segment, segment, False, self.kind)
