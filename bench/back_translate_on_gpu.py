@@ -23,7 +23,6 @@ import numpy as np
 import torch
 from base_on_gpu import (
     LOWEST,
-    attention,
     by_layer,
     decoder_layer,
     embed,
@@ -97,13 +96,12 @@ class Translator:
                 q, k, v = heads(qkv, 3)  # (B, H, 1, e)
                 cache[0, :, :, step : step + 1], cache[1, :, :, step : step + 1] = k, v
                 k, v = cache[:, :, :, : step + 1]  # (B, H, step + 1, e)
-                seen = functional.scaled_dot_product_attention(q, k, v)  # (B, H, 1, e)
-                out = functional.linear(seen.transpose(1, 2).flatten(2), w["out_weight"], w["out_bias"])  # (B, 1, d)
+                seen = read(q, k, v, None)  # (B, 1, d)
+                out = functional.linear(seen, w["out_weight"], w["out_bias"])  # (B, 1, d)
                 y = update(y, out, 0.0, w["norm_weight"], w["norm_bias"])
                 (q,) = heads(functional.linear(y, w["cross_qkv_weight"][0], w["cross_qkv_bias"][0]), 1)
-                out = functional.linear(
-                    attention(q, cross[0], cross[1], mask), w["cross_out_weight"], w["cross_out_bias"]
-                )
+                seen = read(q, cross[0], cross[1], mask)  # (B, 1, d)
+                out = functional.linear(seen, w["cross_out_weight"], w["cross_out_bias"])  # (B, 1, d)
                 y = update(y, out, 0.0, w["cross_norm_weight"], w["cross_norm_bias"])
                 y = feed_forward(y, 0.0, w)
             scores = y[:, 0] @ self.table.T  # (B, V)
@@ -136,6 +134,13 @@ class Translator:
             each = scores.gather(2, labels[:, :, None])[:, :, 0] - scores.logsumexp(2)  # (b, T)
             result[part] = (each * (labels != self.pad)).sum(1)
         return result
+
+
+def read(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    """(B, 1, d) what one query a row reads; by plain products, since fused kernels are planned anew for each length."""
+    scores = q @ k.mT * q.shape[-1] ** -0.5  # (B, H, 1, S)
+    weights = (scores if mask is None else scores + mask).softmax(-1)  # (B, H, 1, S)
+    return (weights @ v).transpose(1, 2).flatten(2)  # (B, 1, d)
 
 
 def padded(sentences: list[np.ndarray], begin: list[int], pad: int, device: torch.device) -> Tensor:
