@@ -351,6 +351,7 @@ def train(args: argparse.Namespace) -> None:
                 torch._foreach_copy_(list(live.values()), [w.detach() for w in masters.values()])
             checked = time.monotonic()
     validate(average, f"average after {tokens / 1e6:.0f}M tokens")
+    model.config.dropout = args.dropout
     export(model, average, args.start, args.output)
 
 

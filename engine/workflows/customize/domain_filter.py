@@ -12,7 +12,7 @@ from engine.plugins.bundle import DOMAIN_FILTER
 from engine.plugins.domain_filter import DomainFilter
 from engine.workflows.customize.run import Run
 
-REAL = 0.9  # share of the samples' sources that people wrote, and of general text that is left to the base, to do without replay
+LEFT = 0.9  # share of general text that a filter leaves to the base, for a training to do without replay
 
 
 def filtered(run: Run) -> Run | None:
@@ -29,18 +29,17 @@ def filtered(run: Run) -> Run | None:
 
 
 def settle_replay(run: Run) -> None:
-    """Let the run train without replay where its plugin can have a filter that leaves nearly all general text to the base. What
-    inputs look like is known where people wrote the samples' sources; replay that was asked for stays.
+    """Let the run train without replay where its plugin can have a filter that leaves nearly all general text to the base; replay
+    that was asked for stays.
     """
-    training, pairs = run.training, run.samples.pairs("memory")
+    training = run.training
     may_filter = training.domain_filter == "on" or (training.domain_filter == "auto" and run.automatic)
-    real = sum(not one.synthetic for one in pairs)
-    if not may_filter or not training.replay or "replay" in run.request.training_options or real < REAL * len(pairs):
+    if not may_filter or not training.replay or "replay" in run.request.training_options:
         return
     own = [segment.text for segment in run.corpus.segments]
     general = [source for source, _ in general_pairs(run.pair.backward, run.settings, but=own)]
     known = learned(run) if general else None
-    if known is not None and known.accepts(run.pair.forward, general).count(False) >= REAL * len(general):
+    if known is not None and known.accepts(run.pair.forward, general).count(False) >= LEFT * len(general):
         run.training = training.replace(replay=0.0)
 
 
@@ -51,10 +50,9 @@ def learned(run: Run) -> DomainFilter | None:
     known = DomainFilter.open(run.workspace, base.d_model) if run.cache.holds("domain filter", stamp, file) else None
     if known is None:
         run.progress.begin("Learning the domain filter")
-        pairs = [one for one in run.samples.pairs("memory") if one.source]
-        own, written = [one.source for one in pairs], sum(not one.synthetic for one in pairs)
+        own = [one.source for one in run.samples.pairs("memory") if one.source]
         held_out = [one.source for one in run.samples.pairs("valid")][::2]
-        known = DomainFilter.learn(base, own, general_sources(run, written=2 * written > len(own)), held_out)
+        known = DomainFilter.learn(base, own, general_sources(run), held_out)
         if known is None:
             return None
         run.cache.begin("domain filter")
@@ -63,13 +61,13 @@ def learned(run: Run) -> DomainFilter | None:
     return known
 
 
-def general_sources(run: Run, *, written: bool = True) -> list[str]:
-    """General text in the source language: where `written`, what people wrote, and back-translations of the target language's, as
-    the sources of monolingual samples are, from which they do not differ by who wrote them; none of it is measured on.
+def general_sources(run: Run) -> list[str]:
+    """General text in the source language: what people wrote, and back-translations of the target language's, as the sources of
+    monolingual samples are; none of it is measured on.
     """
     segments = [*run.train, *run.valid]
     own = [one.source for one in segments if one.source]
-    plain = general_sentences(run.settings.assets_dir, run.pair.forward.source, exclude=own) if written else []
+    plain = general_sentences(run.settings.assets_dir, run.pair.forward.source, exclude=own)
     but = [one.text for one in segments]
     learnable = learnable_pairs(run.pair, run.settings, but=but, progress=run.progress, most=None)
     return plain + [one.source for one in learnable]

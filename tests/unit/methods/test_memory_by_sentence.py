@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from engine.base.decoding_options import Decoding
 from engine.core.progress import Progress
 from engine.core.settings import load_settings
 from engine.corpora import Segment
@@ -136,8 +137,8 @@ def test_the_base_is_as_before_once_the_plugin_is_off(base, folder, bottleneck):
 @pytest.mark.parametrize("bottleneck", [0, 4])
 def test_translations_do_not_hang_on_the_batch(base, folder, bottleneck):
     plugin = Plugin(METHOD, module_for(base, folder, bottleneck=bottleneck), {})
-    together = translate(base, SOURCES, plugin)
-    assert together == [translate(base, [source], plugin)[0] for source in SOURCES]
+    together = translate(base, SOURCES, plugin, decoding=Decoding())
+    assert together == [translate(base, [source], plugin, decoding=Decoding())[0] for source in SOURCES]
 
 
 def test_in_training_no_sentence_reads_itself(base, folder):

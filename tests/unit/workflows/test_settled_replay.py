@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from engine.corpora.types import SentencePair
 from engine.training import TrainingOptions
 from engine.workflows.customize import domain_filter
 from engine.workflows.customize.domain_filter import settle_replay
@@ -17,17 +16,14 @@ from engine.workflows.customize.domain_filter import settle_replay
 def settled(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The replay of a run whose filter accepts some of ten general sentences."""
 
-    def replay(
-        accepted: int = 0, *, synthetic: int = 0, automatic: bool = True, asked: Any = (), **training: Any
-    ) -> float:
+    def replay(accepted: int = 0, *, automatic: bool = True, asked: Any = (), **training: Any) -> float:
         accepts = SimpleNamespace(accepts=lambda base, texts: [i < accepted for i in range(len(texts))])
         monkeypatch.setattr(domain_filter, "learned", lambda run: accepts)
         monkeypatch.setattr(domain_filter, "general_pairs", lambda *args, **kwargs: [("a", "b")] * 10)
-        pairs = [SentencePair("a", "b", synthetic=i < synthetic) for i in range(20)]
         run: Any = SimpleNamespace(
             training=TrainingOptions(replay=0.3, **training), automatic=automatic, settings=None,
-            request=SimpleNamespace(training_options=dict(asked)), samples=SimpleNamespace(pairs=lambda part: pairs),
-            corpus=SimpleNamespace(segments=[]), pair=SimpleNamespace(forward=None, backward=None),
+            request=SimpleNamespace(training_options=dict(asked)), corpus=SimpleNamespace(segments=[]),
+            pair=SimpleNamespace(forward=None, backward=None),
         )  # fmt: skip
         settle_replay(run)
         return float(run.training.replay)
@@ -41,8 +37,7 @@ def test_a_filter_that_leaves_general_text_to_the_base_takes_the_place_of_replay
     assert settled(2) == 0.3, "too much of it would be changed"
 
 
-def test_replay_stays_where_there_may_be_no_filter_or_sources_are_the_bases_or_it_was_asked_for(settled: Any) -> None:
+def test_replay_stays_where_there_may_be_no_filter_or_it_was_asked_for(settled: Any) -> None:
     assert settled(0, domain_filter="off") == 0.3
     assert settled(0, automatic=False) == 0.3
-    assert settled(0, synthetic=3) == 0.3
     assert settled(0, asked={"replay": 0.3}) == 0.3
