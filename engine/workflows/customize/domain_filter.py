@@ -29,7 +29,7 @@ def filtered(run: Run) -> Run | None:
 
 
 def settle_replay(run: Run) -> None:
-    """Let the run train without replay where its plugin can have a filter that leaves nearly all general text to the base; replay
+    """Let the run train without replay, and its plugin have a filter, where that leaves nearly all general text to the base; replay
     that was asked for stays.
     """
     training = run.training
@@ -40,7 +40,7 @@ def settle_replay(run: Run) -> None:
     general = [source for source, _ in general_pairs(run.pair.backward, run.settings, but=own)]
     known = learned(run) if general else None
     if known is not None and known.accepts(run.pair.forward, general).count(False) >= LEFT * len(general):
-        run.training = training.replace(replay=0.0)
+        run.training = training.replace(replay=0.0, domain_filter="on")
 
 
 def learned(run: Run) -> DomainFilter | None:
