@@ -161,8 +161,8 @@ def test_on_real_states_it_is_far_nearer_than_the_best_alone(base, memory) -> No
             size = (wanted - reader.memory.mean(0)).norm()
             error, of_best = ((one - wanted).norm() / size for one in (nearest.read(queries, reader.memory), alone))
         assert weight.mean() > 0.8, position
-        assert error < 0.4, position
-        assert error < max(0.05, 0.6 * float(of_best)), (position, error, of_best)
+        assert error < 0.5, position  # which the states of the base decide; at best alone it is 26 to 43
+        assert error < max(0.05, 0.3 * float(of_best)), (position, error, of_best)
 
 
 @pytest.mark.slow
