@@ -232,7 +232,7 @@ def back_translate(args: argparse.Namespace) -> None:
 
     vocabulary, device = load_vocabulary(args.start, args.source, args.target), torch.device(args.device)
     torch.manual_seed(1)
-    torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each length of the cache
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each length
     model = Translator.load(load_model(args.start), vocabulary, device)
     languages = (args.source, args.target)
     record = json.loads((args.run / "training" / "pairs" / "pairs.json").read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ domain_filter.safetensors
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -66,17 +66,18 @@ class DomainFilter:
         """From sources of the samples, of general text and of held-out samples; None where any are too few."""
         if min(len(samples), len(general)) < FEWEST or len(held_out) < FEWEST_HELD_OUT:
             return None
-        own, other, held = (encoded(base, texts) for texts in (samples, general, held_out))
-        strange, other = other[::EVERY], [row for i, row in enumerate(other) if i % EVERY]
+        learned_from = [text for i, text in enumerate(general) if i % EVERY]
+        own, other, held = (encoded(base, texts) for texts in (samples, learned_from, held_out))
         features, ratios = log_ratios(plain(base, own), plain(base, other))
         direction = regression(mean_states(base, own), mean_states(base, other))  # (d,)
         words, states = plain(base, held), mean_states(base, held)  # (N, d)
         ratios /= max(1e-6, mean_ratios(features, ratios, words).std())
         direction *= STATES / max(1e-6, (states @ direction).std())
         scores = mean_ratios(features, ratios, words) + states @ direction  # (N,)
-        others = mean_ratios(features, ratios, plain(base, strange)) + mean_states(base, strange) @ direction  # (M,)
         lowest, highest = np.quantile(scores, (1 - ACCEPTED, 1 - FEWEST_ACCEPTED))
-        return cls(features, ratios, direction, float(np.clip(np.quantile(others, 1 - MISTAKEN), lowest, highest)))
+        made = cls(features, ratios, direction, float(lowest))
+        wanted = np.quantile(made.scores(base, general[::EVERY]), 1 - MISTAKEN)
+        return replace(made, threshold=float(np.clip(wanted, lowest, highest)))
 
     def scores(self, base: BaseModel, texts: Sequence[str]) -> Floats:
         """s (N,) of each source."""
