@@ -31,7 +31,7 @@ BASES = ROOT / "assets" / "models"
 # Files that take longest, first of all: one of them that begins last has a core of two to itself. In the browser an empty studio
 # is seen by who comes first.
 FIRST = (
-    "slow/test_methods_on_pretended_cuda.py", "integration/test_worker.py", "integration/test_methods.py", "slow/test_ray.py",
+    "slow/test_methods_on_cuda.py", "integration/test_worker.py", "integration/test_methods.py", "slow/test_ray.py",
     "slow/test_hub_families.py", "integration/test_api_clients.py", "slow/test_reproduce.py", "integration/test_cli.py",
     "unit/studio/test_strangers.py", "integration/test_every_route.py", "integration/test_runs.py",
     "integration/test_reliability_store.py", "slow/test_jobs_killed.py", "integration/test_knn_commands.py",

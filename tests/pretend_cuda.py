@@ -3,7 +3,8 @@
 Their numbers are real, so that work whose course hangs on them (a search, a retrieval, a training) goes through to its end. What
 CUDA refuses is refused here: an operation on tensors of both devices, a random generator of the CPU for a tensor on the GPU, such
 a tensor as an array of numpy. What it cannot show: what kernels compute, memory, speed, two GPUs, the inside of a function of
-torch (a backward pass with it), and whatever else goes on in C++.
+torch (a backward pass with it), and whatever else goes on in C++. On a machine with a GPU nothing is simulated: the same tests
+run on it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 __all__ = ["PretendCuda", "is_on_gpu", "pretend_cuda"]
 
 GPU = torch.device("cuda", 0)
+REAL = torch.cuda.is_available()
 ONLY_THERE = {Tensor.numpy, Tensor.__array__}
 MOVES = {Tensor.to, Tensor.cpu, Tensor.cuda}
 # Operations that take tensors of two devices.
@@ -45,7 +47,9 @@ def leaves(value: Any) -> list[Any]:
 
 
 def is_on_gpu(tensor: Tensor) -> bool:
-    """Whether it passes for one on the GPU: its storage is marked, and with it all views of it."""
+    """Whether it is on the GPU, or passes for one: its storage is marked, and with it all views of it."""
+    if REAL:
+        return tensor.is_cuda
     return not tensor.is_mkldnn and getattr(tensor.untyped_storage(), "pretend", False)
 
 
@@ -152,7 +156,10 @@ def check(func: Any, args: Any, tensors: list[Tensor]) -> None:
 
 @contextlib.contextmanager
 def pretend_cuda() -> Iterator[None]:
-    """Within the block there is a device `cuda`, and torch says so."""
+    """Within the block there is a device `cuda`, and torch says so: the machine's own, where it has one."""
+    if REAL:
+        yield
+        return
     real = torch.autocast
     said: dict[str, Callable[..., Any]] = {
         "is_available": lambda: True,

@@ -1,4 +1,6 @@
-"""Every method over a base on a device that is not the CPU's: nothing may be left behind on the CPU (tests/pretend_cuda.py)."""
+"""Every method over a base on a GPU, or where there is none, on a simulated one: nothing may be left behind on the CPU
+(tests/pretend_cuda.py).
+"""
 
 from __future__ import annotations
 
