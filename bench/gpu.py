@@ -1,4 +1,4 @@
-"""Translating on a GPU and on the processor: sentences a second by precision and batch size, and how much of the output is the same.
+"""Translating on a GPU and on the processor: sentences a second by precision and batch size, and how much of the output is equal.
 
     python bench/gpu.py --texts ../shared/data/heldout/ntrex.en-zh.tsv --lines 500
     python bench/gpu.py --plugin mine.zip --batch-tokens 8192 --precisions float32,int8
@@ -43,10 +43,8 @@ def main() -> None:
         plain = plain or translations
         same = sum(a == b for a, b in zip(plain, translations, strict=True))
         score = bleu(translations, references, args.target)
-        print(
-            f"{device:6} {precision:9} {batch:>6} {seconds:8.2f} s {len(texts) / seconds:8.1f}/s {same:5}/{len(texts)} {score:6.2f}",
-            flush=True,
-        )
+        speed = f"{seconds:8.2f} s {len(texts) / seconds:8.1f}/s"
+        print(f"{device:6} {precision:9} {batch:>6} {speed} {same:4}/{len(texts)} {score:5.2f}", flush=True)
 
 
 def measured(

@@ -3,7 +3,8 @@
 transformers imports torch's compiler and its distributed tensors, for decorators and classes that translation never uses, and
 lists the files of all its models: more than a second at the start of every command and worker. While it is imported here,
 decorators of the compiler leave functions as they are, torch is taken for a build without `torch.distributed`, which transformers
-supports, and no list of models is made. Afterwards all of that is imported and used as ever. Modules that a checkpoint's weights
+supports, torchvision for not installed, and no list of models is made. Whatever else asks for a module of the compiler gets the
+real one. Afterwards all of that is imported and used as ever. Modules that a checkpoint's weights
 will fill draw no first weights. Without the garbage collector, which runs dozens of times over what modules keep for ever, imports
 take a fifth less again.
 """
@@ -15,6 +16,8 @@ import gc
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableSequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +26,7 @@ from typing import Any
 COMPILER = "torch._dynamo"
 INDEX_TRACING = f"{COMPILER}._trace_wrapped_higher_order_op"  # masks that are traced need it; ours are not
 MODELS = "transformers.models"
+IMAGES = "torchvision"  # transformers imports it with its losses, and it imports the compiler
 
 
 @contextlib.contextmanager
@@ -48,7 +52,7 @@ def without_compiler() -> Iterator[None]:
         return
     from torch import distributed
 
-    stand_ins = {
+    stand_ins: dict[str, Any] = {
         COMPILER: StandIn(COMPILER),
         INDEX_TRACING: StandIn(
             INDEX_TRACING, {"TransformGetItemToIndex": lambda: real(INDEX_TRACING).TransformGetItemToIndex()}
@@ -57,15 +61,20 @@ def without_compiler() -> Iterator[None]:
     if MODELS not in sys.modules and (spec := find_spec("transformers")) and spec.origin:
         stand_ins[MODELS] = StandIn(MODELS, {})
         stand_ins[MODELS].__path__ = [str(Path(spec.origin).parent / "models")]
+    if IMAGES not in sys.modules:
+        stand_ins[IMAGES] = None  # how Python is told that there is no such package
     sys.modules.update(stand_ins)
+    finder = CompilerFinder()
+    sys.meta_path.insert(0, finder)
     available = distributed.is_available
     distributed.is_available = lambda: False
     try:
         yield
     finally:
         distributed.is_available = available
+        sys.meta_path.remove(finder)
         for name, module in stand_ins.items():
-            if sys.modules.get(name) is module:
+            if name in sys.modules and sys.modules[name] is module:
                 del sys.modules[name]
 
 
@@ -106,6 +115,22 @@ class StandIn(ModuleType):
         if self._known is None:
             return undecorated
         return self._known[name] if name in self._known else getattr(real(self.__name__), name)
+
+
+class CompilerFinder(MetaPathFinder, Loader):
+    """Imports the compiler itself once one of its modules is asked for."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        if not name.startswith(f"{COMPILER}.") or not isinstance(sys.modules.get(COMPILER), StandIn):
+            return None
+        return ModuleSpec(name, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        real(COMPILER)
+        return importlib.import_module(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It has been."""
 
 
 def real(name: str) -> ModuleType:

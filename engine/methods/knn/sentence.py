@@ -177,7 +177,7 @@ class SentenceReader:
         """
         asked = torch.nn.functional.normalize(queries.float() - self.mean, dim=-1)  # (A, n, d)
         rows = [self.rows[i] for i in sentences]
-        wide = max([1, *(len(one.scale) for one in rows)])
+        wide = max(len(one.scale) for one in rows)
         count = min(k, wide)
         each = asked.new_full((*asked.shape[:2], wide), NO_ROW)  # (A, n, R) cosines
         for i, one in enumerate(rows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,34 @@ def test_a_base_loads_without_the_compiler_and_as_transformers_loads_it() -> Non
         [sys.executable, "-c", SCRIPT, model], capture_output=True, text=True, cwd=ROOT, check=False, timeout=120
     )
     assert done.stdout.splitlines() == ["False False", "[3.0, 3.0] True", "True"], done.stderr
+
+
+BESIDE_OTHERS = """
+import sys
+from engine.base import BaseModel
+from engine.base.quick_imports import quick_imports
+BaseModel.load(sys.argv[1], "en", "zh", device="cpu", precision="float32")
+print("torchvision" in sys.modules, "torch._dynamo" in sys.modules)
+with quick_imports():
+    import asks_for_the_compiler
+import torch
+import torch._dynamo.utils
+print(asks_for_the_compiler.counters is torch._dynamo.utils.counters)
+print(torch.compile(lambda x: 2 * x + 1, backend="eager")(torch.ones(2)).tolist())
+"""
+
+
+def test_packages_that_need_the_compiler_are_left_alone_or_get_it(tmp_path: Path) -> None:
+    """torchvision, which transformers imports where it is installed, needs it; another may."""
+    (tmp_path / "torchvision").mkdir()
+    for file in ("torchvision/__init__.py", "asks_for_the_compiler.py"):
+        (tmp_path / file).write_text("from torch._dynamo.utils import counters\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", BESIDE_OTHERS, str(ROOT / "assets" / "models" / "en-zh")],
+        capture_output=True, text=True, cwd=ROOT, check=False, timeout=120,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["False False", "True", "[3.0, 3.0]"], done.stderr
 
 
 @pytest.mark.parametrize(("count", "d"), [(512, 256), (64, 384), (10, 33)])

@@ -203,6 +203,18 @@ def test_settings_are_chosen_on_held_out_sentences_and_saved(base, tmp_path):
     assert torch.equal(other.gate.weights, knn.gate.weights)
 
 
+def test_a_sentence_that_shares_nothing_with_the_samples_is_left_to_the_base(base, tmp_path):
+    knn = make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="sentence"), tmp_path)[0]
+    plugin = Plugin(get_method("knn"), KnnModule(knn), {})
+    alien = "?"
+    assert knn.gate is not None
+    assert translate(base, [alien], plugin) == translate(base, [alien])
+    assert not any(len(one.scale) for one in knn.reader.rows)
+    assert all(row["items"] == [] or row["gate"] > 0.99 for row in plugin.reads(base, alien, "。"))
+    both = [alien, SENTENCES[0][0]]
+    assert translate(base, both, plugin)[0] == translate(base, both)[0]
+
+
 def test_a_named_threshold_takes_the_place_of_the_learned_gate(base, tmp_path):
     knn, files, _ = make_knn(base, PAIRS, PAIRS, KnnOptions(shortlist=2, threshold=0.6), tmp_path / "other")
     fixed = knn.options
