@@ -35,5 +35,8 @@ class Decoding(Options):
         advanced=True,
     )
     batch_tokens: int = option(
-        2048, "Source tokens in one batch, padding included; lower it when memory is short.", low=16, advanced=True
+        2048,
+        "Source tokens in one batch, padding included; lower it when memory is short. On a GPU, where none is given, 8,192.",
+        low=16,
+        advanced=True,
     )

@@ -22,7 +22,7 @@ def pick_device(name: str = "auto") -> torch.device:
 
     if name == "auto":
         if torch.cuda.is_available():
-            return torch.device("cuda")
+            return without_plans(torch.device("cuda"))
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         device = torch.device(name)
@@ -36,6 +36,17 @@ def pick_device(name: str = "auto") -> torch.device:
         )
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise OptionError("There is no device mps here. Use auto or cpu.")
+    return without_plans(device)
+
+
+def without_plans(device: torch.device) -> torch.device:
+    """The device, on a GPU without cuDNN's attention: in half precision it makes a plan for each shape, and decoding has a new one
+    at every step.
+    """
+    import torch
+
+    if device.type == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)
     return device
 
 

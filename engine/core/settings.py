@@ -59,10 +59,10 @@ class Settings(Options):
     cpu_jobs: int = option(1, "Jobs that a worker does at once on the processor.", low=1, high=256)
     gpu_jobs: int = option(1, "Jobs that a worker does at once on each GPU.", low=1, high=64)
     batch_tokens: int = option(
-        4096,
+        0,
         "Tokens in one batch where a base works without learning, as in back-translation and building a memory; lower it "
-        "when memory is short.",
-        low=16,
+        "when memory is short. 0: 4,096, on a GPU 16,384.",
+        low=0,
         high=1_000_000,
     )
     job_retries: int = option(

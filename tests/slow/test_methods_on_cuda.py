@@ -123,6 +123,15 @@ def test_a_plugin_is_made_and_used_there_and_used_on_a_cpu(
     assert translate(here, SOURCES, Plugin.load(make(name), here, cache=tmp_path / "c")) == translations
 
 
+def test_batches_are_larger_there(there: BaseModel, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = BaseModel.load(tiny, "en", "zh", device="cpu")
+    assert (there.batch_tokens, here.batch_tokens) == (16_384, 4096)
+    assert (there.decoding().batch_tokens, here.decoding().batch_tokens) == (8192, 2048)
+    monkeypatch.setenv("TAILORMT_BATCH_TOKENS", "512")
+    assert BaseModel.load(tiny, "en", "zh").batch_tokens == 512
+    assert there.decoding({"batch_tokens": 256}).batch_tokens == 256
+
+
 def test_prompts_need_no_device(there: BaseModel) -> None:
     """The one method without tensors: what it asks the base for is a translation."""
     method = get_method("llm_prompt")
