@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.base import BaseModel
-from engine.base.adapter import Routes, Translate
+from engine.base.adapter import Routes, Translate, acting
 from engine.base.decoding_options import Decoding
 from engine.core.json_object import Json
 from engine.core.languages import language_message, same_language
@@ -186,7 +186,14 @@ class Plugin:
         return self.method.translate(base, self.module, texts, inner, strength, decoding, progress)
 
     def reads(self, base: BaseModel, source: str, translation: str, top: int = 5) -> list[Json]:
-        """What each token of a translation read; see `Method.reads`. Texts are empty where the bundle came without them."""
+        """What each token of a translation read; see `Method.reads`. Texts are empty where the bundle came without them.
+
+        No rows for a sentence that the domain filter leaves to the base, or one that is longer than the base takes in one piece.
+        """
+        with base.lock:
+            longest = max(len(base.encode([source])[0]), len(base.label([translation])[0]))
+        if longest > base.max_tokens or acting(base, source, self, 1.0) is None:
+            return []
         rows = self.method.reads(base, self.module, source, translation, top)
         if self.knn is not None:
             with base.lock, self.method.attach(base, self.module, 1.0):

@@ -56,7 +56,8 @@ def overlaid(runs: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], measure: s
     name_of, digits = MEASURES[measure]
     figure = _by_step()
     for index, (name, rows) in enumerate(runs):
-        points = points_of(rows, measure)
+        # Without a point, plotly would leave the run out of the legend.
+        points: Sequence[tuple[int, float | None]] = points_of(rows, measure) or [(0, None)]
         mode = "lines" if len(points) > 12 else "lines+markers"
         _add(figure, name, points, DOMAINS[index % len(DOMAINS)], digits, mode)
     figure.update_yaxes(title={"text": tr(name_of), "font": {"size": 12}})
@@ -76,7 +77,12 @@ def at_step(digits: int, name: str = "") -> str:
 
 
 def _add(
-    figure: Any, name: str, points: Sequence[tuple[int, float]], colour: str, digits: int, mode: str = "lines+markers"
+    figure: Any,
+    name: str,
+    points: Sequence[tuple[int, float | None]],
+    colour: str,
+    digits: int,
+    mode: str = "lines+markers",
 ) -> None:
     figure.add_scatter(
         x=[step for step, _ in points], y=[value for _, value in points], name=name, mode=mode,

@@ -243,6 +243,7 @@ class TestUse:
             assert len(row["items"]) <= 3
             assert all({"text", "weight"} <= set(item) for item in row["items"])
         json.dumps(rows)
+        assert plugin.reads(base, "word " * 700, "雨停了。") == [], "longer than the base takes at once"
 
 
 @pytest.mark.parametrize("name", method_names())

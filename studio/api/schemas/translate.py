@@ -26,7 +26,10 @@ class TranslateRequest(SystemRequest):
     format: Literal["text", "xml", "html"] = Field("text", description="Tags of xml and html are kept, well-formed.")
     decoding: JsonObject = Field({}, description="Settings of decoding, as /options/decoding describes them.")
     terminology: bool = Field(False, description="Enforce the terms of the project.")
-    reads: bool = Field(False, description="Also tell what each token read from the plugin's memory.")
+    reads: bool = Field(
+        False,
+        description="Also tell what each token read from the plugin's memory; of texts longer than the base takes at once, nothing.",
+    )
     top: Annotated[int, Field(ge=1, le=50)] = Field(5, description="How many items a token's reading lists.")
 
 

@@ -1,5 +1,7 @@
 """Retrieval by sentence: shortlists, the gate, numbers and names, no loops, beams of whatever search, files, exchange."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -260,6 +262,13 @@ def test_what_was_read_names_sentences_of_the_samples(base, datastore):
         assert (row["items"][0]["text"], row["items"][0]["source"]) == (SENTENCES[2][1], SENTENCES[2][0])
         assert row["items"][0]["token"] == row["token"]
         assert row["gate"] < 0.5
+
+
+def test_nothing_was_read_where_the_domain_filter_leaves_a_sentence_to_the_base(base, datastore):
+    refuses = SimpleNamespace(accepts=lambda base, texts: [False] * len(texts))
+    plugin = plugin_with(base, datastore).with_filter(refuses)
+    assert plugin.unfiltered.reads(base, *SENTENCES[2])
+    assert plugin.reads(base, *SENTENCES[2]) == []
 
 
 def test_it_works_beside_other_plugins(base, datastore, tmp_path):

@@ -430,6 +430,7 @@ def test_curves_lie_over_each_other() -> None:
         assert [line.name for line in chart.data] == ["run 1", "run 2"]
     assert list(overlaid([("run 1", ROWS)], "valid_loss").data[0].y) == [5.2, 4.6]
     assert list(overlaid([("run 1", ROWS)], "nll").data[0].y) == [4.9]
+    assert list(overlaid([("run 1", [])], "nll").data[0].y) == [None], "a run without points is in the legend"
     chart = bleu_curve(ROWS, 100)
     assert list(chart.data[1].y) == [13.0, 12.5]
 
