@@ -28,7 +28,7 @@ class TranslateRequest(SystemRequest):
     terminology: bool = Field(False, description="Enforce the terms of the project.")
     reads: bool = Field(
         False,
-        description="Also tell what each token read from the plugin's memory; of texts longer than the base takes at once, nothing.",
+        description="Also tell what each token read from the plugin's memory; of texts longer than the base takes, nothing.",
     )
     top: Annotated[int, Field(ge=1, le=50)] = Field(5, description="How many items a token's reading lists.")
 
