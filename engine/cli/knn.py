@@ -119,7 +119,7 @@ def ready(
         learn, valid = steps.split_samples(corpus) if train else ([], list(corpus.segments))
         pair = steps.load_pair(request, args.settings)
         plugin = Plugin.load(args.plugin, pair.forward, cache=args.settings.home_dir / "unpacked")
-        return steps.make_pairs(learn, valid, pair, 1.0, stamps, args.progress), plugin, pair
+        return steps.make_pairs(learn, valid, pair, None, stamps, args.progress), plugin, pair
 
 
 def general_pairs(

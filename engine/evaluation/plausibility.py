@@ -46,11 +46,13 @@ def plausibility(support: float, agreement: float | None = None, hallucinated: b
 
 
 def pair_of(row: Mapping[str, Any]) -> SentencePair:
-    """A row of pairs.jsonl without its part. Rows of older versions know the support of their synthetic sources alone."""
+    """A row of pairs.jsonl without its part. Rows of older versions know the support of their synthetic sources alone, and those
+    of which no share was chosen not even that.
+    """
     made = SentencePair(**row)
-    if not made.synthetic or "plausibility" in row:
+    if not made.synthetic or made.support is None or "plausibility" in row:
         return made
-    return dataclasses.replace(made, plausibility=plausibility(made.support or 0.0) if made.source else 0.0)
+    return dataclasses.replace(made, plausibility=plausibility(made.support) if made.source else 0.0)
 
 
 def weigh(

@@ -41,6 +41,7 @@ class Capabilities:
     source: str  # the paper
     needs_phrases: bool = False  # phrases are found before `prepare`
     needs_pairs: bool = False  # sentence pairs are made before `prepare`; else after it, and only if it trains
+    needs_plausibility: bool = False  # of each source that the base wrote, whatever share of the pairs is trained on
     needs_held_out: bool = False  # those of the held-out samples alone are
     needs_bilingual: bool = False  # samples without their sources will not do
     needs_domains: int = 1  # domains that the samples must hold

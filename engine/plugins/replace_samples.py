@@ -78,7 +78,8 @@ def swap_bundle(
             forward = pair.forward
             progress.begin("Writing source sentences", 1, 3)
             pairs = with_sources(corpus.segments, pair.backward, Path(folder) / "sources.partial.jsonl", progress)
-            pairs = weighed(pairs, pair, settings, progress)
+            if method.capabilities.needs_plausibility:
+                pairs = weighed(pairs, pair, settings, progress)
         else:
             forward = BaseModel.load(base, card["source"], card["target"], download=download, settings=settings)
             pairs = with_sources(corpus.segments, None, Path(folder), progress)

@@ -26,7 +26,7 @@ from engine.workflows.customize.request import (
     method_config,
     training_config,
 )
-from engine.workflows.customize.steps import held_out_count, validated
+from engine.workflows.customize.steps import held_out_count, kept_share, validated
 from engine.workflows.throughput import ThroughputLog, decoded_tokens, machine, shape_key, threads
 
 MiB = 2**20
@@ -102,8 +102,10 @@ def estimate(
     sources, pairs. Raises ModelError where the folder is no usable base, OptionError on a setting.
     """
     made: list[Estimate] = []
+    done = {*done, "filtering"} if "pairs" in done else set(done)
     for one in candidates(request):
-        made.append(_with_smaller(one, counts, settings, {*done, "start", "sources", "pairs"} if made else done))
+        made.append(_with_smaller(one, counts, settings, done))
+        done |= {"start", "sources", "pairs"} | ({"filtering"} & set(made[-1].parts))
     return made[0] if len(made) == 1 else together(made)
 
 
@@ -234,10 +236,12 @@ class _Estimator:
             self.how["start"] = "measured" if started else "scaled" if self.known else "guessed"
         if self.parsed and "phrases" not in self.done:
             self.add("phrases", characters, "phrases", 4 + characters / PHRASES)
-        if "pairs" not in self.done and (self.needs.trains or self.needs.needs_pairs or request.knn):
-            if "sources" not in self.done:
-                self.add("sources", characters * missing, "sources", missing * self.passes("sources", tokens))
+        paired = self.needs.trains or self.needs.needs_pairs or request.knn
+        if paired and not {"pairs", "sources"} & set(self.done):
+            self.add("sources", characters * missing, "sources", missing * self.passes("sources", tokens))
+        if paired and "filtering" not in self.done and kept_share(self.needs, self.options) is not None:
             self.add("filtering", characters * missing, "weighing", missing * self.passes("weighing", tokens))
+            self.add("filtering", characters * missing, "round trip", missing * self.passes("sources", tokens))
         cost, learnt = self.cost, self.work.learnt
         units = learnt if cost.units is None else cost.units
         preparing = (cost.preparing * units + cost.warming * self.slower) / self.forward

@@ -196,8 +196,10 @@ def record_run(run: Run) -> None:
         answer["phrases"] = _rate(sum(len(segment.text) for segment in samples.train), steps.get("Finding phrases"))
     if "sources" in stamps.made:
         answer["sources"] = _rate(missing, steps.get("Writing source sentences"))
-    if "pairs" in stamps.made:
-        answer["weighing"] = _rate(missing, steps.get("Filtering synthetic pairs"))
+    if "Filtering synthetic pairs" in steps:
+        weighed = sum(len(segment.text) for segment in samples.train if segment.source is None)
+        answer["weighing"] = _rate(weighed, steps["Filtering synthetic pairs"])
+        answer["round trip"] = _rate(weighed, steps.get("Translating the sources there and back"))
     if "method" in own.made:
         whole = get_method(method).capabilities.holds_samples or run.artefacts.remembered
         answer[f"method {method}"] = _rate(

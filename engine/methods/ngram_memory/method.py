@@ -39,6 +39,7 @@ class NgramMemory(Method):
         source="Bapna and Firat, Non-Parametric Adaptation for Neural Machine Translation (2019)",
         replays=False,
         needs_pairs=True,
+        needs_plausibility=True,
         offers_reads=True,
         offers_swap=True,
         has_memory=True,

@@ -46,6 +46,7 @@ from engine.workflows.customize.steps import (
     FEWEST,
     STEPS,
     find_phrases,
+    kept_share,
     load_pair,
     make_pairs,
     read_samples,
@@ -181,9 +182,10 @@ def find(run: Run) -> None:
 def pair_sentences(run: Run) -> None:
     """Sentence pairs; sources that are missing are written by the reverse base."""
     needs = run.method.capabilities
+    keep = kept_share(needs, run.training)
     run.samples.sentence_pairs = make_pairs(
         run.train if needs.trains or needs.needs_pairs or run.request.knn else [],
-        run.valid, run.pair, run.training.keep_pairs, run.cache, run.progress, run.exclusions, run.settings.assets_dir,
+        run.valid, run.pair, keep, run.cache, run.progress, run.exclusions, run.settings.assets_dir,
     )  # fmt: skip
 
 

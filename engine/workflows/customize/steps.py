@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from engine.base import BaseModel, LanguagePair
     from engine.corpora import Corpus, Decisions, Segment
     from engine.corpora.types import SentencePair
+    from engine.methods import Capabilities
     from engine.phrases import PhraseSet
     from engine.phrases.exclusions import Exclusions
+    from engine.training.options import TrainingOptions
 
 STEPS = (
     "Reading samples", "Finding phrases", "Comparing with general text", "Preparing the method", "Writing source sentences",
@@ -167,14 +169,22 @@ def write_sources(segments: Sequence[Segment], pair: LanguagePair, stamps: StepC
     return [next(written) if segment.source is None else segment.source for segment in segments]
 
 
+def kept_share(needs: Capabilities, training: TrainingOptions) -> float | None:
+    """`keep` of `make_pairs`: None where neither the training nor the method asks how plausible a source is."""
+    if needs.trains and training.keep_pairs < 1:
+        return training.keep_pairs
+    return 1.0 if needs.needs_plausibility else None
+
+
 def make_pairs(
-    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, keep: float, stamps: StepCache, progress: Progress,
-    exclusions: Exclusions | None = None, assets: Path | None = None,
+    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, keep: float | None, stamps: StepCache,
+    progress: Progress, exclusions: Exclusions | None = None, assets: Path | None = None,
 ) -> dict[str, list[SentencePair]]:  # fmt: skip
     """Step 3 or 4: pairs.jsonl; sources by the frozen reverse model, but where the user gave them.
 
     Returns "train", "memory" and "valid": of the synthetic training pairs the most plausible share `keep` is trained on, less
-    where too many are hallucinated, and all are remembered. With an empty `train` only the validation pairs are made. Training
+    where too many are hallucinated, and all are remembered. `keep` None trains on all and does not look how plausible they are,
+    which takes as long as their sources. With an empty `train` only the validation pairs are made. Training
     pairs that hold a phrase which the user left out with its sentences stay in the file as the part "excluded", and are not
     returned. `assets` holds the general text that hallucinated words are told by.
     """
@@ -196,35 +206,36 @@ def make_pairs(
         stamp, home, there = written(False)
     file = home.folder / "pairs.jsonl"
     if not there:
-        rows = write_pairs(train, valid, pair, stamps, progress, assets, home.folder / "returned.partial.jsonl")
+        rows = write_pairs(train, valid, pair, stamps, progress)
         home.begin("pairs")
         write_jsonl(file, rows, "the sentence pairs")
         home.set("pairs written", stamp)
         home.set("pairs", stamp)
         (stamps.home("sources", stamps.used["sources"]).folder / "sources.jsonl").unlink(missing_ok=True)
     stamps.used["pairs"] = mark_excluded(file, stamp, pair.forward.target, home, exclusions)
+    rows = list(read_jsonl(file))
+    if train and keep is not None and any(map(unweighed, rows)):
+        add_plausibility(rows, pair, progress, assets, home.folder / "returned.partial.jsonl")
+        write_jsonl(file, rows, "the sentence pairs")
     stored: dict[str, list[SentencePair]] = {"train": [], "valid": []}
-    for row in read_jsonl(file):
+    for row in rows:
         part = row.pop("part")
         if part != EXCLUDED:
             stored[part].append(pair_of(row))
     stored["memory"] = stored["train"]
     sourced = [one for one in stored["train"] if one.source]
-    good = best_supported([one.plausibility if one.synthetic else None for one in sourced], keep, HALLUCINATED)
+    share = 1.0 if keep is None else keep
+    good = best_supported([one.plausibility if one.synthetic else None for one in sourced], share, HALLUCINATED)
     stored["train"] = [one for one, selected in zip(sourced, good, strict=True) if selected]
     return stored
 
 
 def write_pairs(
-    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, stamps: StepCache, progress: Progress,
-    assets: Path | None, partial: Path,
-) -> list[dict[str, Any]]:  # fmt: skip
-    """The rows of pairs.jsonl: sources written where there are none, and weighed. A held-out sentence needs a source; one to
-    remember does not.
+    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, stamps: StepCache, progress: Progress
+) -> list[dict[str, Any]]:
+    """The rows of pairs.jsonl: sources written where there are none. A held-out sentence needs a source; one to remember does
+    not.
     """
-    from engine.corpora.general_text import general_sentences
-    from engine.evaluation.plausibility import weigh
-
     both = [*train, *valid]
     rows: list[dict[str, Any]] = [
         {
@@ -236,14 +247,27 @@ def write_pairs(
         }
         for i, (segment, source) in enumerate(zip(both, write_sources(both, pair, stamps, progress), strict=True))
     ]
-    rows = [row for row in rows if row["source"] or row["part"] == "train"]
+    return [row for row in rows if row["source"] or row["part"] == "train"]
+
+
+def unweighed(row: Mapping[str, Any]) -> bool:
+    """Whether it is not known yet how plausible the source of a training pair is."""
+    return bool(row["synthetic"]) and row["part"] != "valid" and "support" not in row
+
+
+def add_plausibility(
+    rows: Sequence[dict[str, Any]], pair: LanguagePair, progress: Progress, assets: Path | None, partial: Path
+) -> None:
+    """Weigh the sources of rows of pairs.jsonl that lack it; `partial` keeps finished parts. Raises Cancelled."""
+    from engine.corpora.general_text import general_sentences
+    from engine.evaluation.plausibility import weigh
+
     progress.begin("Filtering synthetic pairs")
-    weighed = [row for row in rows if row["synthetic"]]
+    lacking = [row for row in rows if unweighed(row)]
     general = general_sentences(assets, pair.forward.source) if assets is not None else []
-    values = weigh(pair, [(row["source"], row["target"]) for row in weighed], general, progress, partial)
-    for row, value in zip(weighed, values, strict=True):
+    values = weigh(pair, [(row["source"], row["target"]) for row in lacking], general, progress, partial)
+    for row, value in zip(lacking, values, strict=True):
         row["support"], row["plausibility"] = round(value.support, 4), round(value.plausibility, 4)
-    return rows
 
 
 def mark_excluded(file: Path, stamp: str, language: str, stamps: StepCache, exclusions: Exclusions | None) -> str:

@@ -133,6 +133,23 @@ def test_all_sentences_are_remembered_whatever_share_is_trained_on(pair, tmp_pat
     assert samples.pairs("memory") == result["train"], "pairs that came without a memory are the memory"
 
 
+def test_sources_are_weighed_once_a_share_of_them_is_chosen_and_not_before(pair, tmp_path):
+    train, valid = segments()
+    stamps = StepCache(tmp_path)
+    every = make_pairs(train, valid, pair, None, stamps, Progress())
+    assert len(every["train"]) == len(every["memory"]) == len(train)
+    assert {one.support for one in every["memory"]} == {None}
+    assert {one.plausibility for one in every["memory"]} == {1.0}
+    written = stamps.used["pairs"]
+    some = make_pairs(train, valid, pair, 0.5, stamps, Progress())
+    assert stamps.used["pairs"] == written
+    assert len(some["train"]) <= len(train) / 2
+    assert None not in {one.support for one in some["memory"]}
+    assert [one.source for one in some["memory"]] == [one.source for one in every["memory"]]
+    assert some == make_pairs(train, valid, pair, 0.5, stamps, Progress())
+    assert len(make_pairs(train, valid, pair, None, stamps, Progress())["train"]) == len(train)
+
+
 def test_a_project_goes_on_with_the_pairs_of_an_older_version(pair, tmp_path):
     train, valid = segments()
     rows = [
