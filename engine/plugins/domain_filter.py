@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from engine.base import BaseModel
 from engine.core.tensor_files import check_keys, load_tensors, save_tensors
+from engine.corpora.language import evenly_spaced
 from engine.decoding.translate import length_batches
 from engine.errors import BundleError
 from engine.memory.record import pool
@@ -42,6 +43,7 @@ PENALTY = 100.0  # of the regression's squared weights, over the number of sente
 STATES = 2.0  # weight of the regression's score beside that of the n-grams
 ACCEPTED, FEWEST_ACCEPTED = 0.95, 0.75  # shares of held-out samples
 MISTAKEN = 0.005  # share of held-out general text that may be accepted
+MOST = 5000  # samples whose states are looked at: they take a run of the encoder each, and say much the same
 EVERY = 5  # of so many general sentences one is held out
 FEWEST = 20  # sentences of either kind to learn from
 FEWEST_HELD_OUT = 10
@@ -69,7 +71,7 @@ class DomainFilter:
         learned_from = [text for i, text in enumerate(general) if i % EVERY]
         own, other, held = (encoded(base, texts) for texts in (samples, learned_from, held_out))
         features, ratios = log_ratios(plain(base, own), plain(base, other))
-        direction = regression(mean_states(base, own), mean_states(base, other))  # (d,)
+        direction = regression(mean_states(base, evenly_spaced(own, MOST)), mean_states(base, other))  # (d,)
         words, states = plain(base, held), mean_states(base, held)  # (N, d)
         ratios /= max(1e-6, mean_ratios(features, ratios, words).std())
         direction *= STATES / max(1e-6, (states @ direction).std())
