@@ -76,8 +76,8 @@ class DomainFilter:
         direction *= STATES / max(1e-6, (states @ direction).std())
         scores = mean_ratios(features, ratios, words) + states @ direction  # (N,)
         made = cls(features, ratios, direction, float(np.quantile(scores, 1 - ACCEPTED)))
-        wanted = np.quantile(made.scores(base, general[::EVERY]), 1 - MISTAKEN)
-        return replace(made, threshold=float(min(wanted, made.threshold)))
+        wanted = float(np.quantile(made.scores(base, general[::EVERY]), 1 - MISTAKEN))
+        return replace(made, threshold=min(wanted, made.threshold))
 
     def scores(self, base: BaseModel, texts: Sequence[str]) -> Floats:
         """s (N,) of each source."""
