@@ -7,8 +7,9 @@ encoder's states, in which domains lie apart (Aharoni & Goldberg, 2020).
     r_f = log (a_f + ½) / (A + ½ U) - log (b_f + ½) / (B + ½ U)        counts a_f, b_f of U known n-grams, sums A, B
     s(x) = mean_{f in x, known} r_f / σ_r + `STATES` · w · h(x) / σ_w
 
-Each σ is the spread of its score in held-out samples. x is like the samples where s(x) is at least the threshold, above which lie
-no more than `MISTAKEN` of the general sentences that are not learned from, and `ACCEPTED` of the held-out samples at least.
+Each σ is the spread of its score in held-out samples. x is like the samples where s(x) is at least the threshold. `ACCEPTED` of
+the held-out samples lie above it; fewer, but no less than `FEWEST_ACCEPTED`, where else more than `MISTAKEN` of the general
+sentences that are not learned from would lie above it too.
 
 domain_filter.safetensors
     features   (U,)  int64    n-grams of one and two source pieces, in rising order
@@ -40,8 +41,8 @@ KEYS = ("features", "ratios", "direction", "threshold")
 # Learned from 2,000 back-translated sentences and tried on real ones, these told news best from the samples (bench/RESULTS.md).
 PENALTY = 100.0  # of the regression's squared weights, over the number of sentences
 STATES = 2.0  # weight of the regression's score beside that of the n-grams
+ACCEPTED, FEWEST_ACCEPTED = 0.95, 0.75  # shares of held-out samples
 MISTAKEN = 0.003  # share of held-out general text that may be accepted
-ACCEPTED = 0.75  # share of held-out samples that is, whatever general text there is
 MOST = 5000  # samples whose states are looked at: they take a run of the encoder each, and say much the same
 EVERY = 5  # of so many general sentences one is held out
 FEWEST = 20  # sentences of either kind to learn from
@@ -75,9 +76,10 @@ class DomainFilter:
         ratios /= max(1e-6, mean_ratios(features, ratios, words).std())
         direction *= STATES / max(1e-6, (states @ direction).std())
         scores = mean_ratios(features, ratios, words) + states @ direction  # (N,)
-        made = cls(features, ratios, direction, float(np.quantile(scores, 1 - ACCEPTED)))
-        wanted = float(np.quantile(made.scores(base, general[::EVERY]), 1 - MISTAKEN))
-        return replace(made, threshold=min(wanted, made.threshold))
+        lowest, highest = np.quantile(scores, (1 - ACCEPTED, 1 - FEWEST_ACCEPTED))
+        made = cls(features, ratios, direction, float(lowest))
+        wanted = np.quantile(made.scores(base, general[::EVERY]), 1 - MISTAKEN)
+        return replace(made, threshold=float(np.clip(wanted, lowest, highest)))
 
     def scores(self, base: BaseModel, texts: Sequence[str]) -> Floats:
         """s (N,) of each source."""
