@@ -22,15 +22,12 @@ class Demo:
     style: str
     sample: str  # folder and stem of its file in assets/samples
     source_name: str
-
-    @property
-    def inputs(self) -> str:
-        return f"demo.{self.source}.txt"
+    inputs: str  # file with twelve sentences in assets/samples
 
 
 DEMOS = {
-    "zh": Demo("en", "zh", "Chinese literary prose", "literary-zh", "English"),
-    "en": Demo("de", "en", "Elizabethan English", "elizabethan-en", "German"),
+    "zh": Demo("en", "zh", "Chinese literary prose", "literary-zh", "English", "demo.literary.en.txt"),
+    "en": Demo("de", "en", "Elizabethan English", "elizabethan-en", "German", "demo.de.txt"),
 }
 
 
@@ -41,6 +38,7 @@ def demo(settings: Settings, folder: Path, progress: Progress, to: str = "zh") -
     MissingError when the copy of the project is not complete.
     """
     from engine.base import BaseModel
+    from engine.base.adapter import acting
     from engine.decoding.translate import translate
     from engine.plugins import Plugin
     from engine.workflows.customize.pipeline import customize
@@ -73,11 +71,14 @@ def demo(settings: Settings, folder: Path, progress: Progress, to: str = "zh") -
     vanilla, customized = translate(base, sources), translate(base, sources, plugin)
     rows = list(zip(sources, vanilla, customized, strict=True))
     after = translate(base, sources[:2])
+    left = sum(acting(base, source, plugin, 1.0) is None for source in sources)
     figures = summary["metrics"]
     text = "\n".join(
         [
             "",
             table([chosen.source_name, "vanilla: the base as it is", "with the plugin"], rows),
+            "",
+            f"The plugin's domain filter left {left} of the twelve, as unlike the samples, to the base.",
             "",
             comparison(summary["tried"]),
             "",
