@@ -38,7 +38,6 @@ def demo(settings: Settings, folder: Path, progress: Progress, to: str = "zh") -
     MissingError when the copy of the project is not complete.
     """
     from engine.base import BaseModel
-    from engine.base.adapter import acting
     from engine.decoding.translate import translate
     from engine.plugins import Plugin
     from engine.workflows.customize.pipeline import customize
@@ -71,14 +70,17 @@ def demo(settings: Settings, folder: Path, progress: Progress, to: str = "zh") -
     vanilla, customized = translate(base, sources), translate(base, sources, plugin)
     rows = list(zip(sources, vanilla, customized, strict=True))
     after = translate(base, sources[:2])
-    left = sum(acting(base, source, plugin, 1.0) is None for source in sources)
+    left = plugin.domain_filter.accepts(base, sources).count(False) if plugin.domain_filter else 0
     figures = summary["metrics"]
     text = "\n".join(
         [
             "",
             table([chosen.source_name, "vanilla: the base as it is", "with the plugin"], rows),
-            "",
-            f"The plugin's domain filter left {left} of the twelve, as unlike the samples, to the base.",
+            *(
+                ["", f"The plugin's domain filter left {left} of the twelve, as unlike the samples, to the base."]
+                if left
+                else []
+            ),
             "",
             comparison(summary["tried"]),
             "",

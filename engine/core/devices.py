@@ -21,9 +21,7 @@ def pick_device(name: str = "auto") -> torch.device:
     import torch
 
     if name == "auto":
-        if torch.cuda.is_available():
-            return without_plans(torch.device("cuda"))
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -36,16 +34,8 @@ def pick_device(name: str = "auto") -> torch.device:
         )
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise OptionError("There is no device mps here. Use auto or cpu.")
-    return without_plans(device)
-
-
-def without_plans(device: torch.device) -> torch.device:
-    """The device, on a GPU without cuDNN's attention: in half precision it makes a plan for each shape, and decoding has a new one
-    at every step.
-    """
-    import torch
-
     if device.type == "cuda":
+        # In half precision cuDNN's attention makes a plan for each shape, and decoding has a new one at every step.
         torch.backends.cuda.enable_cudnn_sdp(False)
     return device
 
