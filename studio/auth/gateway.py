@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -164,8 +164,10 @@ class Gateway:
         path = scope["path"]
         if scope["method"] in SAFE and "text/html" in headers.get("accept", "") and not path.startswith(ROOT):
             query = scope.get("query_string", b"").decode("latin-1")
-            next_query = f"?next={quote(path + (f'?{query}' if query else ''))}" if path != "/" or query else ""
-            return RedirectResponse(f"/sign-in{next_query}", 303)
+            wanted = {"next": path + (f"?{query}" if query else "")} if path != "/" or query else {}
+            if language := parse_qs(query).get("lang"):
+                wanted["lang"] = language[0]
+            return RedirectResponse(f"/sign-in{'?' if wanted else ''}{urlencode(wanted, quote_via=quote)}", 303)
         return PlainTextResponse("Sign in first.", 403)
 
     def _same_site(self, headers: dict[str, str], identity: RequestIdentity, api: bool) -> bool:

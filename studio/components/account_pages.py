@@ -5,7 +5,7 @@ They are pages of their own beside the studio's, so that nothing of it is loaded
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastapi.responses import HTMLResponse
@@ -41,14 +41,18 @@ def _page(
     who: AccountRow | None = None,
     error: str = "",
     status: int = 0,
+    query: Mapping[str, str] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """A template in the frame of the door; with an error the status is 400 where none is given."""
+    """A template in the frame of the door; with an error the status is 400 where none is given.
+
+    `query`: what the address of the page has to keep when its language is changed.
+    """
     style = f"{plain_style()}\n{(STATIC / 'door.css').read_text(encoding='utf-8')}"
     return plain_page(
         template, style, status=status or (400 if error else 200), headers=PRIVATE, title=title, narrow=narrow, who=who,
         error=error, said=LABELS, about=ABOUT, moment=moment, scopes=_scopes, language=language(), languages=LANGUAGES.items(),
-        **values,
+        query=query or {}, **values,
     )  # fmt: skip
 
 
@@ -62,13 +66,15 @@ def sign_in_page(
 ) -> HTMLResponse:
     """Name and password; without `accounts` how to make the first."""
     return _page(
-        "sign_in.html", tr("Sign in"), narrow=True, error=error, status=status, next=next, name=name, accounts=accounts
-    )
+        "sign_in.html", tr("Sign in"), narrow=True, error=error, status=status, query={"next": next}, next=next, name=name,
+        accounts=accounts,
+    )  # fmt: skip
 
 
 def first_page(code: str, *, error: str = "", name: str = "") -> HTMLResponse:
     """The first account, which is an admin's; shown to whoever has the code from the studio's console."""
-    return _page("first_account.html", tr("The first account"), narrow=True, error=error, name=name, code=code)
+    title = tr("The first account")
+    return _page("first_account.html", title, narrow=True, error=error, query={"code": code}, name=name, code=code)
 
 
 def account_page(

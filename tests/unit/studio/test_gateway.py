@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlencode
 
 import pytest
 from fastapi import FastAPI
@@ -97,6 +100,17 @@ def test_a_session_begins_and_ends(tmp_path: Path, store: Store) -> None:
         "the session is over, not the cookie"
     )
     assert acts(store)[:2] == [("Ann", "sign out"), ("Ann", "sign in")]
+
+
+def test_neither_the_page_nor_the_language_that_was_asked_for_is_lost_on_the_way(tmp_path: Path, store: Store) -> None:
+    client = door(tmp_path)
+    moved = client.get("/train?project=1&lang=zh", headers={"accept": "text/html"}).headers["location"]
+    query = parse_qs(moved.partition("?")[2])
+    assert query == {"next": ["/train?project=1&lang=zh"], "lang": ["zh"]}
+    page = client.get(f"/sign-in?{urlencode({'next': '/train?project=1'})}").text
+    switch = html.unescape(re.findall(r'href="(\?[^"]*lang=zh)"', page)[0])
+    assert parse_qs(switch[1:]) == {"next": ["/train?project=1"], "lang": ["zh"]}
+    assert 'name="next" value="/train?project=1"' in client.get(f"/sign-in{switch}").text
 
 
 def test_over_https_the_cookie_stays_there(tmp_path: Path, store: Store) -> None:
