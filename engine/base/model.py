@@ -181,6 +181,11 @@ class BaseModel:
         """Target token ids that the decoder should predict, special tokens included."""
         return self.family.label(list(texts), self.source, self.target) if texts else []
 
+    def fits(self, source: str, target: str) -> bool:
+        """Whether a text and its translation are short enough to be processed in one piece."""
+        with self.lock:
+            return max(len(self.encode([source])[0]), len(self.label([target])[0])) <= self.max_tokens
+
     def pieces(self, text: str) -> list[str]:
         """The text's subword pieces on the target side, without special tokens."""
         with self.lock:

@@ -67,7 +67,7 @@ class Cost:
     """
 
     weights: float = 0.0  # that training changes
-    bytes_each: int = 4  # of a weight in the bundle
+    bytes_each: float = 4.0  # of a weight in the bundle
     training: float = 1.0  # tokens of forward passes that a token of training takes
     terms: float = 1.0  # how much longer that is with the terms that the settings add to the loss
     units: float | None = None  # that `prepare` goes over; None: the characters it learns from

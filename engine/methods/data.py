@@ -45,6 +45,11 @@ class Samples:
         return learnable_pairs(self.pair, self.settings, but=own, progress=progress)
 
     @property
+    def sourced(self) -> float:
+        """The share of the training sentences that have a source of their own."""
+        return sum(segment.source is not None for segment in self.train) / max(1, len(self.train))
+
+    @property
     def domains(self) -> list[str]:
         """The domains of the training sentences, in order of appearance."""
         return list(dict.fromkeys(segment.domain for segment in self.train))

@@ -126,6 +126,20 @@ class TunedWeights(nn.Module):
             for holder, key, old in reversed(before):
                 holder._parameters[key] = old
 
+    @contextlib.contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Inside `exchanged`, the base's own weights stand in their places again for the length of a block."""
+        before = [(holder, key, holder._parameters[key]) for _, holders, _ in self.slots for holder, key in holders]
+        try:
+            for (_, holders, _), (own, tuned) in zip(self.slots, self.pairs(), strict=True):
+                weight = own if own.dtype == tuned.dtype else nn.Parameter(own.to(tuned.dtype), requires_grad=False)
+                for holder, key in holders:
+                    holder._parameters[key] = weight
+            yield
+        finally:
+            for holder, key, old in before:
+                holder._parameters[key] = old
+
     def widen_norms(self) -> list[tuple[nn.Module, str, Any]]:
         """In training over a base in half precision, states and biases are float32 where weights are tuned, and a layer
         norm takes no mixture: what is left of the base's norms is exchanged for float32 as well. Returns what to put back.

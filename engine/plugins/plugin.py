@@ -190,9 +190,7 @@ class Plugin:
 
         No rows for a sentence that the domain filter leaves to the base, or one that is longer than the base takes in one piece.
         """
-        with base.lock:
-            longest = max(len(base.encode([source])[0]), len(base.label([translation])[0]))
-        if longest > base.max_tokens or acting(base, source, self, 1.0) is None:
+        if not base.fits(source, translation) or acting(base, source, self, 1.0) is None:
             return []
         rows = self.method.reads(base, self.module, source, translation, top)
         if self.knn is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.core.options import Options, option
-from engine.methods.weight_groups import WHICH, WHICH_HELP
+from engine.methods.weight_groups import BY_SAMPLES, WHICH
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
 
@@ -18,11 +18,11 @@ class FineTuningConfig(Options):
         "full", "Copies of the base's own weights (full), or low-rank updates to them (lora).", choices=("full", "lora")
     )
     which: str = option(
-        "auto",
-        WHICH_HELP
-        + " auto: all where most samples have a source of their own; else the decoder, since what the base wrote as "
+        BY_SAMPLES,
+        "Weights of the base that are tuned: all, a side's layers, the attention to the source, the embeddings, or only layer "
+        "norms or biases. auto: all where most samples have a source of their own; else the decoder, since what the base wrote as "
         "sources teaches an encoder little.",
-        choices=("auto", *WHICH),
+        choices=(BY_SAMPLES, *WHICH),
     )
     rank: int = option(16, "Rank of a low-rank update (lora).", low=1, high=1024)
     lora_alpha: float = option(
@@ -58,9 +58,3 @@ class FineTuningConfig(Options):
         low=0,
         advanced=True,
     )
-
-    def part(self, sourced: float = 1.0) -> str:
-        """The part of the base that is tuned, one of WHICH, where this share of the samples has a source of its own."""
-        if self.which != "auto":
-            return self.which
-        return "all" if sourced >= 0.5 else "decoder"

@@ -17,6 +17,7 @@ from engine.base import BaseModel
 from engine.errors import MissingError, OptionError
 from engine.methods.fine_tuning.config import FineTuningConfig
 from engine.methods.modules import submodule
+from engine.methods.weight_groups import part_of
 
 NAME = "default"  # PEFT's name of the adapter within a wrapper
 
@@ -73,7 +74,7 @@ class LowRank(nn.Module):
 def targets(base: BaseModel, config: FineTuningConfig) -> list[tuple[str, nn.Module, str]]:
     """(full name, parent, name in it) of the linear maps that get a change. Raises OptionError where there are none."""
     inside = {"all": ("encoder", "decoder"), "encoder": ("encoder",), "decoder": ("decoder",)}
-    part = config.part()
+    part = part_of(config.which)
     if part not in (*inside, "cross_attention"):
         raise OptionError(
             "which: low-rank updates apply to linear maps only, and {which} are not linear maps. Choose all or a side.",

@@ -10,6 +10,7 @@ from engine.core.progress import Progress
 from engine.methods.cost import Cost, Workload
 from engine.methods.fine_tuning.config import FineTuningConfig
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, Loss, Method
+from engine.methods.weight_groups import part_of
 
 if TYPE_CHECKING:
     import torch
@@ -48,23 +49,20 @@ class FineTuning(Method):
             return Cost(weights=blocks * len(config.target_modules) * 2 * config.rank * shape.d, training=0.7)
         share = {"all": 1.0, "encoder": 0.4, "embeddings": 0.4}
         decoder = {"decoder": 1.0, "cross_attention": 0.3}
-        part = config.part(work.sourced)
+        part = part_of(config.which, work.sourced)
         if part in decoder:  # whose gradients end before the encoder
             return Cost(weights=shape.decoder * shape.layer(True) * decoder[part], bytes_each=2, training=0.35)
         return Cost(weights=shape.weights * share.get(part, 0.01), bytes_each=2, training=0.7)
 
     def prepare(self, samples: Samples, config: FineTuningConfig, progress: Progress) -> Artefacts:
         """Nothing but the choice of what is tuned, where it is left open."""
-        if config.which != "auto":
-            return Artefacts()
-        sourced = sum(segment.source is not None for segment in samples.train) / max(1, len(samples.train))
-        return Artefacts(config=config.replace(which=config.part(sourced)))
+        return Artefacts(config=config.replace(which=part_of(config.which, samples.sourced)))
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: FineTuningConfig) -> nn.Module:
         from engine.methods.fine_tuning.lora import LowRank
         from engine.methods.weight_swap import TunedWeights
 
-        module: Any = LowRank(base, config) if config.kind == "lora" else TunedWeights(base, config.part())
+        module: Any = LowRank(base, config) if config.kind == "lora" else TunedWeights(base, part_of(config.which))
         module.config = config
         return module.to(base.device)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from engine.memory.sentence_memory import SentenceMemory
     from engine.methods.data import Samples
     from engine.methods.memory_adapter.config import MemoryAdapterConfig
+    from engine.methods.memory_adapter.layered import LayeredReaders
     from engine.methods.memory_adapter.sentence_reader import SentenceReaders
 
 GENERAL = 5.0  # weight of general text's tokens, as in the gate of kNN decoding by sentence
@@ -85,7 +87,8 @@ def loss_with_general_text(base: BaseModel, module: SentenceReaders, batch: Batc
 
     from engine.methods.losses import log_probabilities
 
-    log_p = log_probabilities(base, batch)  # (M, V)
+    with dropped_out(base, module, batch):
+        log_p = log_probabilities(base, batch)  # (M, V)
     labels = batch.labels[batch.labels != base.pad]  # (M,)
     general = torch.tensor([batch.pairs.sentences[i].general for i in batch.rows], device=labels.device)  # (B,)
     which = general[:, None].expand_as(batch.labels)[batch.labels != base.pad]  # (M,)
@@ -96,9 +99,19 @@ def loss_with_general_text(base: BaseModel, module: SentenceReaders, batch: Batc
     with module.silent(), torch.no_grad():
         base_log_p = log_probabilities(base, part)  # (m, V)
     away = (base_log_p.exp() * (base_log_p - log_p[which])).sum(-1)  # (m,)
-    own = -log_p[~which].gather(1, labels[~which][:, None])[:, 0]  # (M - m,)
-    nll, drift = own.sum() / max(1, len(own)), away.sum() / len(away)
-    return Loss((own.sum() + GENERAL * away.sum()) / len(labels), {"nll": nll.item(), "drift": drift.item()})
+    own, smoothing = log_p[~which], module.config.label_smoothing  # (M - m, V)
+    gold = -own.gather(1, labels[~which][:, None]).sum()  # ()
+    smoothed = (1 - smoothing) * gold - smoothing * own.mean(-1).sum()  # ()
+    nll, drift = gold / max(1, len(own)), away.sum() / len(away)
+    return Loss((smoothed + GENERAL * away.sum()) / len(labels), {"nll": nll.item(), "drift": drift.item()})
+
+
+def dropped_out(base: BaseModel, module: LayeredReaders, batch: Batch) -> AbstractContextManager[None]:
+    """The base's layers drop out as `base_dropout` says for the length of a block; the encoder's where it learns too."""
+    from engine.methods.weight_swap import dropout_in
+
+    layers = [*base.decoder_layers, *(base.model.get_encoder().layers if batch.encoded is None else ())]
+    return dropout_in(layers, module.config.base_dropout)
 
 
 def reading_figures(module: SentenceReaders) -> list[dict[str, Any]]:

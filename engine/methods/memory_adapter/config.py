@@ -8,7 +8,7 @@ from typing import Any
 from engine.core.options import Options, option
 from engine.memory.layer_assignment import ORDERS
 from engine.memory.record import POOLING
-from engine.methods.weight_groups import WHICH, WHICH_HELP
+from engine.methods.weight_groups import BY_SAMPLES, WHICH
 
 ATTENTIONS = ("self_attn", "encoder_attn")
 RETRIEVALS = ("sentence", "global")
@@ -138,17 +138,18 @@ class MemoryAdapterConfig(Options):
     likelihood_updates: int = option(
         0, "First updates with the plain likelihood only (released code: 100).", low=0, advanced=True
     )
-    base_dropout: float = option(
+    base_dropout: float | None = option(
         0.0,
-        "Ordinary dropout in the frozen decoder while training (released code: 0.1).",
+        "Ordinary dropout in the base's layers while training (released code: 0.1); empty: as the base was trained, by its config.",
         low=0,
         high=0.9,
         advanced=True,
     )
     fine_tune: str = option(
         "none",
-        f"Train the adapter together with the base's weights (paper, table 7); the plugin grows by them. {WHICH_HELP}",
-        choices=("none", *WHICH),
+        "Train the adapter together with these weights of the base (paper, table 7); the plugin grows by them. auto: all where "
+        "most samples have a source of their own, else the decoder's; none: the adapter alone.",
+        choices=("none", BY_SAMPLES, *WHICH),
         advanced=True,
     )
     fine_tune_speed: float = option(

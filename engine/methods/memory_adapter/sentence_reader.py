@@ -175,12 +175,13 @@ class SentenceReaders(LayeredReaders):
 
     @contextlib.contextmanager
     def silent(self) -> Iterator[None]:
-        """Neither readers nor adapters change anything: the base, with the module attached."""
+        """Neither readers nor adapters nor tuned weights change anything: the base, with the module attached."""
         parts = [reader for _, _, reader in self.readers()] + [part for _, _, _, part in self.adapters.placed()]
         try:
             for part in parts:
                 part.dropped = True
-            yield
+            with self.tuned.set_aside() if self.tuned is not None else contextlib.nullcontext():
+                yield
         finally:
             for part in parts:
                 part.dropped = False

@@ -58,11 +58,10 @@ def read_word(plugin: Plugin | None, base: BaseModel, source: str, text: str, st
     """
     if not 0 <= start < end <= len(text):
         raise InputError("That word is no longer in the translation. Click it again.")
-    with base.lock:
-        longest = max(len(base.encode([source])[0]), len(base.label([text])[0]))
-        result = spans(base, text)
-    if longest > base.max_tokens:
+    if not base.fits(source, text):
         raise InputError("This sentence is longer than the base can process, so it cannot be inspected. Split it.")
+    with base.lock:
+        result = spans(base, text)
     touched = [index for index, span in enumerate(result) if span and span[0] < end and span[1] > start]
     known = [span for index in touched if (span := result[index])]
     start, end = (known[0][0], known[-1][1]) if known else (start, end)

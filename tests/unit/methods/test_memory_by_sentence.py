@@ -19,6 +19,7 @@ from engine.memory.source_index import OF_MEMORY
 from engine.methods import Artefacts, get_method
 from engine.methods.ablation import KINDS, Material
 from engine.methods.batches import Pairs
+from engine.methods.data import Samples
 from engine.methods.interface import Batch
 from engine.methods.losses import log_probabilities
 from engine.methods.memory_adapter.by_sentence import GENERAL
@@ -161,13 +162,13 @@ def test_a_text_that_no_sample_has_a_word_of_is_left_to_the_base(base, folder):
     assert all(torch.equal(reader(anchor, anchor), anchor) for _, _, reader in module.readers())
 
 
-@pytest.mark.parametrize("bottleneck", [0, 4])
-def test_general_text_is_learned_as_the_base_has_it(base, folder, bottleneck):
+@pytest.mark.parametrize("options", [{}, {"bottleneck": 4}, {"bottleneck": 4, "fine_tune": "all"}])
+def test_general_text_is_learned_as_the_base_has_it(base, folder, options):
     pairs = [*PAIRS[:4], *(replace(pair, general=True) for pair in PAIRS[4:])]
     batch, parts = batch_of(base, pairs), {}
     general = torch.tensor([pair.general for pair in pairs])[:, None].expand_as(batch.labels)[batch.labels != base.pad]
     for trained in (False, True):
-        module = module_for(base, folder, trained=trained, bottleneck=bottleneck).train()
+        module = module_for(base, folder, trained=trained, **options).train()
         METHOD.see(base, module, batch.sources, batch)
         with METHOD.attach(base, module), torch.no_grad():
             loss, log_p = METHOD.loss(base, module, batch), log_probabilities(base, batch)
@@ -268,3 +269,27 @@ def test_without_a_memory_nothing_is_read(base):
     module = METHOD.build(base, Artefacts(), CONFIG)
     METHOD.finish(module)
     assert translate(base, SOURCES, Plugin(METHOD, module, {})) == translate(base, SOURCES)
+
+
+@pytest.mark.parametrize(("own", "part"), [(len(SENTENCES), "all"), (0, "decoder")])
+def test_the_base_is_tuned_along_as_far_as_the_sources_teach_it(pair, own, part, tmp_path):
+    """`fine_tune=auto`: the whole base where the user gave the sources, else the decoder alone."""
+    train = [Segment(text, source if i < own else None) for i, (source, text) in enumerate(SENTENCES)]
+    samples = Samples(pair, train, [], tmp_path, load_settings(), sentence_pairs={"train": PAIRS})
+    artefacts = METHOD.prepare(samples, CONFIG.replace(fine_tune="auto"), Progress())
+    assert artefacts.config.fine_tune == part
+    assert METHOD.changes_encoder(METHOD.build(pair.forward, artefacts, artefacts.config)) == (part == "all")
+
+
+def test_a_bundle_holds_the_tuned_weights_in_half_the_bytes_and_exactly(base, folder):
+    module = module_for(base, folder, fine_tune="decoder", bottleneck=8)
+    METHOD.complete(module)
+    packed = METHOD.packed(module)
+    own = module.state_dict()
+    tuned = {key: one for key, one in packed.items() if key.startswith("tuned.")}
+    assert {key.removesuffix(".change") for key in packed} == set(own)
+    assert {one.dtype for one in tuned.values()} == {torch.float16}
+    assert {one.dtype for key, one in packed.items() if key not in tuned} == {torch.float32}
+    again = METHOD.unpacked(module, packed)
+    assert set(again) == set(own)
+    assert all(torch.equal(again[key], own[key]) for key in own)
