@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import sys
 from pathlib import Path
@@ -46,10 +47,14 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+# Gradio's scripts and styles, which have a hash of their content in their names.
+HASHED = re.compile(r"/assets/.+-[\w-]{8,}\.(?:js|css)")
 
 
-class SecurityHeaders:
-    """Adds the headers above to every answer that has none stricter of its own. Plain ASGI: streams pass untouched."""
+class ResponseHeaders:
+    """Adds the headers above to every answer that has none stricter of its own, and to what never changes that it may be kept.
+    Plain ASGI: streams pass untouched.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -59,6 +64,8 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update({name: value for name, value in HEADERS.items() if name not in headers})
+                if message["status"] == 200 and HASHED.fullmatch(scope["path"]):
+                    headers["Cache-Control"] = "public, max-age=31536000, immutable"
             await send(message)
 
         await self.app(scope, receive, answer if scope["type"] == "http" else send)
@@ -121,7 +128,7 @@ def create_app(settings: Settings) -> FastAPI:
         is_api=is_api,
         error_response=shaped,
     )
-    app.add_middleware(SecurityHeaders)
+    app.add_middleware(ResponseHeaders)
     app.add_middleware(MetricsMiddleware)
     app.add_middleware(TrustedProxies, trusted=settings.trusted_proxies)
     add_health_routes(app, service)

@@ -144,6 +144,10 @@ def test_pages_and_the_interface_share_the_server(studio: Running) -> None:
     with urllib.request.urlopen(f"{studio.url}/samples") as page:
         assert "text/html" in page.headers["content-type"]
         assert "default-src 'self'" in page.headers["content-security-policy"]
+        assert "immutable" not in page.headers.get("cache-control", "")
+        script = re.findall(r'src="\.?(/assets/[^"]+\.js)"', page.read().decode())[0]
+    with urllib.request.urlopen(studio.url + script) as asset:
+        assert "immutable" in asset.headers["cache-control"], "its name changes with its content"
     with urllib.request.urlopen(f"{studio.url}/api/v1/docs") as page:
         assert "default-src 'none'" in page.headers["content-security-policy"]
     with urllib.request.urlopen(f"{studio.url}/translate?q=The+rain+stopped.&source=en&target=zh") as answer:
