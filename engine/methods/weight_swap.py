@@ -175,10 +175,10 @@ class TunedWeights(nn.Module):
         return {key + CHANGE: change for key, change in changes.items()}
 
     def unpacked(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The weights of what `packed` gave; others stay as they are."""
+        """The weights of what `packed` gave; others stay as they are, and changes of another shape, for the caller to refuse."""
         own = {full + CHANGE: weight for full, _, weight in self.slots}
         return {
-            key.removesuffix(CHANGE): own[key].to(tensor.device).float() + tensor
+            key.removesuffix(CHANGE) if key in own else key: own[key].to(tensor.device).float() + tensor
             if key in own and own[key].shape == tensor.shape
             else tensor
             for key, tensor in weights.items()

@@ -128,7 +128,8 @@ def unlike_the_paper(request: CustomizeRequest) -> str:
     default, own = type(config)().to_mapping(), config.to_mapping()
     changed = {name: value for name, value in own.items() if value != default[name]}
     return ", ".join(
-        f"{name} = {f'{value:g}' if isinstance(value, float) else value}" for name, value in changed.items()
+        f"{name} = {'none' if value is None else f'{value:g}' if isinstance(value, float) else value}"
+        for name, value in changed.items()
     )
 
 

@@ -58,11 +58,16 @@ def test_a_part_of_the_base_is_counted_as_what_it_holds(which: str) -> None:
     assert method.cost(config, work).weights == pytest.approx(real, rel=0.15)
 
 
-def test_fine_tuning_on_sentences_without_sources_is_said_to_tune_the_decoder(settings: Settings) -> None:
+@pytest.mark.parametrize(
+    ("method", "setting", "less"), [("fine_tuning", "which", 4), ("memory_adapter", "fine_tune", 2)]
+)
+def test_sentences_without_sources_are_said_to_tune_the_decoder(
+    settings: Settings, method: str, setting: str, less: float
+) -> None:
     pairs = CorpusStats(sentences=487, characters=13_600, phrases=6_000, language="zh", sourced=1.0)
-    alone = estimated(settings, method="fine_tuning")
-    assert alone == estimated(settings, method="fine_tuning", method_options={"which": "decoder"})
-    assert alone.bundle < estimated(settings, method="fine_tuning", counts=pairs).bundle / 4
+    alone = estimated(settings, method=method)
+    assert alone == estimated(settings, method=method, method_options={setting: "decoder"})
+    assert alone.bundle < estimated(settings, method=method, counts=pairs).bundle / less
 
 
 @pytest.mark.parametrize("name", method_names())
@@ -128,7 +133,7 @@ def test_a_larger_budget_is_never_said_to_take_less(
 
 
 def test_minutes_at_most_bound_the_training(settings: Settings) -> None:
-    result = estimated(settings, training_options={"max_updates": 20_000, "max_minutes": 3})
+    result = estimated(settings, training_options={"max_updates": 20_000, "max_epochs": None, "max_minutes": 3})
     assert result.parts["training"] == 180
     assert "Training stops after 3 min at the latest." in result.notes
 
@@ -145,7 +150,7 @@ def test_what_was_measured_here_counts(settings: Settings) -> None:
         {"start": 5.0, "phrases": 3000.0, "sources": 2000.0, "method memory_adapter": 200.0, "training memory_adapter": 2000.0,
          "evaluation memory_adapter": 300.0, "peak memory_adapter 1024": 1.5e9, "share memory_adapter quick": 0.5}
     )  # fmt: skip
-    measured = estimated(settings)
+    measured = estimated(settings, training_options={"max_updates": 200, "max_epochs": None})
     assert measured.sure == "measured"
     assert measured.memory == 1_500_000_000
     assert measured.parts["training"] == pytest.approx(0.5 * 200 * 1024 / 2000, rel=0.01)
@@ -215,8 +220,9 @@ def test_the_command_reads_the_samples_and_does_nothing_else(
     assert ran.code == 0, ran.err
     data = json.loads(ran.out)
     assert data["low"] < data["seconds"] < data["high"]
-    assert set(data["parts"]) >= {"start", "sources", "filtering", "method", "training", "evaluation"}
+    assert set(data["parts"]) >= {"start", "sources", "method", "training", "evaluation"}
     by_phrase = ("--method", "memory_adapter", "--method-option", "retrieval=global")
+    by_phrase = (*by_phrase, "--training-option", "keep_pairs=0.6")
     one = json.loads(tailormt(*line, *by_phrase, "--json").out)
     assert set(one["parts"]) >= {"start", "phrases", "sources", "filtering", "training", "evaluation"}
     assert "GiB" in tailormt(*line).out
