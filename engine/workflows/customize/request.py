@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 # What `auto` tries under each budget, the preferred first; each but kNN is tried with kNN decoding on top too.
 CANDIDATES = {
-    "quick": ("knn", "memory_adapter", "fine_tuning"),
+    "quick": ("knn", "memory_adapter"),
     "balanced": ("knn", "density_ratio", "memory_adapter", "houlsby_adapter", "fine_tuning"),
     "best": ("knn", "density_ratio", "lhuc", "memory_adapter", "houlsby_adapter", "fine_tuning"),
 }
