@@ -36,7 +36,11 @@ TUNED: Mapping[str, Any] = {
     "base_dropout": None,
 }  # fmt: skip
 TUNED_KEYS = "tuned."  # begins the keys of the base's tuned weights
-PAIRS: Mapping[str, Any] = {"keep_pairs": 1.0, "max_epochs": 4, "learning_rate": 5e-4}
+PAIRS: Mapping[str, Any] = {"keep_pairs": 1.0, "max_epochs": 4}
+SHARP, ALONG = (
+    2.5,
+    0.25,
+)  # of the learning rate: readers by sentence, and all that learns by sentence along with the base's weights
 
 
 class MemoryAdapter(Method):
@@ -46,7 +50,7 @@ class MemoryAdapter(Method):
     config_class = MemoryAdapterConfig
     budgets: ClassVar[Budgets] = {
         "quick": {"method": TUNED, "training": dict(PAIRS, max_updates=300, max_minutes=5)},
-        "balanced": {"method": TUNED, "training": dict(PAIRS, max_updates=2400)},
+        "balanced": {"method": {**TUNED, "fine_tune_speed": 0.8}, "training": dict(PAIRS, max_updates=2400)},
         "best": {"method": BY_SENTENCE},
     }
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -77,11 +81,8 @@ class MemoryAdapter(Method):
                 base=pair.forward.name, layers=layers, last=layers - 1,
             )  # fmt: skip
         config = config.replace(fine_tune=part_of(config.fine_tune, samples.sourced))
-        artefacts = (
-            by_sentence.prepare(samples, config, progress)
-            if config.retrieval == "sentence"
-            else self.prepare_global(samples, config, progress)
-        )
+        make = by_sentence.prepare if config.retrieval == "sentence" else self.prepare_global
+        artefacts = make(samples, config, progress)
         artefacts.config = config
         return artefacts
 
@@ -190,11 +191,14 @@ class MemoryAdapter(Method):
 
     def speed(self, module: Any) -> float:
         """Readers by sentence have sharp keys from the start and bear a higher rate."""
-        return 2.5 if module.config.retrieval == "sentence" else 1.0
+        if module.config.retrieval == "global":
+            return 1.0
+        return SHARP * (ALONG if module.tuned is not None else 1.0)
 
     def speeds(self, module: Any) -> Mapping[str, float]:
-        """Adapters learn at the rate at which Houlsby adapters do."""
-        return {TUNED_KEYS: module.config.fine_tune_speed, "adapters.": 1 / self.speed(module)}
+        """Adapters learn at the rate at which Houlsby adapters do, more slowly where the base's weights learn along."""
+        adapters = 1 / SHARP if module.config.retrieval == "sentence" else 1.0
+        return {TUNED_KEYS: module.config.fine_tune_speed, "adapters.": adapters}
 
     def complete(self, module: Any) -> None:
         self.shrink(module, module.config.shrink)
@@ -216,17 +220,11 @@ class MemoryAdapter(Method):
 
     def packed(self, module: Any) -> Mapping[str, torch.Tensor]:
         weights = super().packed(module)
-        if module.tuned is None:
-            return weights
-        kept = {key: tensor for key, tensor in weights.items() if not key.startswith(TUNED_KEYS)}
-        return kept | {TUNED_KEYS + key: tensor for key, tensor in module.tuned.packed().items()}
+        return with_tuned(weights, module.tuned.packed()) if module.tuned is not None else weights
 
     def unpacked(self, module: Any, weights: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
-        if module.tuned is None:
-            return weights
         tuned = {key.removeprefix(TUNED_KEYS): one for key, one in weights.items() if key.startswith(TUNED_KEYS)}
-        kept = {key: tensor for key, tensor in weights.items() if not key.startswith(TUNED_KEYS)}
-        return kept | {TUNED_KEYS + key: tensor for key, tensor in module.tuned.unpacked(tuned).items()}
+        return with_tuned(weights, module.tuned.unpacked(tuned)) if module.tuned is not None else weights
 
     def finish(self, module: Any) -> None:
         module.eval()
@@ -341,6 +339,12 @@ class MemoryAdapter(Method):
         by = by_sentence if module.config.retrieval == "sentence" else attribution
         with base.lock, self.attach(base, module):
             return by.reads(base, module, source, translation, top)
+
+
+def with_tuned(weights: Mapping[str, torch.Tensor], tuned: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The weights with these in the place of the base's tuned ones."""
+    kept = {key: one for key, one in weights.items() if not key.startswith(TUNED_KEYS)}
+    return kept | {TUNED_KEYS + key: one for key, one in tuned.items()}
 
 
 def hook_points(base: BaseModel, module: Any, strength: float) -> list[HookPoint]:
