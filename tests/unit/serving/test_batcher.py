@@ -23,6 +23,18 @@ from tests.waiting import until
 ENGLISH = ["The rain stopped.", "He said nothing.", "", "The road is long.", "Nobody came to the door."]
 
 
+@pytest.fixture(scope="module")
+def mixable(request_for: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plugin that tunes none of the base's weights, so that it can share a batch with others."""
+    from engine.workflows.customize.pipeline import customize
+
+    folder = tmp_path_factory.mktemp("mixable")
+    request = request_for(folder / "style.zip")
+    options = {**request.method_options, "fine_tune": "none"}
+    customize(request.replace(method_options=options), folder / "workspace")
+    return folder / "style.zip"
+
+
 def test_texts_are_translated_as_by_the_base_itself(tiny: Path, base: Any, bundle: Path) -> None:
     from engine.plugins import Plugin
 
@@ -126,11 +138,11 @@ def test_a_plugin_that_works_again_shares_batches_again() -> None:
 
 
 def test_a_batch_waits_for_no_others_plugin_and_follows_a_bundle_that_is_replaced(
-    tiny: Path, base: Any, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, base: Any, mixable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from engine.plugins import Plugin
 
-    files = [Path(shutil.copy(bundle, tmp_path / f"{name}.zip")) for name in "abc"]
+    files = [Path(shutil.copy(mixable, tmp_path / f"{name}.zip")) for name in "abc"]
     models = ModelCache(load_settings().replace(loaded_plugins=2))
     batcher = Batcher(models)
     works = [TranslationSpec.of(str(tiny), "en", "zh", str(file)) for file in files]
@@ -216,17 +228,17 @@ def test_others_are_translated_while_a_plugin_is_loaded(
 
 
 def test_plugins_that_work_in_the_layers_are_mixed_with_the_base_and_each_other(
-    tiny: Path, base: Any, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, base: Any, mixable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from engine.base.decoding_options import Decoding
     from engine.plugins import Plugin
     from engine.plugins.mixed_batch import MixedBatch
 
-    other = Path(shutil.copy(bundle, tmp_path / "other.zip"))
-    decoding = Decoding.from_mapping(Plugin.load(bundle, base).card.get("decoding", {}))
+    other = Path(shutil.copy(mixable, tmp_path / "other.zip"))
+    decoding = Decoding.from_mapping(Plugin.load(mixable, base).card.get("decoding", {}))
     given = decoding.to_mapping()
     works = [
-        TranslationSpec.of(str(tiny), "en", "zh", plugin, decoding=given) for plugin in ("", str(bundle), str(other))
+        TranslationSpec.of(str(tiny), "en", "zh", plugin, decoding=given) for plugin in ("", str(mixable), str(other))
     ]
     batcher = Batcher(ModelCache(load_settings()))
     alone = [batcher.submit(work, ENGLISH).result(60) for work in works]
