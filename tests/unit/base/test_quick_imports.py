@@ -29,6 +29,7 @@ print(all(torch.equal(weight, library[name]) for name, weight in base.model.stat
 """
 
 
+@pytest.mark.slow
 def test_a_base_loads_without_the_compiler_and_as_transformers_loads_it() -> None:
     model = str(ROOT / "assets" / "models" / "en-zh")
     done = subprocess.run(
@@ -52,6 +53,7 @@ print(torch.compile(lambda x: 2 * x + 1, backend="eager")(torch.ones(2)).tolist(
 """
 
 
+@pytest.mark.slow
 def test_packages_that_need_the_compiler_are_left_alone_or_get_it(tmp_path: Path) -> None:
     """torchvision, which transformers imports where it is installed, needs it; another may."""
     (tmp_path / "torchvision").mkdir()

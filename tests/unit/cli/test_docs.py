@@ -149,6 +149,7 @@ def test_the_readme_names_every_method() -> None:
         assert f"docs/methods/{name}.md" in readme
 
 
+@pytest.mark.slow
 def test_the_example_method_learns_and_leaves_the_base_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The three files printed in add-a-method.md, as they stand."""
     import torch

@@ -51,6 +51,7 @@ def test_cards_state_licence_language_origin_and_size(one: SampleCorpus) -> None
 
 
 @pytest.mark.parametrize("one", CLEAN, ids=lambda one: one.name)
+@pytest.mark.slow
 def test_the_clean_ones_import_without_a_loss_or_a_remark(one: SampleCorpus) -> None:
     corpus = import_corpus(one.files, one.target, source_language=one.source or None)
     assert corpus.report.skipped == {}

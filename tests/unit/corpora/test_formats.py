@@ -139,6 +139,7 @@ def test_damaged_xml_is_named_with_its_line(tmp_path: Path) -> None:
         read(write(tmp_path / "d.tmx", "<a>" * 2000))
 
 
+@pytest.mark.slow
 def test_a_large_memory_does_not_sit_in_memory(tmp_path: Path) -> None:
     pairs = [
         (f"Number {i} of the long list is here, and so it goes on.", f"这里是长长的清单里的第{i}号。")

@@ -327,6 +327,7 @@ def test_any_bytes_give_a_corpus_or_one_sentence(
         ("domains/de-en/law.test.tsv", "de", 0, 1000),
     ],
 )
+@pytest.mark.slow
 def test_real_tables_keep_every_character(name: str, language: str, target: int, lines: int) -> None:
     corpus = import_corpus([DATA / name], language)
     rows = [line.split("\t") for line in (DATA / name).read_text(encoding="utf-8").split("\n")]

@@ -38,6 +38,7 @@ def test_the_likeliest_words_come_first_and_are_whole(german: BaseModel) -> None
     assert len(candidates(german, GERMAN, ids[:1], count=2)) <= 2
 
 
+@pytest.mark.slow
 def test_probabilities_are_those_of_scoring(german: BaseModel) -> None:
     ids = german.label(["My"])[0]
     after = {one.text: one.probability for one in candidates(german, GERMAN, ids[:1], count=1000)}

@@ -129,6 +129,7 @@ def scorers(base: Any, quick: Any, tmp_path_factory: pytest.TempPathFactory) -> 
     return learn_style(ZH[60:], base, folder, ROOT / "assets", backward=backward), folder
 
 
+@pytest.mark.slow
 def test_the_classifier_knows_the_style_and_says_how_sure_it_can_be(scorers: tuple[StyleScorers, Path]) -> None:
     result, _ = scorers
     assert result.classifier is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine.jobs.progress import RowProgress
 from engine.jobs.resource_usage import UsageMeter
 from engine.store import Store
@@ -23,6 +25,7 @@ def test_the_newest_figures_stay_and_the_peak_never_falls(store_url: str) -> Non
     assert store.usage.get(job.id) is None
 
 
+@pytest.mark.slow
 def test_a_job_says_what_it_takes_while_it_works(store_url: str) -> None:
     store = Store(store_url)
     store.jobs.enqueue("count", {})

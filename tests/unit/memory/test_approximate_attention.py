@@ -141,6 +141,7 @@ def test_a_plugin_keeps_them_beside_its_unpacked_files(base, memory, english, tm
     assert translate(base, english[:4], again) == translate(base, english[:4], first)
 
 
+@pytest.mark.slow
 def test_on_real_states_it_is_far_nearer_than_the_best_alone(base, memory) -> None:
     """Flat readings at cross-attention, of which the best few hold little."""
     method = get_method("memory_adapter")

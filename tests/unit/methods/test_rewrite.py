@@ -56,6 +56,7 @@ def test_translations_are_kept_and_made_once(pair, base, tmp_path, monkeypatch):
     assert machine_translations(samples, samples.pairs("train"), 1, Progress(), "train") == first
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on(pair, base, tmp_path, monkeypatch):
     from engine.decoding import resumable
 

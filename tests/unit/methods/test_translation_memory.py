@@ -115,6 +115,7 @@ def test_warm_start_losses_are_the_papers():
     assert float(word_loss(logits, bags, mean=True)) == pytest.approx(slow * 2 / 5, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_warm_start_teaches_the_retriever_and_is_the_same_every_time(base, tmp_path):
     options = {**SMALL, "warm_updates": 100, "warm_batch": 10, "warm_learning_rate": 3e-3, "warm_temperature": 0.1}
     method = get_method("translation_memory")

@@ -226,6 +226,7 @@ def test_no_parse_no_phrases() -> None:
 
 
 @needs_treebanks
+@pytest.mark.slow
 def test_every_constituent_of_gum_is_text_of_its_sentence() -> None:
     from stanza.models.constituency.tree_reader import read_trees
 

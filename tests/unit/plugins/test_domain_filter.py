@@ -57,6 +57,7 @@ def plugin(base: BaseModel, learned: DomainFilter) -> Plugin:
     return Plugin(method, module, {"name": "help"}, domain_filter=learned)
 
 
+@pytest.mark.slow
 def test_unseen_sentences_of_the_domain_are_accepted_and_general_ones_are_not(
     base: BaseModel, learned: DomainFilter, texts: dict[str, list[str]]
 ) -> None:
@@ -94,6 +95,7 @@ def test_what_is_not_accepted_is_the_bases_translation_to_the_letter(
         assert result == pytest.approx(b if acts else a, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_filter_is_read_as_it_was_written_and_damage_is_said(
     base: BaseModel, learned: DomainFilter, texts: dict[str, list[str]], tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def project(library: Library, tiny: Path) -> ProjectRow:
 # -- blends
 
 
+@pytest.mark.slow
 def test_a_blend_is_its_plugins_at_their_weights(
     blend: Path, bundle: Path, domain: Path, base: BaseModel, tmp_path: Path
 ) -> None:
@@ -205,6 +206,7 @@ def test_a_blend_with_a_damaged_plugin_inside_is_refused(blend: Path, base: Base
 # -- the user's own words
 
 
+@pytest.mark.slow
 def test_a_blend_can_be_given_away_without_phrases(blend: Path, base: BaseModel, tmp_path: Path) -> None:
     repack(blend, tmp_path / "given.zip", with_phrases=False)
     verify_bundle(tmp_path / "given.zip")

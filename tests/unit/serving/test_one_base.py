@@ -42,6 +42,7 @@ def copies_of(base: Any) -> dict[str, int]:
     return result
 
 
+@pytest.mark.slow
 def test_serving_several_plugins_holds_the_base_once(tiny: Path, bundles: list[Path]) -> None:
     batcher = Batcher(ModelCache(load_settings()))
     works = [TranslationSpec.of(str(tiny), "en", "zh", str(one)) for one in bundles]

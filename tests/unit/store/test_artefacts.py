@@ -145,6 +145,7 @@ def test_files_that_are_only_there_for_a_while_stay_here(machine: Machine, store
     assert one.push() == 3
 
 
+@pytest.mark.slow
 def test_two_workers_publish_the_same_content(machine: Machine, store: Store) -> None:
     rows = [store.projects.create(f"p{i}", "en", "zh", "x") for i in range(4)]
     trees = [tree(machine(f"m{row.id}"), store, row) for row in rows]

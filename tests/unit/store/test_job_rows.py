@@ -45,6 +45,7 @@ def _claim_all(url: str) -> list[int]:
     return result
 
 
+@pytest.mark.slow
 def test_racing_processes_never_claim_one_job_twice(store: Store) -> None:
     made = [store.jobs.enqueue("count", {}).id for _ in range(80)]
     with multiprocessing.get_context("spawn").Pool(2) as pool:

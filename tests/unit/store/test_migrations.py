@@ -232,6 +232,7 @@ def test_a_store_made_by_a_newer_program_is_refused(store_url: str) -> None:
         Store(store_url)
 
 
+@pytest.mark.slow
 def test_many_processes_may_bring_a_store_up_to_date_at_once(empty_url: str, tmp_path: Path) -> None:
     url = golden(tmp_path / "empty.db") if empty_url.startswith("sqlite") else empty_url
     count = 1 if empty_url.startswith("sqlite") else 0

@@ -119,6 +119,7 @@ def test_the_same_again_is_the_same_and_another_plugin_keeps_what_is_there(
         desk.typed(project, EN[0], [999], None)
 
 
+@pytest.mark.slow
 def test_a_file_with_references_or_many_sentences_is_a_comparison_few_are_typed(
     desk: Comparisons, project: ProjectRow, plugins: list[PluginRow], tmp_path: Path
 ) -> None:

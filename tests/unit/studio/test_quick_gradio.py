@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import ROOT
 
 CODE = """
@@ -23,6 +25,7 @@ assert gradio.Textbox(label="Name").label == "Name"
 """
 
 
+@pytest.mark.slow
 def test_no_source_is_read_and_no_stub_written() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

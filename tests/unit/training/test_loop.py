@@ -173,6 +173,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(base, artefacts, tmp_path, monk
     assert run(base, artefacts, tmp_path)[0].updates == 12
 
 
+@pytest.mark.slow
 def test_out_of_memory_names_the_setting_to_lower(base, artefacts, tmp_path, monkeypatch):
     from engine.methods.memory_adapter.method import MemoryAdapter
 

@@ -95,6 +95,7 @@ def two(real):
 
 
 @pytest.mark.parametrize("side", ["decoder", "encoder"])
+@pytest.mark.slow
 def test_held_out_words_lean_to_their_domain(real, two, side):
     """Chance is a half. Most words of a sentence (the, of, and) are anybody's: guessing by how often a piece occurred in each
     domain gets 57 % of these held-out pieces right, and 78 % of sentences by naive Bayes.
@@ -176,6 +177,7 @@ def test_batches_do_not_change_a_sentence(real, two):
         assert np.allclose(alone["layer_means"], one["layer_means"], atol=2e-3)
 
 
+@pytest.mark.slow
 def test_one_domain_against_the_general_sample(real):
     medical = sentences_of("patient-info-en", "en")
     general = general_sentences(ROOT / "assets", "en")
