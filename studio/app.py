@@ -47,8 +47,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-# Gradio's scripts and styles, which have a hash of their content in their names.
-HASHED = re.compile(r"/assets/.+-[\w-]{8,}\.(?:js|css)")
+# Gradio's scripts and styles, all of which have a hash of their content in their names.
+HASHED = re.compile(r"/assets/[^/]+\.(?:js|css)")
 
 
 class ResponseHeaders:

@@ -23,7 +23,6 @@ def translator(setup: Setup, texts: list[str], plugin: Any, beam: int = 4) -> Ca
 
 def memory_vs_residual(setup: Setup) -> list[Row]:
     """Rows 1: one batch of 128 sentences, and sentences one by one."""
-    from engine.methods.memory_adapter.method import BY_SENTENCE
 
     size = setup.size(20_000, 400)
     memory = setup.memory(size)
@@ -32,7 +31,9 @@ def memory_vs_residual(setup: Setup) -> list[Row]:
         "memory": setup.plugin("memory_adapter", memory, search="exact"),
         "memory, top k": setup.plugin("memory_adapter", memory, search="top_k"),
         "memory, 16 phrases": setup.plugin("memory_adapter", setup.memory(16), search="exact"),
-        "memory by sentence": setup.plugin("memory_adapter", setup.sentence_memory(size), **BY_SENTENCE),
+        "memory by sentence": setup.plugin(
+            "memory_adapter", setup.sentence_memory(size), retrieval="sentence", bottleneck=128
+        ),
         "vanilla": None,
     }
     rows = []

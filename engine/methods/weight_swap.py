@@ -106,7 +106,8 @@ class TunedWeights(nn.Module):
     def exchanged(self, strength: float = 1.0) -> Iterator[None]:
         """The tuned weights stand in the base's modules inside the block; at strength 0 nothing is exchanged.
 
-        Where another plugin's weight already stands, the change w1 - w0 is added to it.
+        Where another plugin's weight already stands, the change w1 - w0 is added to it. Over a base in half precision they are in
+        float32 for training, which rounds by itself, and as the base's own otherwise.
         """
         if strength == 0.0:
             yield
@@ -116,11 +117,12 @@ class TunedWeights(nn.Module):
             for (_, holders, own), (_, tuned) in zip(self.slots, self.pairs(), strict=True):
                 holder, key = holders[0]
                 now: Any = holder._parameters[key]
-                new = tuned if strength == 1.0 and now is own else moved(now, own, tuned, strength)
+                whole = strength == 1.0 and now is own and (self.training or own.dtype == tuned.dtype)
+                new = tuned if whole else moved(now, own, tuned, strength)
                 for holder, key in holders:
                     before.append((holder, key, holder._parameters[key]))
                     holder._parameters[key] = new
-            before += self.widen_norms()
+            before += self.widen_norms() if self.training else []
             yield
         finally:
             for holder, key, old in reversed(before):

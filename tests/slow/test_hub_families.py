@@ -166,11 +166,14 @@ def test_half_precision(folder: Path, plugin_file: Path, pair: LanguagePair, pre
     assert translate(base, SOURCES, plugin, strength=0.0, decoding=FAST) == vanilla
 
 
+@pytest.mark.parametrize(
+    "changes", [{}, {"method": "fine_tuning", "method_options": {"which": "decoder"}}], ids=["memory", "decoder"]
+)
 def test_training_over_half_precision(
-    hub: Callable[[str], Path], request_for: Callable[..., Any], tmp_path: Path
+    hub: Callable[[str], Path], request_for: Callable[..., Any], tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     """bfloat16 is trained on, and the plugin fits the base in float32 too; float16 is refused in a sentence."""
-    request = request_for(tmp_path / "style.zip", base=str(hub("m2m100")))
+    request = request_for(tmp_path / "style.zip", base=str(hub("m2m100")), **changes)
     summary = customize(request, tmp_path / "work", settings=load_settings().replace(base_precision="bfloat16"))
     assert summary["updates"] == 4
     base = BaseModel.load(hub("m2m100"), "en", "zh")

@@ -86,7 +86,7 @@ def test_rows_are_made_once_shown_beside_the_papers_and_shared(
     assert "(18.6)" in text
     assert rows[2]["error"] in text
     assert "What differs: It is small." in text
-    assert "alpha = 0, beta = 0, phrases_per_layer = 40 |" in text
+    assert "alpha = 0, beta = 0, phrases_per_layer = 40, label_smoothing = 0.1" in text
     assert len((tmp_path / "out/luxun/dev.en.txt").read_text(encoding="utf-8").splitlines()) == 4
 
     bundle = Path(rows[1]["bundle"])

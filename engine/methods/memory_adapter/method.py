@@ -28,12 +28,11 @@ if TYPE_CHECKING:
     from engine.methods.memory_adapter.layered import LayeredReaders
     from engine.methods.memory_adapter.module import MemoryAdapterModule
 
-BY_SENTENCE: Mapping[str, Any] = {"retrieval": "sentence", "bottleneck": 128}
 # Together with the base's weights (the paper's table 7), at rates that a few hundred updates bear: four times as fast, adapters and
 # readers alone learnt the pairs by heart (bench/RESULTS.md). The second pass of equation 9, half again as long, is left out.
 TUNED: Mapping[str, Any] = {
-    **BY_SENTENCE, "alpha": 0.0, "beta": 0.0, "fine_tune": "auto", "fine_tune_speed": 0.4, "label_smoothing": 0.1,
-    "base_dropout": None,
+    "retrieval": "sentence", "bottleneck": 128, "alpha": 0.0, "beta": 0.0, "fine_tune": "auto", "fine_tune_speed": 0.4,
+    "label_smoothing": 0.1, "base_dropout": None,
 }  # fmt: skip
 TUNED_KEYS = "tuned."  # begins the keys of the base's tuned weights
 PAIRS: Mapping[str, Any] = {"keep_pairs": 1.0, "max_epochs": 4}
@@ -51,7 +50,7 @@ class MemoryAdapter(Method):
     budgets: ClassVar[Budgets] = {
         "quick": {"method": TUNED, "training": dict(PAIRS, max_updates=300, max_minutes=5)},
         "balanced": {"method": {**TUNED, "fine_tune_speed": 0.8}, "training": dict(PAIRS, max_updates=2400)},
-        "best": {"method": BY_SENTENCE},
+        "best": {"method": TUNED},
     }
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": dict(start="released_code", init="random"), "released_code": RELEASED_CODE,
