@@ -315,7 +315,7 @@ def hostile(bundle: Path, folder: Path) -> Iterator[tuple[str, Path, str, str]]:
     with zipfile.ZipFile(bundle) as opened:
         weights = load(opened.read("adapter_model.safetensors"))
     for case, value in (("nan", float("nan")), ("infinite", float("inf")), ("huge", 1e30)):
-        key = next(iter(weights))
+        key = next(key for key, one in weights.items() if one.dtype == torch.float32)  # a half holds no 1e30
         spoilt = {**weights, key: torch.full_like(weights[key], value)}
         (folder / "weights").write_bytes(save(spoilt))
         amend(bundle, folder / f"{case}.zip", files={"adapter_model.safetensors": folder / "weights"})
