@@ -40,6 +40,12 @@ class Shape:
         norms = (3 if cross else 2) * 2 * self.d
         return attention * (2 if cross else 1) + 2 * self.d * hidden + hidden + self.d + norms
 
+    def part(self, which: str) -> float:
+        """Weights of a part of the base, by the names of `engine.methods.weight_groups`."""
+        decoder = self.decoder * self.layer(True)
+        shares = {"all": 1.0, "encoder": 0.4, "embeddings": 0.4}
+        return {"decoder": decoder, "cross_attention": 0.3 * decoder}.get(which, self.weights * shares.get(which, 0.01))
+
 
 @dataclass(frozen=True)
 class Workload:

@@ -47,12 +47,9 @@ class FineTuning(Method):
         if config.kind == "lora":
             blocks = shape.encoder + 2 * shape.decoder
             return Cost(weights=blocks * len(config.target_modules) * 2 * config.rank * shape.d, training=0.7)
-        share = {"all": 1.0, "encoder": 0.4, "embeddings": 0.4}
-        decoder = {"decoder": 1.0, "cross_attention": 0.3}
         part = part_of(config.which, work.sourced)
-        if part in decoder:  # whose gradients end before the encoder
-            return Cost(weights=shape.decoder * shape.layer(True) * decoder[part], bytes_each=2, training=0.35)
-        return Cost(weights=shape.weights * share.get(part, 0.01), bytes_each=2, training=0.7)
+        above = part in ("decoder", "cross_attention")  # whose gradients end before the encoder
+        return Cost(weights=shape.part(part), bytes_each=2, training=0.35 if above else 0.7)
 
     def prepare(self, samples: Samples, config: FineTuningConfig, progress: Progress) -> Artefacts:
         """Nothing but the choice of what is tuned, where it is left open."""

@@ -36,10 +36,8 @@ TUNED: Mapping[str, Any] = {
 }  # fmt: skip
 TUNED_KEYS = "tuned."  # begins the keys of the base's tuned weights
 PAIRS: Mapping[str, Any] = {"keep_pairs": 1.0, "max_epochs": 4}
-SHARP, ALONG = (
-    2.5,
-    0.25,
-)  # of the learning rate: readers by sentence, and all that learns by sentence along with the base's weights
+SHARP = 2.5  # of the learning rate: readers by sentence
+ALONG = 0.25  # of that: all that learns by sentence along with the base's weights
 
 
 class MemoryAdapter(Method):
@@ -141,9 +139,7 @@ class MemoryAdapter(Method):
         own = shape.decoder * (2 * d * config.bottleneck + config.bottleneck + d) if config.bottleneck else 0
         terms = 1.5 if config.alpha or config.beta else 1.0
         part = part_of(config.fine_tune, work.sourced)
-        tuned = {"none": 0.0, "all": shape.weights, "decoder": shape.decoder * shape.layer(True)}.get(
-            part, shape.weights // 2
-        )
+        tuned = shape.part(part) if part != "none" else 0.0
         slower = {"none": 0.0, "all": 0.7}.get(part, 0.2)
         if config.retrieval == "sentence":
             readers = (layers or min(config.reading_layers, shape.decoder)) * len(config.places)
