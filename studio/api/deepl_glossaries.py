@@ -95,11 +95,11 @@ def admitted(scope: str) -> Any:
 
 def listed(values: Values) -> Values:
     """Values with the dictionaries of a form, as DeepL's libraries for Java and .NET send it, as the list that JSON has."""
-    found = [(match, value) for name, value in values.items() if (match := IN_FORM.fullmatch(name))]
-    if not found:
+    fields = [(match, value) for name, value in values.items() if (match := IN_FORM.fullmatch(name))]
+    if not fields:
         return values
     dictionaries: dict[int, Values] = {}
-    for match, value in found:
+    for match, value in fields:
         dictionaries.setdefault(int(match[1]), {})[match[2]] = value
     rest = {name: value for name, value in values.items() if not IN_FORM.fullmatch(name)}
     return rest | {"dictionaries": [one for _, one in sorted(dictionaries.items())]}

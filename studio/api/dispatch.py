@@ -61,9 +61,9 @@ class OwnMethods:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         here: ASGIApp = self.app
         if scope["type"] == "http" and scope["method"] != "GET":
-            found = [(one.matches(scope)[0], one.methods or ()) for one in self.routes if isinstance(one, APIRoute)]
-            methods = {method for match, taken in found if match is Match.PARTIAL for method in taken}
-            if methods and not any(match is Match.FULL for match, _ in found):
+            matches = [(one.matches(scope)[0], one.methods or ()) for one in self.routes if isinstance(one, APIRoute)]
+            methods = {method for match, allowed in matches if match is Match.PARTIAL for method in allowed}
+            if methods and not any(match is Match.FULL for match, _ in matches):
                 path, allow = scope["path"], ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))
                 here = shaped(path, 405, CODES[405], f"{path} does not take {scope['method']}.", {"Allow": allow})
         await here(scope, receive, send)

@@ -55,8 +55,8 @@ def list_jobs(
 def _page(deps: Deps, offset: int, limit: int, project: int | None, **among: Any) -> models.Page[models.Job]:
     """A page of the jobs that fit, of which the others are not read."""
     jobs = deps.store.jobs
-    found = [rows.job(row) for row in jobs.list(project, **among, limit=limit, offset=offset)]
-    return models.Page[models.Job](items=found, total=jobs.count(project, **among), offset=offset)
+    items = [rows.job(row) for row in jobs.list(project, **among, limit=limit, offset=offset)]
+    return models.Page[models.Job](items=items, total=jobs.count(project, **among), offset=offset)
 
 
 @router.get("/jobs/{number}", dependencies=[may("read")])

@@ -54,6 +54,11 @@ def translations_card(sentences: int, sourced: int) -> str:
     return note(says)
 
 
+def is_reading(job: JobRow | None) -> bool:
+    """Whether samples are being read, or about to be."""
+    return job is not None and job.active and job.kind == "prepare"
+
+
 def job_line(job: JobRow | None, something: bool = False) -> str:
     """The state of reading, with the available actions; nothing once it is done.
 

@@ -9,7 +9,7 @@ from typing import Any
 from engine.core.languages import primary_language
 from engine.memory.faiss_search import has_faiss
 from engine.messages import Message
-from engine.methods import Method
+from engine.methods import Method, get_method, method_names
 from engine.store import ProjectRow
 from engine.workflows.customize.request import AUTO
 from engine.workflows.estimate import Estimate
@@ -59,6 +59,20 @@ def lacking(service: Service, project: ProjectRow | None, method: Method) -> tup
     if method.name == "knn" and not has_faiss():
         return mark("needs faiss"), mark("Install it: pip install 'tailor-mt[cpu]'.")
     return "", ""
+
+
+def obstacle(service: Service, project: ProjectRow, name: str, remedy: str = "") -> Message:
+    """A sentence on what a method lacks here, with `remedy` or the usual one; empty where it can run."""
+    if name == AUTO:
+        return Message("")
+    method = get_method(name)
+    lacks, usual = lacking(service, project, method)
+    if not lacks:
+        return Message("")
+    return Message(
+        mark("{method} {lack} here. {remedy}"),
+        method=Message(method.capabilities.title), lack=Message(lacks), remedy=Message(remedy or usual),
+    )  # fmt: skip
 
 
 def _general(service: Service, project: ProjectRow) -> bool:
@@ -125,6 +139,12 @@ def method_cards(cards: Sequence[MethodCard], chosen: str) -> str:
     first = sorted((one for one in cards if one.name in order), key=lambda one: order[one.name])
     rest = [one for one in cards if one.name not in order] if first else []
     return render("method_cards.html", first=first or cards, rest=rest, chosen=chosen)
+
+
+def project_cards(service: Service, project: ProjectRow | None, estimates: Mapping[str, Estimate], chosen: str) -> str:
+    """All methods as cards for a project; `estimates`: by method, `auto` too."""
+    cards = [method_card(service, project, get_method(name), estimates.get(name)) for name in method_names()]
+    return method_cards([automatic_card(estimates.get(AUTO)), *cards], chosen)
 
 
 def estimate_line(estimate: Estimate | None, machine: Mapping[str, Any], project: int = 0) -> str:

@@ -56,6 +56,17 @@ def training(job: JobRow) -> bool:
     return bool(job.total) and job.step.lower().startswith("train")
 
 
+def queued_text(ahead: int) -> str:
+    """What a queued run waits for; `ahead`: the project's runs before it."""
+    if not ahead:
+        return tr("Starts when a worker is free.")
+    return trn(
+        "One run of this project is ahead in the queue.",
+        "{count} runs of this project are ahead in the queue.",
+        ahead,
+    )
+
+
 # -- the run that is shown
 
 

@@ -13,7 +13,7 @@ from engine.methods.knn.options import KnnOptions
 from engine.store import ProjectRow
 from engine.training import TrainingOptions
 from engine.workflows.customize.request import AUTO, CustomizeRequest
-from studio.components.method_cards import can_look_up
+from studio.components.method_cards import can_look_up, obstacle
 from studio.components.settings_fields import SettingsGroup, changed, collected, settings_fields, shown
 from studio.i18n.translate import mark, tr, translate_message
 from studio.services.runs import Runs, own_settings, preset
@@ -139,7 +139,7 @@ def plan_in_address(
         form.check(plan)
     except TailorError as error:
         return first, translate_message(error.message)
-    return plan, says
+    return plan, says or translate_message(obstacle(runs.service, project, plan.method))
 
 
 def _named(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import gradio as gr
 from markupsafe import Markup
@@ -16,6 +15,7 @@ from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, guard, in_t
 from studio.components.model_cards import license_line
 from studio.components.templating import render, script
 from studio.i18n.translate import tr, translate_message
+from studio.pages import Values
 from studio.services.base_models import BaseModels
 from studio.services.service import Service
 
@@ -55,12 +55,12 @@ class BasesPage(StudioPage):
 
     # -- what the page shows
 
-    def fill(self, request: gr.Request) -> dict[Any, Any]:
+    def fill(self, request: gr.Request) -> Values:
         project = self.service.project(wanted(request))
         source, target = _pair(request, project)
         return {**self._drawn(project, source, target), self.source: source, self.target: target}
 
-    def poll(self, request: gr.Request, stamp: str, source: str, target: str) -> dict[Any, Any]:
+    def poll(self, request: gr.Request, stamp: str, source: str, target: str) -> Values:
         """The bases are drawn again when one came or went."""
         if _stamp(self.models) == stamp:
             return {self.adding: jobs_box(self.models)}
@@ -69,7 +69,7 @@ class BasesPage(StudioPage):
             source, target = _pair(request, project)
         return self._drawn(project, source, target)
 
-    def _drawn(self, project: ProjectRow | None, source: str, target: str) -> dict[Any, Any]:
+    def _drawn(self, project: ProjectRow | None, source: str, target: str) -> Values:
         return {
             self.adding: jobs_box(self.models),
             self.shelf: shelf_box(self.models, project),
@@ -79,11 +79,11 @@ class BasesPage(StudioPage):
 
     # -- what the user does
 
-    def choose_pair(self, event: gr.EventData) -> dict[Any, Any]:
+    def choose_pair(self, event: gr.EventData) -> Values:
         source, target = str(event.source), str(event.target)
         return {self.known: known_box(self.models, source, target), self.source: source, self.target: target}
 
-    def look_up(self, event: gr.EventData) -> Iterator[dict[Any, Any]]:
+    def look_up(self, event: gr.EventData) -> Iterator[Values]:
         """Ask the hub for a model's licence and size, then offer to add it."""
         yield {self.offer: render("base_offer.html", waiting=str(event.value), error="")}
         try:
@@ -95,7 +95,7 @@ class BasesPage(StudioPage):
         values = {"offer": offer, "token": token, "free": free, "licence": licence}
         yield {self.offer: render("base_offer.html", waiting="", error="", **values)}
 
-    def act(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+    def act(self, request: gr.Request, event: gr.EventData) -> Values:
         """Add what was looked up, use or remove a base, or act on the adding of one."""
         value = str(event.value)
         if event.act == "add":

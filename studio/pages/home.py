@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import gradio as gr
 
@@ -17,6 +16,7 @@ from studio.components.html import esc, link_button, view
 from studio.components.layout import EACH, FOLLOW, HEAVY, QUIET, StudioPage, address, guard, heading, page
 from studio.components.templating import render, script
 from studio.i18n.translate import ago, tr, trn
+from studio.pages import Values
 from studio.services.catalog import language_pair_text
 from studio.services.projects import Glance, glances
 from studio.services.uploads import all_refused, stash
@@ -62,7 +62,7 @@ class HomePage(StudioPage):
         ):
             event.then(None, self.address, None, js=FOLLOW)
 
-    def fill(self) -> dict[Any, Any]:
+    def fill(self) -> Values:
         some = bool(self.service.store.projects.list())
         new = link_button(NEW, tr("New project")) if some else ""
         return {
@@ -72,14 +72,14 @@ class HomePage(StudioPage):
             self.invitation: gr.update(visible=not some),
         }
 
-    def poll(self, busy: str) -> dict[Any, Any]:
+    def poll(self, busy: str) -> Values:
         """While nothing is at work there is nothing new to see here."""
         active = bool(self.service.store.jobs.list(states=("queued", "running"), limit=1))
         if not active and not busy:
             return {self.busy: gr.skip()}
         return {**self._projects(), self.busy: "busy" if active else ""}
 
-    def _projects(self) -> dict[Any, Any]:
+    def _projects(self) -> Values:
         projects = glances(self.service)
         count = trn("{count} project, most recent first.", "{count} projects, most recent first.", len(projects))
         return {
@@ -87,14 +87,14 @@ class HomePage(StudioPage):
             self.cards: home_cards(projects) if projects else "",
         }
 
-    def rename(self, event: gr.EventData) -> dict[Any, Any]:
+    def rename(self, event: gr.EventData) -> Values:
         name = " ".join(str(event.name).split())[:LONGEST_NAME]
         if not name:
             raise InputError("A project needs a name.")
         self.service.store.projects.update(int(event.project), name=name)
         return self._projects()
 
-    def delete(self, event: gr.EventData) -> dict[Any, Any]:
+    def delete(self, event: gr.EventData) -> Values:
         project = self.service.store.projects.get(int(event.project))
         delete_project(self.service.settings, self.service.store, project.id)
         gr.Info(esc(project.name), duration=5, title=tr("Deleted"))
@@ -104,12 +104,12 @@ class HomePage(StudioPage):
         """Tell of files that are too large."""
         raise all_refused(list(reasons_of(event, self.service.settings).values()))
 
-    def start(self, event: gr.EventData) -> dict[Any, Any]:
+    def start(self, event: gr.EventData) -> Values:
         """A project of a bundled text; the browser goes to it."""
         project = start_with_sample(self.service, bool(event.agreed))
         return {self.address: address("samples", project.id)}
 
-    def drop(self, files: list[str] | None) -> dict[Any, Any]:
+    def drop(self, files: list[str] | None) -> Values:
         """Files for a new project: the page Samples takes them up."""
         token = stash([Path(file) for file in files or []], self.service.settings)
         return {self.address: f"{NEW}&files={token}"}

@@ -18,6 +18,7 @@ from studio.components.plugin_boxes import blend_box, bring_in, default_menu, wa
 from studio.components.plugin_cards import no_plugins, plugin_cards, seen
 from studio.components.templating import script
 from studio.i18n.translate import tr
+from studio.pages import Values
 from studio.services.plugin_imports import PendingImports
 
 ABLATE = "ablate"  # the kind of job
@@ -57,7 +58,7 @@ class PluginsPage(StudioPage):
 
     # -- what the page shows
 
-    def fill(self, request: gr.Request) -> dict[Any, Any]:
+    def fill(self, request: gr.Request) -> Values:
         project = self.service.project(wanted(request))
         if project is None:
             return {self.cards: no_plugins(None), self.upload: gr.update(interactive=False)}
@@ -85,14 +86,14 @@ class PluginsPage(StudioPage):
             self.stamp: _stamp(ablations),
         }
 
-    def poll(self, request: gr.Request, stamp: str) -> dict[Any, Any]:
+    def poll(self, request: gr.Request, stamp: str) -> Values:
         """Fill again when an exchange of a memory began or ended."""
         project = self.service.project(wanted(request))
         if project is None or _stamp(self._ablations(project)) == stamp:
             return {self.stamp: gr.skip()}
         return self.fill(request)
 
-    def show_imports(self, request: gr.Request) -> dict[Any, Any]:
+    def show_imports(self, request: gr.Request) -> Values:
         """Imports that ask for a word on their licence."""
         project = self.service.project(wanted(request))
         return {self.imports: waiting_box(PendingImports(self.service, project).waiting()) if project else ""}
@@ -104,11 +105,11 @@ class PluginsPage(StudioPage):
 
     # -- what the user does
 
-    def import_bundle(self, request: gr.Request, file: str) -> Iterator[dict[Any, Any]]:
+    def import_bundle(self, request: gr.Request, file: str) -> Iterator[Values]:
         for checks in bring_in(self.service, self.service.need(wanted(request)), Path(file)):
             yield {self.imports: checks}
 
-    def decide(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+    def decide(self, request: gr.Request, event: gr.EventData) -> Values:
         """Accept the licence of an import, or drop the import."""
         project = self.service.need(wanted(request))
         imports = PendingImports(self.service, project)
@@ -140,7 +141,7 @@ class PluginsPage(StudioPage):
         lines = {name: lines_of(getattr(event, name)) for name in ("sources", "references")}
         enqueue(self.service.store, ABLATE, {"plugin_id": row.id, **lines}, project_id=project.id)
 
-    def save_blend(self, request: gr.Request, event: gr.EventData) -> Iterator[dict[Any, Any]]:
+    def save_blend(self, request: gr.Request, event: gr.EventData) -> Iterator[Values]:
         project = self.service.need(wanted(request))
         one, two = (self._plugin(project, number) for number in (event.one, event.two))
         if one.id == two.id:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import gradio as gr
 
@@ -22,6 +21,7 @@ from studio.components.rating_results import (
 )
 from studio.components.templating import script
 from studio.i18n.translate import moment
+from studio.pages import Values
 from studio.services.origin import origin_of
 from studio.services.ratings import comparison_texts, rater_names, sentence_limit, start_round
 
@@ -96,7 +96,7 @@ class RatePage(StudioPage):
             None, self.leave, None, js=FOLLOW
         )
 
-    def fill(self, request: gr.Request) -> dict[Any, Any]:
+    def fill(self, request: gr.Request) -> Values:
         """The page for the project and round of its address."""
         service = self.service
         project = service.project(wanted(request))
@@ -120,7 +120,7 @@ class RatePage(StudioPage):
         comparison = gr.update(choices=choices, value=first)
         return values | {self.comparison: comparison} | self.choose_comparison(first, USUAL)
 
-    def choose_comparison(self, comparison: int | None, most: float | None) -> dict[Any, Any]:
+    def choose_comparison(self, comparison: int | None, most: float | None) -> Values:
         """The systems of a comparison as menus."""
         systems = list(comparison_texts(self.service.store, comparison).systems)
         one, two = systems[min(1, len(systems) - 1)], systems[0]
@@ -130,7 +130,7 @@ class RatePage(StudioPage):
             **self.count(comparison, one, two, most),
         }
 
-    def count(self, comparison: int | None, one: str | None, two: str | None, most: float | None) -> dict[Any, Any]:
+    def count(self, comparison: int | None, one: str | None, two: str | None, most: float | None) -> Values:
         """How many sentences the round would ask."""
         texts = comparison_texts(self.service.store, comparison)
         return {self.preview: round_preview(texts, one or "", two or "", most)}
@@ -138,7 +138,7 @@ class RatePage(StudioPage):
     def begin(
         self, request: gr.Request, comparison: int | None, one: str, two: str, most: float | None, names: str,
         with_examples: bool,
-    ) -> dict[Any, Any]:  # fmt: skip
+    ) -> Values:  # fmt: skip
         """Start the round."""
         project = self.service.need(wanted(request))
         raters, sentences = rater_names(names), sentence_limit(most)
@@ -152,7 +152,7 @@ class RatePage(StudioPage):
             self.current: str(row.id),
         }
 
-    def poll(self, request: gr.Request, current: str) -> dict[Any, Any]:
+    def poll(self, request: gr.Request, current: str) -> Values:
         """Results and raters of the round that is shown."""
         if not current:
             return {self.results: "", self.raters: "", self.manage: ""}
@@ -166,12 +166,12 @@ class RatePage(StudioPage):
             self.manage: manage_box(row, raters),
         }
 
-    def add_rater(self, current: str, name: str) -> dict[Any, Any]:
+    def add_rater(self, current: str, name: str) -> Values:
         """Take another rater in, and empty the field."""
         self.service.store.ratings.add_rater(int(current), name)
         return {self.new_name: ""}
 
-    def act(self, current: str, event: gr.EventData) -> dict[Any, Any]:
+    def act(self, current: str, event: gr.EventData) -> Values:
         """Close, open or delete the round, or take a rater out."""
         ratings, row = self.service.store.ratings, self.service.store.ratings.get(int(current))
         if event.act == "remove":

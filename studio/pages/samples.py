@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import parse_qsl
-
 import gradio as gr
 
 from engine.errors import InputError
@@ -12,29 +9,22 @@ from engine.store import JobRow, ProjectRow
 from studio.components.file_fields import large_files, reasons_of
 from studio.components.html import view
 from studio.components.import_report import files_card, side_cards, unread_card
-from studio.components.import_status import job_line, next_link, summary, translations_card
-from studio.components.layout import QUIET, StudioPage, address, guard, heading, in_turn, page, wanted
+from studio.components.import_status import is_reading, job_line, next_link, summary, translations_card
+from studio.components.layout import QUIET, StudioPage, guard, heading, in_turn, page, wanted
 from studio.components.more_files_form import MoreFilesForm
 from studio.components.new_project_form import NewProjectForm
-from studio.components.sentence_list import BROWSE, change_bar, sentence_card
 from studio.components.templating import script
 from studio.components.tests_panel import TestFilesPanel
+from studio.pages import Values
+from studio.pages.samples_sentences import SentenceBrowser
 from studio.services.files import JsonRow
-from studio.services.segments import View, chosen, listing, view_counts
+from studio.services.segments import View
 from studio.services.service import Service
 from studio.services.uploads import all_refused
 
 TEXT = "Sentences in the style you want, in the target language, with translations where you have them."
 CHANGE = script("samples-change.js")
 ACT = script("job-act.js")
-# The view of the sentences has an address without a reload; a link among the files brings it into sight as well.
-SHOW = "(address) => { if (address) window.history.replaceState(null, '', address) }"
-JUMP = script("samples-jump.js")
-
-
-def at_work(job: JobRow | None) -> bool:
-    """Whether samples are being read, or about to be."""
-    return job is not None and job.active and job.kind == "prepare"
 
 
 class SamplesPage(StudioPage):
@@ -45,6 +35,7 @@ class SamplesPage(StudioPage):
         self.new_project = NewProjectForm(service)
         self.more_files = MoreFilesForm(service)
         self.tests = TestFilesPanel(service)
+        self.browser = SentenceBrowser(service)
 
     def layout(self) -> None:
         with page(self.demo, self.service, "samples", "Samples", TEXT) as self.frame:
@@ -57,25 +48,22 @@ class SamplesPage(StudioPage):
             self.files = view(script=CHANGE)
             with gr.Row(visible=False, elem_classes="tm-split tm-samples") as self.sentences:
                 with gr.Column(scale=5, min_width=420, elem_classes="tm-stack"):
-                    self.decisions = view(script=BROWSE)
-                    self.listing = view(script=BROWSE)
+                    self.browser.layout()
                 with gr.Column(scale=2, min_width=250, elem_classes="tm-stack"):
                     self.side = view()
                     self.tests.layout(CHANGE)
             self.more_files.layout()
-            self.address = gr.Textbox(visible="hidden")
-            self.query = gr.Textbox(visible="hidden")  # the view of the sentences, as the address has it
             self.stamp = gr.Textbox(visible="hidden")
 
     def events(self) -> None:
-        form, sentences = self.new_project, [self.decisions, self.listing]
+        form = self.new_project
         head = [self.frame.title, self.next_step, self.status, self.files, self.sentences]
-        state = [*head, *sentences, self.side, self.tests.files, self.stamp]
-        filled = [*state, self.query, self.read, *form.filled, *self.more_files.filled]
+        state = [*head, *self.browser.shown, self.side, self.tests.files, self.stamp]
+        filled = [*state, self.browser.query, self.read, *form.filled, *self.more_files.filled]
         self.demo.load(guard(self.fill), form.base, filled, **QUIET).then(
             guard(form.refresh_bases), None, [form.base, *form.of_base], **QUIET
         )
-        self.frame.timer.tick(guard(self.poll, polled=True), [self.query, self.stamp], state, **QUIET)
+        self.frame.timer.tick(guard(self.poll, polled=True), [self.browser.query, self.stamp], state, **QUIET)
         form.events(self.read)
         self.more_files.events(self.status)
         self.tests.events(self.status)
@@ -87,18 +75,12 @@ class SamplesPage(StudioPage):
         self.files.again(guard(self.read_again), None, changed, **QUIET)
         self.files.relabel(guard(self.label_file), None, self.status, **in_turn("samples"))
         self.status.act(guard(self.act_on_job), None, self.status, **in_turn("samples"))
-        self.decisions.again(guard(self.read_again), None, changed, **QUIET)
-        browsed = [*sentences, self.query, self.address]
-        for component, move in ((self.listing, SHOW), (self.files, JUMP), (self.tests.files, JUMP)):
-            component.go(guard(self.browse), None, browsed, **in_turn("samples")).then(
-                None, self.address, None, js=move
-            )
-        self.listing.decide(guard(self.decide), None, sentences, **in_turn("samples"))
-        self.decisions.undo(guard(self.undo), self.query, sentences, **in_turn("samples"))
+        self.browser.decisions.again(guard(self.read_again), None, changed, **QUIET)
+        self.browser.events(self.files, self.tests.files)
 
     # -- what the page shows
 
-    def fill(self, request: gr.Request, base: str | None) -> dict[Any, Any]:
+    def fill(self, request: gr.Request, base: str | None) -> Values:
         project = self.service.project(wanted(request))
         if project is None:
             return {
@@ -112,11 +94,11 @@ class SamplesPage(StudioPage):
             **self._state(project),
             **self._sentences(project, query),
             self.stamp: self.service.sentences_stamp(project.id),
-            self.query: query,
+            self.browser.query: query,
             **self.more_files.fill(project),
         }
 
-    def poll(self, request: gr.Request, query: str, stamp: str) -> dict[Any, Any]:
+    def poll(self, request: gr.Request, query: str, stamp: str) -> Values:
         """The sentences are sent again only when something has changed, so that nobody loses their place."""
         project = self.service.project(wanted(request))
         if project is None:
@@ -124,11 +106,11 @@ class SamplesPage(StudioPage):
         state, now = self._state(project), self.service.sentences_stamp(project.id)
         return state if now == stamp else {**state, **self._sentences(project, query), self.stamp: now}
 
-    def _state(self, project: ProjectRow) -> dict[Any, Any]:
+    def _state(self, project: ProjectRow) -> Values:
         """Heading, state of reading, the files, the next step."""
         service = self.service
         job, report = service.reading(project.id), service.report(project.id)
-        busy = at_work(job)
+        busy = is_reading(job)
         return {
             self.frame.title: heading("Samples", summary(report, project) if report else TEXT),
             self.next_step: next_link(project) if report and not busy else "",
@@ -139,7 +121,7 @@ class SamplesPage(StudioPage):
 
     def _files(self, project: ProjectRow, report: JsonRow, job: JobRow | None) -> str:
         """What was not read, what translations are worth, and the files; `job` is the last reading."""
-        service, busy = self.service, at_work(job)
+        service, busy = self.service, is_reading(job)
         failed = job is not None and job.state == "failed"  # then its card offers to read again
         leaked = int(service.leaks(project.id).get("samples", 0))
         sentences, _, with_source, _ = service.counted(project.id)
@@ -151,41 +133,30 @@ class SamplesPage(StudioPage):
             + files_card(report, project.target, service.labels(project.id), project.id, leaked, removed)
         )
 
-    def _sentences(self, project: ProjectRow, query: str) -> dict[Any, Any]:
+    def _sentences(self, project: ProjectRow, query: str) -> Values:
         """The decisions, the sentences, the figures beside them, the test files."""
         report = self.service.report(project.id)
         if not report:
             return {}
         side, tests = side_cards(report), self.tests.shown(project)
-        return {**self._listing(project, query), self.side: side, self.tests.files: tests}
-
-    def _listing(self, project: ProjectRow, query: str) -> dict[Any, Any]:
-        service = self.service
-        report, decisions = service.report(project.id), service.decisions(project.id)
-        sentences = listing(service.workspace(project.id), report, decisions, View.of(dict(parse_qsl(query))))
-        counts = view_counts(report, service.leaks(project.id), decisions)
-        several = len(report.get("files", [])) > 1
-        return {
-            self.decisions: change_bar(decisions, service.undecided(project.id)),
-            self.listing: sentence_card(sentences, counts, project.id, project.target, project.source, several=several),
-        }
+        return {**self.browser.listed(project, query), self.side: side, self.tests.files: tests}
 
     # -- what the user does
 
-    def remove_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+    def remove_file(self, request: gr.Request, event: gr.EventData) -> Values:
         project = self.service.need(wanted(request))
         if len(self.service.sample_files(project.id)) == 1:
             raise InputError("This is the project's only file. Add another one first, or start a new project.")
         self.service.remove_sample(project, str(event.name))
         return self._changed(project)
 
-    def dismiss(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+    def dismiss(self, request: gr.Request, event: gr.EventData) -> Values:
         """Say no more that a file was refused."""
         project = self.service.need(wanted(request))
         self.service.dismiss(project, str(event.name))
         return self._changed(project)
 
-    def refuse(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+    def refuse(self, request: gr.Request, event: gr.EventData) -> Values:
         """Files that are too large are listed with those that were not read; where there is no project, they are told."""
         project, reasons = self.service.project(wanted(request)), reasons_of(event, self.service.settings)
         if project is None:
@@ -193,21 +164,21 @@ class SamplesPage(StudioPage):
         self.service.refuse(project.id, reasons)
         return self._changed(project)
 
-    def restore_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+    def restore_file(self, request: gr.Request, event: gr.EventData) -> Values:
         project = self.service.need(wanted(request))
         self.service.restore_sample(project, str(event.name))
         return self._changed(project)
 
-    def _changed(self, project: ProjectRow) -> dict[Any, Any]:
+    def _changed(self, project: ProjectRow) -> Values:
         """The files after a change, and the reading."""
-        job, report = self.service.reading(project.id), self.service.report(project.id)
-        return {self.files: self._files(project, report, job), self.status: job_line(job, bool(report))}
+        state = self._state(project)
+        return {component: state[component] for component in (self.files, self.status)}
 
-    def label_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+    def label_file(self, request: gr.Request, event: gr.EventData) -> Values:
         project = self.service.need(wanted(request))
         return {self.status: job_line(self.service.label_sample(project, str(event.name), str(event.label)))}
 
-    def act_on_job(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+    def act_on_job(self, request: gr.Request, event: gr.EventData) -> Values:
         """Cancel the job at work, or read again."""
         project = self.service.need(wanted(request))
         if event.act == "cancel":
@@ -216,32 +187,10 @@ class SamplesPage(StudioPage):
             self.service.read_again(project)
         return {self.status: job_line(self.service.reading(project.id))}
 
-    def read_again(self, request: gr.Request) -> dict[Any, Any]:
+    def read_again(self, request: gr.Request) -> Values:
         project = self.service.need(wanted(request))
         self.service.read_again(project)
         return self._changed(project)
-
-    def browse(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
-        """Another view or page of the sentences."""
-        project = self.service.need(wanted(request))
-        asked = View.of(dict(parse_qsl(str(event.to))))
-        query = asked.query(at=asked.at)
-        link = f"{address('samples', project.id)}&{query}"
-        return {**self._listing(project, query), self.query: query, self.address: link}
-
-    def decide(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
-        """Exclude, approve or reset one sentence of the view, or all of it or of a narrower one."""
-        project, service = self.service.need(wanted(request)), self.service
-        of = View.of(dict(parse_qsl(str(event.of))))
-        report, decisions = service.report(project.id), service.decisions(project.id)
-        keys = chosen(service.workspace(project.id), report, decisions, of, str(event.key))
-        service.decide(project.id, str(event.action), keys)
-        return self._listing(project, str(event.query))
-
-    def undo(self, request: gr.Request, query: str) -> dict[Any, Any]:
-        project = self.service.need(wanted(request))
-        self.service.undo(project.id)
-        return self._listing(project, query)
 
 
 build = SamplesPage.build

@@ -9,26 +9,25 @@ from typing import Any
 import gradio as gr
 
 from engine.errors import InputError, TailorError
-from engine.messages import Message
 from engine.store import ProjectRow
-from engine.workflows.customize.request import AUTO, CustomizeRequest
+from engine.workflows.customize.request import CustomizeRequest
 from studio.components.base_note import add_base_note
 from studio.components.html import note, view, visible_if
 from studio.components.layout import StudioPage, guard, heading, page, wanted
 from studio.components.method_cards import (
     CHOSEN,
     PICK,
-    automatic_card,
     estimate_line,
-    lacking,
-    method_card,
-    method_cards,
+    obstacle,
+    project_cards,
 )
+from studio.components.run_cards import queued_text
 from studio.components.runs_panel import BARE, MARK, QUIET, RunsPanel, run_numbers
 from studio.components.settings_fields import COLLECTED, FOLD, collected
 from studio.components.templating import render
 from studio.components.train_form import BUDGETS, PlanForm, plan_in_address
-from studio.i18n.translate import mark, tr, translate_message, trn
+from studio.i18n.translate import mark, tr
+from studio.pages import Values
 from studio.services.files import machine
 from studio.services.runs import Runs
 from studio.services.service import Service
@@ -83,30 +82,27 @@ class TrainPage(StudioPage):
             self.base.input(guard(self.choose_base), plan, self.cards, js=CHOSEN, **QUIET),
             self.knn.input(guard(self.choose_knn), plan, written, js=CHOSEN, **QUIET),
         ):
-            marked = event.then(guard(self.refresh), plan, [self.estimate, self.address, *written], js=CHOSEN, **QUIET)
-            marked.then(None, self.address, None, js=MARK)
-        changed = [self.settings, self.estimate, self.address]
-        self.fields.settle(guard(self.settle), plan, changed, trigger_mode="multiple", js=CHOSEN, **QUIET).then(
-            None, self.address, None, js=MARK
-        )
+            event.then(guard(self.refresh), plan, [self.estimate, self.address, *written], js=CHOSEN, **QUIET).then(
+                None, self.address, None, js=MARK
+            )
+        self.fields.settle(
+            guard(self.settle), plan, [self.settings, self.estimate, self.address],
+            trigger_mode="multiple", js=CHOSEN, **QUIET,
+        ).then(None, self.address, None, js=MARK)  # fmt: skip
         started = self.start.click(
             guard(self.begin), plan, self.address, js=f"(...held) => ({COLLECTED})(...({CHOSEN})(...held))", **QUIET
         )
         self.panel.poll_after(started.then(None, self.address, None, js=MARK))
 
-    # -- what the form shows
-
-    def fill(self, request: gr.Request) -> dict[Any, Any]:
+    def fill(self, request: gr.Request) -> Values:
         project = self.service.project(wanted(request))
         plan, says = plan_in_address(self.runs, self.form, project, request.query_params)
-        if not says and project:
-            says = translate_message(self._obstacle(project, plan))
         bases = self.runs.bases(project) if project else []
         return {
             self.frame.title: heading("Train", TEXT),
             self.note: note(says) if says else "",
-            self.cards: self._method_cards(project, plan),
-            self.estimate: self._estimate(project, plan),
+            self.cards: self._cards(project, plan),
+            self.estimate: self._estimate(project, plan) if project else "",
             self.method: plan.method,
             self.budget: gr.update(value=plan.budget, interactive=True),
             self.start: gr.update(interactive=project is not None),
@@ -116,50 +112,31 @@ class TrainPage(StudioPage):
             **self._fields(plan.method, plan.budget, plan.knn, self.form.values(plan)),
         }
 
-    def _obstacle(self, project: ProjectRow, plan: CustomizeRequest, remedy: str = "") -> Message:
-        """A sentence on what the plan's method lacks here, with the remedy; empty where it can run."""
-        if plan.method == AUTO:
-            return Message("")
-        method = self.form.methods[plan.method]
-        lack, usual = lacking(self.service, project, method)
-        if not lack:
-            return Message("")
-        return Message(
-            mark("{method} {lack} here. {remedy}"),
-            method=Message(method.capabilities.title), lack=Message(lack), remedy=Message(remedy or usual),
-        )  # fmt: skip
-
-    def _method_cards(self, project: ProjectRow | None, plan: CustomizeRequest) -> str:
+    def _cards(self, project: ProjectRow | None, plan: CustomizeRequest) -> str:
         estimates = self.runs.estimates(project, plan.base, plan.budget) if project else {}
-        methods = self.form.methods.items()
-        cards = [method_card(self.service, project, method, estimates.get(name)) for name, method in methods]
-        return method_cards([automatic_card(estimates.get(AUTO)), *cards], plan.method)
+        return project_cards(self.service, project, estimates, plan.method)
 
     def _knn(self, method: str, knn: bool) -> Any:
-        able = self.form.can_look_up(method)
-        return gr.update(interactive=able, value=knn and able)
+        return gr.update(interactive=(able := self.form.can_look_up(method)), value=knn and able)
 
-    def _estimate(self, project: ProjectRow | None, plan: CustomizeRequest) -> str:
+    def _estimate(self, project: ProjectRow, plan: CustomizeRequest) -> str:
         """The estimate, or the reason why there is none."""
-        if project is None:
-            return ""
-        space = machine(self.service.settings.home_dir)
-        return estimate_line(self.runs.estimate(project, plan), space, project.id)
+        return estimate_line(self.runs.estimate(project, plan), machine(self.service.settings.home_dir), project.id)
 
-    def _fields(self, method: str, budget: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> dict[Any, Any]:
+    def _fields(self, method: str, budget: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> Values:
         return {
             self.fields: self.form.fields(method, budget, knn, values),
             self.settings: self.form.text(method, budget, values),
         }
 
-    def _reset_fields(self, method: str, budget: str, knn: bool, settings: str) -> dict[Any, Any]:
+    def _reset_fields(self, method: str, budget: str, knn: bool, settings: str) -> Values:
         """The settings of a budget and a method: what was changed by hand gives way, but for what kNN is to do."""
         values = self.form.values(CustomizeRequest(method=method, budget=budget))
         return self._fields(method, budget, knn, values | {"knn": values["knn"] | collected(settings).get("knn", {})})
 
     # -- what the user does; each handler gets the plan as the controls hold it
 
-    def refresh(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
+    def refresh(self, request: gr.Request, *plan: Any) -> Values:
         """The estimate and the address of the plan, and its fields where another method or budget was answered last: two
         choices within a moment may be answered in either order.
         """
@@ -167,63 +144,56 @@ class TrainPage(StudioPage):
         stale = not self.form.entered(settings, method, budget)
         return self._estimated(request, *plan) | (self._reset_fields(method, budget, knn, settings) if stale else {})
 
-    def _estimated(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
+    def _estimated(self, request: gr.Request, *plan: Any) -> Values:
         """The estimate of what the form holds, and the address that shows the same."""
         project = self.service.project(wanted(request))
         if project is None:
             return {self.estimate: "", self.address: ""}
         try:
             made = self.form.plan(project, plan)
-            estimate, parts = self._estimate(project, made), json.dumps(self.form.address(made, project))
-            return {self.estimate: estimate, self.address: parts}
+            return {
+                self.estimate: self._estimate(project, made),
+                self.address: json.dumps(self.form.address(made, project)),
+            }
         except TailorError as error:
             return {self.estimate: render("estimate_failed.html", error=error), self.address: ""}
 
-    def choose_method(self, event: gr.EventData, method: str, budget: str, knn: bool, *rest: Any) -> dict[Any, Any]:
+    def choose_method(self, event: gr.EventData, method: str, budget: str, knn: bool, *rest: Any) -> Values:
         method = event.name
         if method not in self.form.names:
             raise InputError("This method no longer exists. Reload the page.")
         fields = self._reset_fields(method, budget, knn, rest[-1])
         return {self.method: method, self.knn: self._knn(method, knn), **fields}
 
-    def choose_budget(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
-        method, budget, knn, base, settings = plan
-        project = self.service.project(wanted(request))
-        cards = self._method_cards(
-            project, CustomizeRequest(method=method, budget=budget, base=base or (project.base if project else ""))
-        )
-        return {self.cards: cards, **self._reset_fields(method, budget, knn, settings)}
+    def choose_budget(self, request: gr.Request, *plan: Any) -> Values:
+        method, budget, knn, _, settings = plan
+        return {**self.choose_base(request, *plan), **self._reset_fields(method, budget, knn, settings)}
 
-    def choose_base(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
+    def choose_base(self, request: gr.Request, *plan: Any) -> Values:
+        """The cards say what each method costs over that base, with that budget."""
         method, budget, _, base, _ = plan
         project = self.service.project(wanted(request))
-        return {self.cards: self._method_cards(project, CustomizeRequest(method=method, budget=budget, base=base))}
+        base = base or (project.base if project else "")
+        return {self.cards: self._cards(project, CustomizeRequest(method=method, budget=budget, base=base))}
 
-    def choose_knn(self, method: str, budget: str, knn: bool, base: str, settings: str) -> dict[Any, Any]:
+    def choose_knn(self, method: str, budget: str, knn: bool, base: str, settings: str) -> Values:
         """The settings of kNN come and go; the others stay as they are."""
         values = self.form.values(CustomizeRequest(method=method, budget=budget))
         return self._fields(method, budget, knn, values | self.form.entered(settings, method, budget))
 
-    def settle(self, request: gr.Request, event: gr.EventData, *plan: Any) -> dict[Any, Any]:
+    def settle(self, request: gr.Request, event: gr.EventData, *plan: Any) -> Values:
         """A setting was changed by hand, and its field left."""
         settings = str(event.held)
         return {self.settings: settings, **self._estimated(request, *plan[:-1], settings)}
 
-    def begin(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
+    def begin(self, request: gr.Request, *plan: Any) -> Values:
         project = self.service.need(wanted(request))
         made = self.form.plan(project, plan)
-        if obstacle := self._obstacle(project, made, mark("Choose another method.")):
-            raise InputError(obstacle)
-        before = sum(job.active for job in self.runs.of(project.id))
+        if lack := obstacle(self.service, project, made.method, mark("Choose another method.")):
+            raise InputError(lack)
+        ahead = sum(job.active for job in self.runs.of(project.id))
         self.service.start_run(project, made)
-        says = tr("Starts when a worker is free.")
-        if before:
-            says = trn(
-                "One run of this project is ahead in the queue.",
-                "{count} runs of this project are ahead in the queue.",
-                before,
-            )
-        gr.Info(says, duration=5, title=tr("The run is queued"))
+        gr.Info(queued_text(ahead), duration=5, title=tr("The run is queued"))
         return {self.address: json.dumps({"run": "", "clone": ""})}
 
 

@@ -47,6 +47,16 @@ class DocumentPreview:
             return ""
         return segments_card(document, project) if document else ""
 
+    def act(self, request: gr.Request, event: gr.EventData) -> Values:
+        """Cancel, resume, delete or preview a document."""
+        project, job = self.service.need(wanted(request)), int(event.job)
+        document = self.own(project, job)
+        if event.act == "preview":
+            return {self.card: segments_card(document, project)}
+        if event.act in ("cancel", "resume", "delete"):
+            getattr(documents_of(self.service), event.act)(job)
+        return {self.card: "" if event.act == "delete" else gr.skip()}
+
     def leaf(self, request: gr.Request, event: gr.EventData) -> Values:
         """Another page of it, or none any more."""
         project, job = self.service.need(wanted(request)), int(event.job)

@@ -137,8 +137,8 @@ class SampleFiles:
         files = self.report(project_id).get("files", [])
         names = {path.name for path in self.sample_files(project_id)} - {EDITED}
         known = {Path(str(one["name"])).name for one in files}
-        kept = {Path(str(one["name"])).name for one in files if one.get("kept") or not one.get("error")}
-        return bool(files) and bool(names - known or kept - {EDITED} - names)
+        imported = {Path(str(one["name"])).name for one in files if one.get("kept") or not one.get("error")}
+        return bool(files) and bool(names - known or imported - {EDITED} - names)
 
     def _read_if_reading(self, project: ProjectRow) -> JobRow | None:
         """A reading that waits or works has the files as they were before."""

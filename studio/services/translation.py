@@ -61,6 +61,14 @@ def plugin_of(service: Service, chosen: int | None) -> PluginRow | None:
     return service.store.plugins.get(int(chosen)) if chosen else None
 
 
+def strength_of(text: object) -> float:
+    """The strength that an address names, between 0 and 1; 1 where it names none."""
+    try:
+        return min(1.0, max(0.0, float(str(text))))
+    except ValueError:
+        return 1.0
+
+
 def lines_of(text: str) -> list[str]:
     """The lines of a text; none of an empty one. Raises InputError where it is too long."""
     if not text.strip():

@@ -338,8 +338,8 @@ class MemoryAdapter(Method):
 
 def with_tuned(weights: Mapping[str, torch.Tensor], tuned: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The weights with these in the place of the base's tuned ones."""
-    kept = {key: one for key, one in weights.items() if not key.startswith(TUNED_KEYS)}
-    return kept | {TUNED_KEYS + key: one for key, one in tuned.items()}
+    own = {key: one for key, one in weights.items() if not key.startswith(TUNED_KEYS)}
+    return own | {TUNED_KEYS + key: one for key, one in tuned.items()}
 
 
 def hook_points(base: BaseModel, module: Any, strength: float) -> list[HookPoint]:

@@ -210,8 +210,8 @@ class NgramMemory(Method):
 
         def items(layer: int, gated: Any, weights: torch.Tensor) -> list[dict[str, object]]:
             shares = shares_of(owners, weights[: len(owners)])
-            found = ((number, module.pairs[number], shares[number]) for number in list(shares)[:top])
-            return [{"text": one.target, "source": one.source, "weight": w, "row": i} for i, one, w in found]
+            read = ((number, module.pairs[number], shares[number]) for number in list(shares)[:top])
+            return [{"text": one.target, "source": one.source, "weight": w, "row": i} for i, one, w in read]
 
         with base.lock, self.attach(base, module), torch.no_grad():
             self.see(base, module, sources)

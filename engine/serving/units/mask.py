@@ -151,12 +151,12 @@ def _plain(prepared: Prepared, text: str) -> None:
         text = text.replace("%%", "%")
     at = 0
     unit = prepared.unit
-    kept = {"\n": unit.keep_lines, "\r\n": unit.keep_lines, "\t": unit.keep_tabs}
+    allowed = {"\n": unit.keep_lines, "\r\n": unit.keep_lines, "\t": unit.keep_tabs}
     for match in re.finditer(ATOM.pattern + "|\r\n|\n|\t", text):
-        if not kept.get(match[0], True):
+        if not allowed.get(match[0], True):
             continue
         prepared.parts.append(text[at : match.start()])
-        _atom(prepared, match[0], match[0] in kept)  # a private character of the document's own is an atom too
+        _atom(prepared, match[0], match[0] in allowed)  # a private character of the document's own is an atom too
         at = match.end()
     prepared.parts.append(text[at:])
 

@@ -43,10 +43,10 @@ def test_a_text_in_another_language_is_translated_with_a_warning(
         "OK": "",
     }
     for text, warning in known.items():
-        *_, last = translate.answer(asked(project), text, 0, 1.0, False)
-        assert "雨停了。" in last[translate.result]
-        assert warning in last[translate.result]
-        assert bool(warning) is ("seems to be in" in last[translate.result])
+        *_, last = translate.short.answer(asked(project), text, 0, 1.0, False)
+        assert "雨停了。" in last[translate.short.result]
+        assert warning in last[translate.short.result]
+        assert bool(warning) is ("seems to be in" in last[translate.short.result])
 
 
 def test_a_document_in_another_language_is_queued_with_a_warning(

@@ -63,22 +63,22 @@ class Spelling:
     @cached_property
     def autolinks(self) -> dict[str, str]:
         """{address: as it is written between < and >}."""
-        found = [match[1] for match in AUTOLINK.finditer(self.content)]
-        return {normalizeLink(f"mailto:{one}"): one for one in found} | {normalizeLink(one): one for one in found}
+        addresses = [match[1] for match in AUTOLINK.finditer(self.content)]
+        return {normalizeLink(prefix + one): one for prefix in ("mailto:", "") for one in addresses}
 
     @cached_property
     def destinations(self) -> dict[str, str]:
         """{address: as it is written behind a text in brackets}."""
-        found = [match[1] for match in DESTINATION.finditer(self.content)]
-        return {normalizeLink(unescapeAll(one.strip("<>"))): one for one in found}
+        addresses = [match[1] for match in DESTINATION.finditer(self.content)]
+        return {normalizeLink(unescapeAll(one.strip("<>"))): one for one in addresses}
 
     @cached_property
     def labels(self) -> dict[tuple[str, str], str]:
         """{(address, title): the label of the reference in brackets, the first one}."""
-        found = [
+        labelled = [
             (match[0], self.references.get(normalizeReference(match[1]))) for match in LABEL.finditer(self.content)
         ]
-        return {(known["href"], known["title"]): label for label, known in reversed(found) if known}
+        return {(known["href"], known["title"]): label for label, known in reversed(labelled) if known}
 
     def address(self, href: object, title: object) -> Address:
         """The address of a link or an image; of one that is a reference, its label."""

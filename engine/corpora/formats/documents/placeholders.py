@@ -87,12 +87,12 @@ def find_signs(text: str, kinds: Sequence[str]) -> list[tuple[int, int, str, str
     """Pictures and emoji in a text, as `find_tags` gives tags: those that stand together are one, with the space before them.
     In placeholders there are none.
     """
-    found = [] if text.isascii() else [match.span() for match in SIGNS.finditer(text)]
-    taken = find_placeholders(text, kinds) if found else []
-    places = [bisect.bisect_right(taken, (begin, len(text))) - 1 for begin, _ in found]
+    signs = [] if text.isascii() else [match.span() for match in SIGNS.finditer(text)]
+    taken = find_placeholders(text, kinds) if signs else []
+    places = [bisect.bisect_right(taken, (begin, len(text))) - 1 for begin, _ in signs]
     return [
         (begin, end, "alone", "sign")
-        for (begin, end), k in zip(found, places, strict=True)
+        for (begin, end), k in zip(signs, places, strict=True)
         if k < 0 or taken[k][1] <= begin
     ]
 

@@ -1,0 +1,83 @@
+"""The sentences of the page Samples: views of them with an address of their own, and decisions about single ones."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+import gradio as gr
+
+from engine.store import ProjectRow
+from studio.components.html import view
+from studio.components.layout import address, guard, in_turn, wanted
+from studio.components.sentence_list import BROWSE, change_bar, sentence_card
+from studio.components.templating import script
+from studio.pages import Values
+from studio.services.segments import View, chosen, listing, view_counts
+from studio.services.service import Service
+
+# The view of the sentences has an address without a reload; a link among the files brings it into sight as well.
+SHOW = "(address) => { if (address) window.history.replaceState(null, '', address) }"
+JUMP = script("samples-jump.js")
+
+
+class SentenceBrowser:
+    """The decisions made, and a page of the sentences of a view."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    def layout(self) -> None:
+        self.decisions = view(script=BROWSE)
+        self.listing = view(script=BROWSE)
+        self.address = gr.Textbox(visible="hidden")
+        self.query = gr.Textbox(visible="hidden")  # the view, as the address has it
+
+    @property
+    def shown(self) -> list[gr.HTML]:
+        """What changes with the sentences."""
+        return [self.decisions, self.listing]
+
+    def events(self, *linking: gr.HTML) -> None:
+        """`linking`: tables whose links lead to a view."""
+        browsed = [*self.shown, self.query, self.address]
+        for component, move in ((self.listing, SHOW), *((table, JUMP) for table in linking)):
+            component.go(guard(self.browse), None, browsed, **in_turn("samples")).then(
+                None, self.address, None, js=move
+            )
+        self.listing.decide(guard(self.decide), None, self.shown, **in_turn("samples"))
+        self.decisions.undo(guard(self.undo), self.query, self.shown, **in_turn("samples"))
+
+    def listed(self, project: ProjectRow, query: str) -> Values:
+        """A page of the sentences, and the decisions above them."""
+        service = self.service
+        report, decisions = service.report(project.id), service.decisions(project.id)
+        sentences = listing(service.workspace(project.id), report, decisions, View.of(dict(parse_qsl(query))))
+        counts = view_counts(report, service.leaks(project.id), decisions)
+        several = len(report.get("files", [])) > 1
+        return {
+            self.decisions: change_bar(decisions, service.undecided(project.id)),
+            self.listing: sentence_card(sentences, counts, project.id, project.target, project.source, several=several),
+        }
+
+    def browse(self, request: gr.Request, event: gr.EventData) -> Values:
+        """Another view or page of the sentences."""
+        project = self.service.need(wanted(request))
+        asked = View.of(dict(parse_qsl(str(event.to))))
+        query = asked.query(at=asked.at)
+        link = f"{address('samples', project.id)}&{query}"
+        return {**self.listed(project, query), self.query: query, self.address: link}
+
+    def decide(self, request: gr.Request, event: gr.EventData) -> Values:
+        """Exclude, approve or reset one sentence of the view, or all of it or of a narrower one."""
+        project, service = self.service.need(wanted(request)), self.service
+        of = View.of(dict(parse_qsl(str(event.of))))
+        report, decisions = service.report(project.id), service.decisions(project.id)
+        keys = chosen(service.workspace(project.id), report, decisions, of, str(event.key))
+        service.decide(project.id, str(event.action), keys)
+        return self.listed(project, str(event.query))
+
+    def undo(self, request: gr.Request, query: str) -> Values:
+        """Take the last decision back."""
+        project = self.service.need(wanted(request))
+        self.service.undo(project.id)
+        return self.listed(project, query)
