@@ -116,7 +116,8 @@ class Material:
         segments = self.segments(kind)
         phrases = extract_phrases(
             [segment.text for segment in segments], self.base.target, self.phrase_options,
-            parser_dirs=self.settings.parser_dirs, pieces=self.base.pieces, progress=self.progress,
+            parser_dirs=self.settings.parser_dirs, pieces=self.base.pieces, device=self.settings.device,
+            progress=self.progress,
         )  # fmt: skip
         return Samples(self.pair, segments, [], self.folder(kind), self.settings, phrases)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.core.languages import language_message, unspaced
 from engine.core.progress import Progress
@@ -34,6 +34,13 @@ EVERY = 5000  # candidates between two looks at the progress
 PART = 256  # sentences that another machine parses at once
 
 
+class Drawing(NamedTuple):
+    """Where the trees of sentences go: `save` takes each sentence with its tree, and those of `also`, which give no phrases."""
+
+    save: Callable[[str, Tree], None]
+    also: Sequence[str] = ()
+
+
 def extract_phrases(
     sentences: Sequence[str],
     language: str,
@@ -41,15 +48,16 @@ def extract_phrases(
     *,
     parser_dirs: Sequence[Path] = (),
     pieces: Pieces | None = None,
-    trees: Callable[[str, Tree], None] | None = None,
-    draw_too: Sequence[str] = (),
+    drawing: Drawing | None = None,
+    device: str = "auto",
     progress: Progress | None = None,
 ) -> PhraseSet:
     """The phrases of the user's sentences with their counts, exactly as they stand there.
 
     `language` is the sentences' code (en, zh, zho_Hans…). `parser_dirs` are folders with stanza models, the preferred one
     first. `pieces` gives a sentence's pieces in the base's vocabulary; the statistical way uses it for languages without
-    spaces. `trees` is given every sentence that can be drawn, with its tree, and those of `draw_too`, which give no phrases.
+    spaces. `drawing` asks for the trees of all sentences that can be drawn.
+    stanza's models run on `device`, as `pick_device` takes it.
     Progress is advanced in sentences. The same input gives the same output.
 
     Raises MissingError when the parser asked for is not on disk (or could not be downloaded), ModelError when it fails on
@@ -67,7 +75,7 @@ def extract_phrases(
     collector = Collector()
     if not texts:
         return PhraseSet([], "There were no sentences to parse.")
-    model, pipeline, why = _open_parser(language, options, parser_dirs)
+    model, pipeline, why = _open_parser(language, options, parser_dirs, device)
     if model is None:
         association = Association(language, pieces)
         candidates = association.count(
@@ -79,23 +87,23 @@ def extract_phrases(
             text = texts[position]
             if options.min_length <= length <= longest and free_of(codes(text), start, end):
                 collector.add(text[start:end], length, "statistical", first[text], weight=repeats[text], sound=sound)
-        if trees is not None:
-            for number, text in enumerate([*texts, *draw_too]):
+        if drawing is not None:
+            for number, text in enumerate([*texts, *drawing.also]):
                 if number % EVERY == 0:
-                    progress.advance(number, len(texts) + len(draw_too), "drawing trees")
+                    progress.advance(number, len(texts) + len(drawing.also), "drawing trees")
                 if len(text) <= DRAWABLE:
-                    trees(text, association.tree(text))
+                    drawing.save(text, association.tree(text))
         parser = Message(
             "Statistical: phrases are cut where neighbouring {units} belong together least, {why}.",
             units=Message(_unit_name(language, pieces)), why=why,
         )  # fmt: skip
     else:
         spans_of = MAKE_SPANS[model.kind]
-        everything = [*texts, *draw_too] if trees is not None else texts
-        for position, parses in _parsed(model, pipeline, everything, progress):
-            drawn = whole_tree(model.kind, parses, everything[position]) if trees is not None else None
-            if trees is not None and drawn is not None:
-                trees(everything[position], drawn)
+        everything = [*texts, *drawing.also] if drawing is not None else texts
+        for position, parses in _parsed(parse_arguments(model, device), pipeline, everything, progress):
+            drawn = whole_tree(model.kind, parses, everything[position]) if drawing is not None else None
+            if drawing is not None and drawn is not None:
+                drawing.save(everything[position], drawn)
             for parsed in parses if position < len(texts) else ():
                 spans = clean_spans(spans_of(parsed), parsed.tokens, shortest=options.min_length, longest=longest)
                 text = texts[position]
@@ -117,7 +125,7 @@ def parse_tree(
     sentences: Sequence[str] = (),
     association: Association | None = None,
 ) -> Tree:
-    """The tree of one sentence for drawing, by the parser that `extract_phrases` would take.
+    """The tree of one sentence for drawing, by the parser that `extract_phrases` would take, on the CPU.
 
     Without a parser the statistical tree needs a corpus: `association` when one is at hand (counting takes seconds; see
     `Association.count`), else `sentences` are counted, else the sentence alone, which cuts at punctuation and little more.
@@ -132,7 +140,7 @@ def parse_tree(
             count=len(sentence),
             drawable=DRAWABLE,
         )
-    model, pipeline, _ = _open_parser(language, options or PhraseOptions(), parser_dirs)
+    model, pipeline, _ = _open_parser(language, options or PhraseOptions(), parser_dirs, "cpu")
     if model is not None:
         ((_, parses),) = parse_sentences(pipeline, [sentence])
         drawn = whole_tree(model.kind, parses, sentence)
@@ -145,11 +153,11 @@ def parse_tree(
 
 
 def _parsed(
-    model: StanzaModel, pipeline: Any, sentences: Sequence[str], progress: Progress
+    arguments: Mapping[str, object], pipeline: Any, sentences: Sequence[str], progress: Progress
 ) -> Iterator[tuple[int, list[Parsed]]]:
     """Each sentence's index with its parses, in order; other machines may do it (engine.core.remote_map)."""
     parts = [list(sentences[position : position + PART]) for position in range(0, len(sentences), PART)]
-    elsewhere = map_remotely(PARSE, lambda: parse_arguments(model), parts, progress)
+    elsewhere = map_remotely(PARSE, lambda: arguments, parts, progress)
     if elsewhere is None:
         yield from parse_sentences(pipeline, sentences, progress)
         return
@@ -176,7 +184,9 @@ def whole_tree(kind: str, parses: Sequence[Parsed], sentence: str) -> Tree | Non
     return Tree("sentence", sentence.strip(), tuple(drawn))
 
 
-def _open_parser(language: str, options: PhraseOptions, folders: Sequence[Path]) -> tuple[StanzaModel | None, Any, str]:
+def _open_parser(
+    language: str, options: PhraseOptions, folders: Sequence[Path], device: str
+) -> tuple[StanzaModel | None, Any, str]:
     """The parser in force with its loaded pipeline; or none, and why, as the end of a sentence."""
     if options.parser == "statistical":
         return None, None, Message("as the settings say")
@@ -185,7 +195,7 @@ def _open_parser(language: str, options: PhraseOptions, folders: Sequence[Path])
     problems: list[MissingError] = []
     for model in _offered(language, kinds, folders, options.download):
         try:
-            return model, load_pipeline(model), ""
+            return model, load_pipeline(model, device), ""
         except MissingError as error:
             problems.append(error)
     if automatic:

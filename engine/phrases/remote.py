@@ -23,7 +23,7 @@ class Parse:
 
         packages = tuple((processor, package) for processor, package in arguments["packages"])
         model = StanzaModel(arguments["kind"], arguments["language"], Path(arguments["folder"]), packages)
-        self.pipeline = load_pipeline(model)
+        self.pipeline = load_pipeline(model, str(arguments["device"]))
 
     def __call__(self, sentences: list[str]) -> list[list[dict[str, object]]]:
         from engine.phrases.stanza_runner import parse_sentences
@@ -31,9 +31,9 @@ class Parse:
         return [[written(parsed) for parsed in parses] for _, parses in parse_sentences(self.pipeline, sentences)]
 
 
-def parse_arguments(model: StanzaModel) -> dict[str, object]:
-    """What another machine needs to load the same parser from the same path."""
-    return asdict(model) | {"folder": str(model.folder.resolve())}
+def parse_arguments(model: StanzaModel, device: str) -> dict[str, object]:
+    """What another machine needs to load the same parser from the same path, on its own device of that name."""
+    return asdict(model) | {"folder": str(model.folder.resolve()), "device": device}
 
 
 def written(parsed: Parsed) -> dict[str, object]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.atomic_files import read_json
+from engine.core.devices import pick_device
 from engine.core.json_object import Json
 from engine.errors import MissingError, TailorError, storage_errors
 from engine.messages import Message, mark
@@ -87,15 +88,23 @@ def local_pipeline(language: str, folder: Path, packages: Mapping[str, str], **s
     )
 
 
-@lru_cache(maxsize=2)
-def load_pipeline(model: StanzaModel) -> Any:
-    """stanza's Pipeline over local files only, one sentence a document. Kept, since loading takes seconds.
+def load_pipeline(model: StanzaModel, device: str = "auto") -> Any:
+    """stanza's Pipeline over local files only, one sentence a document, on a device as `pick_device` takes it. Kept, since
+    loading takes seconds.
 
-    Raises MissingError when stanza is not installed or its files are damaged or of another version.
+    Raises MissingError when stanza is not installed or its files are damaged or of another version, OptionError when the
+    device is not there.
     """
     _stanza()
+    return _loaded(model, str(pick_device(device)))
+
+
+@lru_cache(maxsize=2)
+def _loaded(model: StanzaModel, device: str) -> Any:
     try:
-        return local_pipeline(model.language, model.folder, dict(model.packages), tokenize_no_ssplit=True)
+        return local_pipeline(
+            model.language, model.folder, dict(model.packages), tokenize_no_ssplit=True, device=device
+        )
     except Exception as error:  # stanza passes on what its unpickling, torch and the file system raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise MissingError(

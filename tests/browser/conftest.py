@@ -47,7 +47,7 @@ class Studio:
     def project(self, name: str) -> ProjectRow:
         """A project with real sentences and phrases, as if its samples had been read."""
         from engine.corpora import import_corpus
-        from engine.phrases import PhraseOptions, extract_phrases
+        from engine.phrases import Drawing, PhraseOptions, extract_phrases
         from engine.phrases.tree_store import TREES_FILE, writing_trees
 
         project = self.store.projects.create(name, "en", "zh", str(BASE))
@@ -58,7 +58,7 @@ class Studio:
         corpus.save(folder)
         sentences = [segment.text for segment in corpus.segments]
         with writing_trees(folder / TREES_FILE) as trees:
-            phrases = extract_phrases(sentences, "zh", PhraseOptions(parser="statistical"), trees=trees)
+            phrases = extract_phrases(sentences, "zh", PhraseOptions(parser="statistical"), drawing=Drawing(trees))
         phrases.save(folder / "phrases.jsonl")
         report = json.loads((folder / "import_report.json").read_text(encoding="utf-8"))
         row = self.store.corpora.create(project.id, SAMPLE.name, folder=str(folder))

@@ -168,7 +168,7 @@ def test_phrases_parsed_over_actors_are_those_of_one_machine(
 ) -> None:
     from engine.jobs.backends.ray_data import RayMap
     from engine.phrases import PhraseOptions, extract
-    from engine.phrases.extract import extract_phrases
+    from engine.phrases.extract import Drawing, extract_phrases
 
     monkeypatch.setattr(extract, "PART", 8)
     sentences = (SAMPLES / "elizabethan-en" / "elizabethan-en.txt").read_text(encoding="utf-8").splitlines()[:32]
@@ -177,7 +177,7 @@ def test_phrases_parsed_over_actors_are_those_of_one_machine(
         trees: list[Any] = []
         phrases = extract_phrases(
             sentences, "en", PhraseOptions(), parser_dirs=settings.parser_dirs,
-            trees=lambda sentence, tree: trees.append((sentence, tree)),
+            drawing=Drawing(lambda sentence, tree: trees.append((sentence, tree))),
         )  # fmt: skip
         return phrases, trees
 

@@ -10,7 +10,8 @@ import pytest
 
 from engine.core.model_card import read_card_file
 from engine.core.settings import ROOT, Settings
-from engine.phrases import PhraseOptions, extract_phrases, parse_tree
+from engine.errors import OptionError
+from engine.phrases import PhraseOptions, extract_phrases, parse_tree, stanza_models
 from engine.phrases.stanza_models import find_models, load_pipeline
 
 ASSETS = ROOT / "assets"
@@ -107,11 +108,31 @@ def test_a_tree_can_be_drawn() -> None:
     assert [leaf.text for leaf in tree.leaves()] == ["The", "king", "saw", "a", "ship", "."]
 
 
+def test_parsers_run_on_the_device_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    devices = []
+    original = stanza_models.local_pipeline
+    monkeypatch.setattr(
+        stanza_models,
+        "local_pipeline",
+        lambda *args, **settings: devices.append(settings["device"]) or original(*args, **settings),
+    )
+    stanza_models._loaded.cache_clear()
+    options = PhraseOptions(parser="dependency")
+    for device in ("cpu", "auto"):
+        extract_phrases(["The king saw a ship."], "en", options, parser_dirs=[PARSERS], device=device)
+    assert devices == ["cpu"], "auto is the same parser where there is no GPU"
+    with pytest.raises(OptionError, match="There is no device cuda here"):
+        extract_phrases(["The king saw a ship."], "en", options, parser_dirs=[PARSERS], device="cuda")
+
+
 @pytest.mark.alone
 def test_loading_takes_seconds_not_minutes() -> None:
     import time
 
-    load_pipeline.cache_clear()
+    stanza_models._loaded.cache_clear()
     begun = time.process_time()
     load_pipeline(next(find_models("zh", "dependency", [Path(PARSERS)])))
     assert time.process_time() - begun < 10

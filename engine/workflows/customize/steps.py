@@ -115,7 +115,7 @@ def find_phrases(
     settings: Settings,
 ) -> PhraseSet:  # fmt: skip
     """Step 2: phrases.jsonl, from the training part alone, so that validation stays honest; trees and counts beside it."""
-    from engine.phrases import PhraseSet, extract_phrases
+    from engine.phrases import Drawing, PhraseSet, extract_phrases
     from engine.phrases.table import open_table
     from engine.phrases.tree_store import TREES_FILE, writing_trees
 
@@ -136,8 +136,8 @@ def find_phrases(
             options,
             parser_dirs=settings.parser_dirs,
             pieces=base.pieces,
-            trees=trees,
-            draw_too=[segment.text for segment in valid],
+            drawing=Drawing(trees, [segment.text for segment in valid]) if trees else None,
+            device=settings.device,
             progress=progress,
         )
     home.begin("phrases")

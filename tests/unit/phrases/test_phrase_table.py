@@ -15,7 +15,7 @@ from engine.corpora import Corpus, import_corpus
 from engine.corpora.types import Segment
 from engine.errors import InputError
 from engine.memory import assign_layers
-from engine.phrases import Phrase, PhraseOptions, PhraseSet, Tree, extract_phrases
+from engine.phrases import Drawing, Phrase, PhraseOptions, PhraseSet, Tree, extract_phrases
 from engine.phrases.exclusions import EXCLUSIONS_FILE, Exclusions
 from engine.phrases.keyness import keyness, level
 from engine.phrases.occurrences import Finder, phrase_key
@@ -137,7 +137,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = import_corpus([LITERARY], "zh")
     corpus.save(folder)
     with writing_trees(folder / TREES_FILE) as trees:
-        extract_phrases(corpus.texts(), "zh", STATISTICAL, trees=trees).save(folder / "phrases.jsonl")
+        extract_phrases(corpus.texts(), "zh", STATISTICAL, drawing=Drawing(trees)).save(folder / "phrases.jsonl")
     return folder
 
 
