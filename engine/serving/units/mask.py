@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from engine.corpora.formats.documents.model import Unit
 from engine.corpora.formats.documents.placeholders import (
+    find_code,
     find_placeholders,
     find_signs,
     find_tags,
@@ -88,16 +89,16 @@ def prepare(unit: Unit, source: str) -> Prepared:
                 result.parts.append(part)
             continue
         at = 0
-        for begin, end, kind, name in sorted(
-            (find_tags(part) if unit.markup else []) + find_signs(part, unit.placeholders)
-        ):
-            if begin < at:  # in a tag
+        written = [*find_code(part), *find_tags(part)] if unit.markup else []
+        signs = find_signs(part, unit.placeholders)
+        for begin, end, kind, name in sorted(written + signs, key=lambda one: (one[0], -one[1])):
+            if begin < at:  # in a tag, or in code
                 continue
             _text(result, part[at:begin])
             at = end
             raw = part[begin:end]
-            if name == "br":
-                _atom(result, raw, True)
+            if name == "br" or kind == "word":
+                _atom(result, raw, name == "br")
                 continue
             if kind == "close" and (position := _opened(names, name)) is not None:
                 id = names.pop(position)[1]

@@ -51,6 +51,19 @@ def test_placeholders_come_through() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "shouted"),
+    [
+        ('Click <a href="x.html">here</a> & wait.', 'CLICK <a href="x.html">HERE</a> & WAIT.'),
+        ("We <b>never</b> sleep.<br>Really.", "WE <b>NEVER</b> SLEEP.<br>REALLY."),
+        ('Run <code class="sh">make test</code> now.', 'RUN <code class="sh">make test</code> NOW.'),
+        ("Is a <b and b> c? Press <Enter>.", "IS A <B AND B> C? PRESS <ENTER>."),
+    ],
+)
+def test_written_tags_come_through_as_they_are(text: str, shouted: str) -> None:
+    assert through([text], shout()) == [shouted]
+
+
 @pytest.mark.parametrize("split", SPLITS)
 @given(texts=st.lists(st.text(alphabet=st.sampled_from("aB.。! \n\r\t雨「」\u2028'"), max_size=60), max_size=4))
 def test_nothing_but_blank_space_is_lost(split: str, texts: list[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from engine.core.languages import primary_language
 from engine.corpora.formats.documents.files import TextDocument, TextFile
 from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit, changed, names
+from engine.corpora.formats.documents.placeholders import CODE
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
 from engine.messages import Message
 
@@ -22,7 +23,6 @@ INLINE = names(
 )
 ALONE = names("img wbr embed area input")  # void elements within a sentence
 ANNOTATIONS = names("rp rt")  # how a word is read; they go with the word
-CODE = names("code kbd samp var")  # kept as they are, in the place of a word
 SKIPPED = names("script style pre textarea svg math iframe object template noembed xmp plaintext canvas audio video")
 VOID = ALONE | names("area base br col hr link meta param source track")
 OPTIONAL = names("p li dt dd td th tr option optgroup thead tbody tfoot")  # whose end may be left out

@@ -61,7 +61,7 @@ class Unit:
     words: frozenset[int] = frozenset()
     breaks: frozenset[int] = frozenset()
     placeholders: tuple[str, ...] = ("plain",)  # which kinds of placeholders its text may hold
-    markup: bool = False  # tags may be written in the text itself, as <b>
+    markup: bool = True  # tags may be written in the text itself, as <b>
     shortcut: str = ""  # the mark before the letter of a keyboard shortcut, & or _, where the text may have one
     keep_lines: bool = False  # a line break in the text ends a sentence and stays
     keep_tabs: bool = False  # so does a tab

@@ -24,10 +24,12 @@ KINDS: dict[str, str] = {
     "variable": r"(?<!\w)\$[A-Za-z_]\w+|%[A-Z_]{2,}%",
 }
 PLAIN = ("url", "mail", "template", "named", "brace", "printf-strict")
+CLOSING = re.compile(r"</([A-Za-z][\w:.-]{0,40})")
 TAG = re.compile(
     r"<(/?)([A-Za-z][\w:.-]{0,40})((?:\s+[\w:.@-]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))?)*)\s*(/?)>"
 )
 VOID = names("area base br col embed hr img input link meta source track wbr")
+CODE = names("code kbd samp var")  # kept as they are, in the place of a word
 CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")  # ICU messages hold texts of their own
 
 
@@ -73,14 +75,28 @@ def _choices(text: str) -> Iterator[tuple[int, int]]:
 
 def find_tags(text: str) -> list[tuple[int, int, str, str]]:
     """(begin, end, kind, name) of tags written in a text; kinds are open, close and alone."""
-    results = []
-    for match in TAG.finditer(text) if "<" in text else ():
+    if "<" not in text:
+        return []
+    results, closed = [], set(CLOSING.findall(text))
+    for match in TAG.finditer(text):
         slash, name, attributes, alone = match.groups()
-        if not (slash or alone or "=" in attributes or name.lower() in KNOWN or f"</{name}" in text):
-            continue  # "press <Enter>" is text
+        known = name.lower() in (KNOWN if not attributes else VOID)
+        if not (slash or alone or "=" in attributes or known or name in closed):
+            continue  # "press <Enter>" and "a <b and b> c" are text
         kind = "close" if slash else "alone" if alone or name.lower() in VOID else "open"
         results.append((match.start(), match.end(), kind, name.lower()))
     return results
+
+
+def find_code(text: str) -> list[tuple[int, int, str, str]]:
+    """Elements of code with what they hold, <code>make</code>, as `find_tags` gives tags: each stands for a word."""
+    results, ends = [], {}
+    for begin, end, kind, name in reversed(find_tags(text)):
+        if kind == "close":
+            ends[name] = end
+        elif kind == "open" and name in CODE and name in ends:
+            results.append((begin, ends.pop(name), "word", name))
+    return results[::-1]
 
 
 def find_signs(text: str, kinds: Sequence[str]) -> list[tuple[int, int, str, str]]:

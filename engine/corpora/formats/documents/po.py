@@ -196,7 +196,6 @@ class Po(TextDocument):
                     [text],
                     f"line {entry.start + 1}",
                     placeholders=kinds or (NUMBERED if numbered else ("plain",)),
-                    markup=True,
                     shortcut="_" if re.search(r"(?<!\w)_[^\W\d_]", text) else "&",
                     keep_lines=True,
                     keep_tabs=True,

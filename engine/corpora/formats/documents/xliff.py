@@ -231,7 +231,6 @@ class Xliff(Document):
                 words=frozenset(content.words | _wordlike(content, data or {})),
                 breaks=frozenset(content.breaks),
                 placeholders=KINDS,
-                markup=True,
                 shortcut="&",
                 keep_lines=space_preserved(source),
                 keep_tabs=space_preserved(source),
