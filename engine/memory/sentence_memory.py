@@ -7,7 +7,8 @@ the token. So that a row takes few bytes a key is kept in the r directions of it
 
 memory.safetensors
     tokens                    (R,)    int32     the target tokens, sentence after sentence, each sentence's end included
-    {layer}.{place}.keys      (R, r)  float16   one for each place that reads
+    {layer}.{place}.keys      (R, r)  int8      one for each place that reads
+    {layer}.{place}.exponents (R,)    int8      of the power of two that a key is multiplied with; without them keys are float16
     {layer}.{place}.basis     (r, d)  float32
     {layer}.{place}.mean      (d,)    float32
 memory.sources.safetensors              which sentences share the rarest words of an input (source_index.py)
@@ -29,6 +30,7 @@ from safetensors.torch import load_file
 
 from engine.base import BaseModel
 from engine.base.onednn import fast_products
+from engine.core.eight_bits import from_eight_bits, to_eight_bits
 from engine.core.progress import Progress
 from engine.core.tensor_files import save_tensors
 from engine.corpora.tokenize import joined
@@ -61,9 +63,40 @@ class Axes:
         variances, axes = variances[-size:].clamp(min=1e-6), axes[:, -size:]  # (r,), (d, r)
         return cls(mean, (axes * variances**-0.25).T.contiguous())
 
+    def fit(self, d: int) -> bool:
+        """Whether they are those of states of d numbers."""
+        shaped = self.basis.dim() == 2 and self.basis.shape[1] == d and self.mean.shape == (d,)
+        return shaped and all(bool(one.isfinite().all()) for one in (self.basis, self.mean))
+
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
         """Keys (..., r) of states (..., d)."""
         return (states - self.mean) @ self.basis.T  # (..., r)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """R keys of r numbers, in eight bits each (`engine.core.eight_bits`)."""
+
+    values: torch.Tensor  # (R, r) int8; float16, with exponents of 0, of bundles that were made before
+    exponents: torch.Tensor  # (R,) int8
+
+    @classmethod
+    def of(cls, keys: torch.Tensor) -> Keys:
+        """Of keys (R, r)."""
+        return cls(*to_eight_bits(keys))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: torch.Tensor | slice) -> torch.Tensor:
+        """The keys (..., r) of rows (...), in float32."""
+        return from_eight_bits(self.values[rows], self.exponents[rows])  # (..., r)
+
+    def fit(self, rows: int, axes: Axes, d: int) -> bool:
+        """Whether they are of so many rows in these axes, which are of states of d numbers."""
+        kinds = self.values.dtype in (torch.int8, torch.float16), self.exponents.dtype == torch.int8
+        shaped = self.values.shape == (rows, len(axes.basis)) and self.exponents.shape == (rows,)
+        return all(kinds) and shaped and axes.fit(d)
 
 
 @dataclass(frozen=True)
@@ -85,7 +118,7 @@ class SentenceMemory:
     """R rows of N sentences."""
 
     tokens: torch.Tensor  # (R,) int32
-    keys: dict[Location, torch.Tensor]  # (R, r) float16 each
+    keys: dict[Location, Keys]  # of R rows each
     axes: dict[Location, Axes]
     sources: Sources
     sentences: list[SentencePair] = field(default_factory=list)  # empty where they were left out
@@ -126,7 +159,8 @@ class SentenceMemory:
         tensors = {"tokens": self.tokens}
         for (layer, attention), keys in self.keys.items():
             axes, name = self.axes[layer, attention], f"{layer}.{attention}"
-            tensors |= {f"{name}.keys": keys, f"{name}.basis": axes.basis, f"{name}.mean": axes.mean}
+            tensors |= {f"{name}.keys": keys.values, f"{name}.exponents": keys.exponents}
+            tensors |= {f"{name}.basis": axes.basis, f"{name}.mean": axes.mean}
         save_tensors(folder / FILE, tensors, "the memory")
         self.sources.save(folder, OF_MEMORY)
         save_sentences(self.sentences, folder / TEXTS)
@@ -140,22 +174,20 @@ class SentenceMemory:
         except (SafetensorError, OSError):
             raise BundleError("{file} is missing or damaged. Get a new copy of the bundle.", file=FILE) from None
         tokens = data.pop("tokens", torch.zeros(0))  # (R,)
-        keys: dict[Location, torch.Tensor] = {}
+        keys: dict[Location, Keys] = {}
         axes: dict[Location, Axes] = {}
         try:
             for name in sorted(key.removesuffix(".keys") for key in data if key.endswith(".keys")):
                 layer, _, attention = name.partition(".")
-                keys[int(layer), attention] = data.pop(f"{name}.keys")
+                values = data.pop(f"{name}.keys")  # (R, r)
+                exponents = data.pop(f"{name}.exponents", torch.zeros(len(values), dtype=torch.int8))  # (R,)
+                keys[int(layer), attention] = Keys(values, exponents)
                 axes[int(layer), attention] = Axes(data.pop(f"{name}.mean"), data.pop(f"{name}.basis"))
         except (LookupError, ValueError):
             raise BundleError("{file} lacks a part of its keys. Get a new copy of the bundle.", file=FILE) from None
         d = base.d_model
-        fits = not data and tokens.dim() == 1 and tokens.dtype == torch.int32 and len(tokens) > 0 and all(
-            own.shape == (len(tokens), len(axes[location].basis)) and own.dtype == torch.float16
-            and axes[location].basis.shape == (own.shape[1], d) and axes[location].mean.shape == (d,)
-            and all(bool(one.isfinite().all()) for one in (axes[location].basis, axes[location].mean))
-            for location, own in keys.items()
-        )  # fmt: skip
+        fits = not data and tokens.dim() == 1 and tokens.dtype == torch.int32 and len(tokens) > 0
+        fits = fits and all(own.fit(len(tokens), axes[location], d) for location, own in keys.items())
         if not fits or int(tokens.min()) < 0 or int(tokens.max()) >= int(base.model.config.vocab_size):
             raise BundleError("{file} does not fit the base. Get a new copy of the bundle.", file=FILE)
         sources = Sources.open(folder, len(tokens), name=OF_MEMORY)
@@ -193,14 +225,17 @@ def record_sentences(
             for location, rows in given.items():
                 states[location].append(rows)
         axes = {location: Axes.of(torch.cat(rows), min(size, base.d_model)) for location, rows in states.items()}
+    total, done = int(starts[-1]), 0
     keys = {
-        location: torch.empty(int(starts[-1]), len(axes[location].basis), dtype=torch.float16) for location in locations
+        location: Keys(
+            torch.empty(total, len(axes[location].basis), dtype=torch.int8), torch.empty(total, dtype=torch.int8)
+        )
+        for location in locations
     }
-    largest, done = torch.finfo(torch.float16).max, 0
     for numbers, given in forced_states(base, inputs, labels, locations):
         rows = torch.cat([torch.arange(starts[i], starts[i + 1]) for i in numbers])  # (M,)
         for location, own in given.items():
-            keys[location][rows] = axes[location](own).clamp(-largest, largest).half()
+            keys[location].values[rows], keys[location].exponents[rows] = to_eight_bits(axes[location](own))
         done += len(numbers)
         progress.advance(done, len(sentences))
     tokens = torch.tensor([token for row in labels for token in row], dtype=torch.int32)  # (R,)

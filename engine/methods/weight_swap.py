@@ -17,13 +17,16 @@ from torch import Tensor, nn
 
 from engine.base import BaseModel
 from engine.base.precision import held_in_integers
+from engine.core.eight_bits import from_eight_bits, to_eight_bits
 from engine.errors import OptionError
 from engine.methods.interface import Batch
 from engine.methods.losses import likelihood
 from engine.methods.modules import submodule
 from engine.methods.weight_groups import WHICH
 
-CHANGE = ".change"  # ends the key of a weight of which a bundle holds w1 - w0
+# What ends the keys of a weight of which a bundle holds w1 - w0; matrices in eight bits, whose rows have exponents.
+CHANGE, EXPONENTS = ".change", ".exponents"
+LEAST = 2.0**-17  # of the largest weight of a row: a smaller step of its change would be lost in the sum of the two
 # A weight belongs to a part when one of its names matches. Tied weights have several names: for "decoder" they are left
 # out, since the encoder would change with them.
 NAMES = {
@@ -160,36 +163,59 @@ class TunedWeights(nn.Module):
 
     @torch.no_grad()
     def shrink(self, share: float) -> None:
-        """Go only this share of the way from the base to what was learnt (Wortsman et al., 2022), by a change of 16 bits, so that a
-        bundle holds half the bytes and yet exactly what was measured.
+        """Go only this share of the way from the base to what was learnt (Wortsman et al., 2022), by a change of eight bits, so that
+        a bundle holds a quarter of the bytes and yet exactly what was measured.
         """
         for own, tuned in self.pairs():
-            tuned.copy_(own.to(tuned) + (share * (tuned - own.to(tuned))).half())
+            before = own.to(tuned)
+            tuned.copy_(before + read_change(*rounded_change(before, share * (tuned - before))))
 
     @torch.no_grad()
     def packed(self) -> dict[str, Tensor]:
-        """{key and `CHANGE`: w1 - w0 in 16 bits}, or the weights themselves where that is not exactly them."""
+        """{key and `CHANGE`: w1 - w0, key and `EXPONENTS`: those of its rows}; the weight itself where that is not exactly it."""
         own = {full: weight.float() for full, _, weight in self.slots}
-        weights = self.state_dict()
-        changes = {key: (tuned - own[key]).half() for key, tuned in weights.items()}
-        if any(not torch.equal(own[key] + change, weights[key]) for key, change in changes.items()):
-            return weights
-        return {key + CHANGE: change for key, change in changes.items()}
+        results: dict[str, Tensor] = {}
+        for key, tuned in self.state_dict().items():
+            change = rounded_change(own[key], tuned - own[key])
+            if torch.equal(own[key] + read_change(*change), tuned):
+                results |= dict(zip((key + CHANGE, key + EXPONENTS), change, strict=False))
+            else:
+                results[key] = tuned
+        return results
 
     def unpacked(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The weights of what `packed` gave; others stay as they are, and changes of another shape, for the caller to refuse."""
-        own = {full + CHANGE: weight for full, _, weight in self.slots}
-        return {
-            key.removesuffix(CHANGE) if key in own else key: own[key].to(tensor.device).float() + tensor
-            if key in own and own[key].shape == tensor.shape
-            else tensor
-            for key, tensor in weights.items()
-        }
+        results = dict(weights)
+        for full, _, own in self.slots:
+            change = results.pop(full + CHANGE, None)
+            if change is None:
+                continue
+            exponents = results.get(full + EXPONENTS)
+            if exponents is None:
+                whole = change.dtype == torch.float16
+            else:
+                whole = change.dtype == exponents.dtype == torch.int8 and exponents.shape == own.shape[:-1]
+            if change.shape != own.shape:
+                results[full] = change
+            elif whole:
+                results.pop(full + EXPONENTS, None)
+                results[full] = own.to(change.device).float() + read_change(change, exponents)
+        return results
 
     def distance(self) -> Tensor:
         """Mean square of w1 - w0 over all tuned weights (L2-SP, Li et al., 2018), with gradient; ()."""
         total = sum(((tuned - own.to(tuned)).square().sum() for own, tuned in self.pairs()), start=torch.zeros(()))
         return total / sum(tuned.numel() for _, tuned in self.pairs())  # ()
+
+
+def rounded_change(own: Tensor, change: Tensor) -> tuple[Tensor, ...]:
+    """A change of the weight `own` as a bundle holds it: in 16 bits, or of a matrix in eight, with the exponents of its rows."""
+    return (change.half(),) if own.dim() < 2 else to_eight_bits(change, LEAST * own.abs().amax(-1))
+
+
+def read_change(change: Tensor, exponents: Tensor | None = None) -> Tensor:
+    """What `rounded_change` stands for, in float32."""
+    return change.float() if exponents is None else from_eight_bits(change, exponents)
 
 
 @torch.no_grad()

@@ -49,7 +49,7 @@ class FineTuning(Method):
             return Cost(weights=blocks * len(config.target_modules) * 2 * config.rank * shape.d, training=0.7)
         part = part_of(config.which, work.sourced)
         above = part in ("decoder", "cross_attention")  # whose gradients end before the encoder
-        return Cost(weights=shape.part(part), bytes_each=2, training=0.35 if above else 0.7)
+        return Cost(weights=shape.part(part), bytes_each=1, training=0.35 if above else 0.7)
 
     def prepare(self, samples: Samples, config: FineTuningConfig, progress: Progress) -> Artefacts:
         """Nothing but the choice of what is tuned, where it is left open."""

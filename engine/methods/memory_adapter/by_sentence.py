@@ -142,6 +142,8 @@ def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Materi
     """Keys are states, values are tokens. A token has no mean: with "mean" all rows of the shortlist have one key.
     Raises UnavailableError for a plugin without a memory.
     """
+    from engine.memory.sentence_memory import Keys
+
     memory = module.memory
     if memory is None:
         raise UnavailableError("The plugin has no memory that could be replaced.")
@@ -154,13 +156,13 @@ def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Materi
     elif kind == "mean":
         memory = memory.changed(
             keys={
-                location: keys.float().mean(0, keepdim=True).half().expand_as(keys)
+                location: Keys.of(keys[:].mean(0, keepdim=True).expand(len(keys), -1))
                 for location, keys in memory.keys.items()
             }
         )
     else:  # noise in the place of all that a row is: its keys, and a token of another row
         keys = {
-            location: gaussian_like(own, len(own), material.generator(number)).half()
+            location: Keys.of(gaussian_like(own[:], len(own), material.generator(number)))
             for number, (location, own) in enumerate(memory.keys.items())
         }
         memory = memory.changed(keys=keys, tokens=memory.tokens[material.order(len(memory))])

@@ -146,13 +146,13 @@ class MemoryAdapter(Method):
             r = min(config.key_size, d)
             own += readers * (r * r + d * d + 64 * d)
             return Cost(
-                weights=own + tuned, bytes_each=(4 * own + 2 * tuned) / (own + tuned), training=1.1 + slower, terms=terms,
-                units=work.held, preparing=1.1, decoding=1.3, files=work.held * (6 + 2 * r * readers),
+                weights=own + tuned, bytes_each=(4 * own + tuned) / (own + tuned), training=1.1 + slower, terms=terms,
+                units=work.held, preparing=1.1, decoding=1.3, files=work.held * (6 + (r + 1) * readers),
             )  # fmt: skip
         own += (layers or shape.decoder) * len(config.places) * (3 * d * d + (2 * d * d + d if config.gate else 0) + 1)
         selected = min(work.phrases, most * shape.decoder) if most else work.phrases
         return Cost(
-            weights=own + tuned, bytes_each=(4 * own + 2 * tuned) / (own + tuned), training=0.9 + slower, terms=terms,
+            weights=own + tuned, bytes_each=(4 * own + tuned) / (own + tuned), training=0.9 + slower, terms=terms,
             units=selected, preparing=8.6, files=selected * (4 * d + 90),
         )  # fmt: skip
 

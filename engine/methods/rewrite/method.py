@@ -57,7 +57,7 @@ class Rewrite(Method):
         return Artefacts()
 
     def cost(self, config: RewriteConfig, work: Workload) -> Cost:
-        return Cost(weights=work.shape.weights, bytes_each=2, training=0.75, translates=True, decoding=1.4)
+        return Cost(weights=work.shape.weights, bytes_each=1, training=0.75, translates=True, decoding=1.4)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: RewriteConfig) -> nn.Module:
         from engine.methods.weight_swap import TunedWeights

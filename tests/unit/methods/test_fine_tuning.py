@@ -296,13 +296,14 @@ def test_a_bundle_brings_the_weights_back_to_the_bit(base, tmp_path, options, co
 
 
 @pytest.mark.parametrize("size", [1e-6, 1e-3, 1.0])
-def test_trained_weights_take_half_the_bytes_and_older_bundles_stay_whole(base, tmp_path, size):
+def test_trained_weights_take_a_quarter_of_the_bytes_and_older_bundles_stay_whole(base, tmp_path, size):
     module = module_for(base, moved=size)
     whole = bundle_of(module, base, tmp_path / "whole.zip")
     METHOD.complete(module)
     packed = bundle_of(module, base, tmp_path / "packed.zip")
-    assert packed.stat().st_size < 0.55 * whole.stat().st_size
-    assert [read_bundle_card(path)["format_version"] for path in (whole, packed)] == [1, 3]
+    assert packed.stat().st_size < 0.3 * whole.stat().st_size
+    by_chance = size < 1e-5  # a change this small may be one of 16 bits, and is packed at once
+    assert [read_bundle_card(path)["format_version"] for path in (whole, packed)] == [3 if by_chance else 1, 3]
     before = {key: weight.clone() for key, weight in module.state_dict().items()}
     METHOD.complete(module)
     assert all(torch.equal(weight, before[key]) for key, weight in module.state_dict().items()), "once is for good"

@@ -5,6 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 from engine.base.decoding_options import Decoding
 from engine.core.progress import Progress
@@ -14,7 +17,7 @@ from engine.corpora.types import SentencePair
 from engine.decoding.scoring import score
 from engine.decoding.translate import translate
 from engine.errors import BundleError, CorpusError
-from engine.memory.sentence_memory import FILE, TEXTS, SentenceMemory, record_sentences
+from engine.memory.sentence_memory import FILE, TEXTS, Keys, SentenceMemory, record_sentences
 from engine.memory.source_index import OF_MEMORY
 from engine.methods import Artefacts, get_method
 from engine.methods.ablation import KINDS, Material
@@ -232,12 +235,12 @@ def test_a_memory_is_read_as_it_was_written_and_a_damaged_one_is_refused(base, f
     assert set(files) == {FILE, OF_MEMORY, TEXTS}
     again = SentenceMemory.open(tmp_path, base)
     assert torch.equal(again.tokens, memory.tokens)
-    assert all(torch.equal(again.keys[place], keys) for place, keys in memory.keys.items())
+    assert all(torch.equal(again.keys[place][:], keys[:]) for place, keys in memory.keys.items())
     assert again.sentences == memory.sentences
     memory.changed(tokens=memory.tokens + 10**6).save(tmp_path)
     with pytest.raises(BundleError, match="does not fit the base"):
         SentenceMemory.open(tmp_path, base)
-    memory.changed(keys={place: keys[:-1] for place, keys in memory.keys.items()}).save(tmp_path)
+    memory.changed(keys={place: Keys.of(keys[:-1]) for place, keys in memory.keys.items()}).save(tmp_path)
     with pytest.raises(BundleError, match="does not fit the base"):
         SentenceMemory.open(tmp_path, base)
     memory.changed(sentences=memory.sentences[1:]).save(tmp_path)
@@ -246,6 +249,29 @@ def test_a_memory_is_read_as_it_was_written_and_a_damaged_one_is_refused(base, f
     (tmp_path / FILE).write_bytes(b"no tensors")
     with pytest.raises(BundleError, match="missing or damaged"):
         SentenceMemory.open(tmp_path, base)
+
+
+def test_keys_in_sixteen_bits_of_earlier_bundles_are_read_as_they_were(base, folder, tmp_path):
+    memory = SentenceMemory.open(folder, base)
+    memory.save(tmp_path)
+    tensors = load_file(tmp_path / FILE)
+    halves = {name: torch.randn(value.shape).half() for name, value in tensors.items() if name.endswith(".keys")}
+    others = {name: value for name, value in tensors.items() if not name.endswith((".keys", ".exponents"))}
+    save_file(others | halves, tmp_path / FILE)
+    earlier = SentenceMemory.open(tmp_path, base)
+    for (layer, place), keys in earlier.keys.items():
+        assert torch.equal(keys[:], halves[f"{layer}.{place}.keys"].float())
+    save_file(others | {name: value.double() for name, value in halves.items()}, tmp_path / FILE)
+    with pytest.raises(BundleError, match="does not fit the base"):
+        SentenceMemory.open(tmp_path, base)
+
+
+@given(st.lists(st.lists(st.floats(-1e4, 1e4, width=32), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_a_key_is_rounded_by_a_127th_of_its_largest_number_at_most(rows):
+    keys = torch.tensor(rows)
+    rounded = Keys.of(keys)[:]
+    assert ((rounded - keys).abs() <= keys.abs().amax(1, keepdim=True) / 127 + 2**-99).all()
+    assert torch.equal(Keys.of(rounded)[:], rounded), "once is for good"
 
 
 def test_settings_that_the_memory_was_not_made_with_are_refused(base, folder):
@@ -281,14 +307,14 @@ def test_the_base_is_tuned_along_as_far_as_the_sources_teach_it(pair, own, part,
     assert METHOD.changes_encoder(METHOD.build(pair.forward, artefacts, artefacts.config)) == (part == "all")
 
 
-def test_a_bundle_holds_the_tuned_weights_in_half_the_bytes_and_exactly(base, folder):
+def test_a_bundle_holds_the_tuned_weights_in_a_quarter_of_the_bytes_and_exactly(base, folder):
     module = module_for(base, folder, fine_tune="decoder", bottleneck=8)
     METHOD.complete(module)
     packed = METHOD.packed(module)
     own = module.state_dict()
     tuned = {key: one for key, one in packed.items() if key.startswith("tuned.")}
-    assert {key.removesuffix(".change") for key in packed} == set(own)
-    assert {one.dtype for one in tuned.values()} == {torch.float16}
+    assert {key.removesuffix(".change").removesuffix(".exponents") for key in packed} == set(own)
+    assert {one.dtype for one in tuned.values() if one.dim() > 1} == {torch.int8}
     assert {one.dtype for key, one in packed.items() if key not in tuned} == {torch.float32}
     again = METHOD.unpacked(module, packed)
     assert set(again) == set(own)
