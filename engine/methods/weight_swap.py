@@ -163,8 +163,8 @@ class TunedWeights(nn.Module):
 
     @torch.no_grad()
     def shrink(self, share: float) -> None:
-        """Go only this share of the way from the base to what was learnt (Wortsman et al., 2022), by a change of eight bits, so that
-        a bundle holds a quarter of the bytes and yet exactly what was measured.
+        """Go only this share of the way from the base to what was learnt (Wortsman et al., 2022), by a change of eight bits, so
+        that a bundle holds a quarter of the bytes and yet exactly what was measured.
         """
         for own, tuned in self.pairs():
             before = own.to(tuned)
