@@ -47,10 +47,13 @@ STEM = 5  # letters by which a name is known, so that an ending does not make it
 Ints = NDArray[np.int64]
 
 
+PAIRS = 1 << 24  # n-grams of two pieces begin here
+
+
 def features_of(row: Sequence[int]) -> Ints:
     """The n-grams of a row of pieces as numbers, each once."""
     ids = np.asarray(row, dtype=np.int64) + 1
-    return np.unique(np.concatenate([ids, ids[:-1] << 24 | ids[1:]]))
+    return np.unique(np.concatenate([ids, ids[:-1] * PAIRS | ids[1:]]))
 
 
 @dataclass

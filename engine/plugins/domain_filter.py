@@ -4,8 +4,11 @@ A source x is scored in two ways: by the difference of two cross-entropies (Moor
 pieces under the samples' sources and under those of general text; and by a logistic regression h on the mean of the frozen
 encoder's states, in which domains lie apart (Aharoni & Goldberg, 2020).
 
-    r_f = log (a_f + ½) / (A + ½ U) - log (b_f + ½) / (B + ½ U)        counts a_f, b_f of U known n-grams, sums A, B
+    r_f = log a_f / A - log b_f / B        counts a_f, b_f, each ½ more, of the known n-grams; sums A, B over those as long
     s(x) = mean_{f in x, known} r_f / σ_r + `STATES` · w · h(x) / σ_w
+
+To b_f of a single piece `VOCABULARY` times its probability under the base's vocabulary is added, which was made from far more
+general text than is bundled: so no usual word is taken for the samples' since a few hundred sentences lack it.
 
 Each σ is the spread of its score in held-out samples. x is like the samples where s(x) is at least the threshold. `ACCEPTED` of
 the held-out samples lie above it; fewer, but no less than `FEWEST_ACCEPTED`, where else more than `MISTAKEN` of the general
@@ -20,7 +23,7 @@ domain_filter.safetensors
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,17 +32,19 @@ import torch
 from numpy.typing import NDArray
 
 from engine.base import BaseModel
+from engine.base.piece_probabilities import piece_probabilities
 from engine.core.tensor_files import check_keys, load_tensors, save_tensors
 from engine.corpora.language import evenly_spaced
 from engine.decoding.translate import length_batches
 from engine.errors import BundleError
 from engine.memory.record import pool
-from engine.memory.source_index import Ints, features_of, found_in, rising
+from engine.memory.source_index import PAIRS, Ints, features_of, found_in, rising
 from engine.plugins.bundle import DOMAIN_FILTER
 
 KEYS = ("features", "ratios", "direction", "threshold")
 # Learned from 2,000 back-translated sentences and tried on real ones, these told news best from the samples (bench/RESULTS.md).
 PENALTY = 100.0  # of the regression's squared weights, over the number of sentences
+VOCABULARY = 1_000_000  # pieces of general text that the vocabulary's probabilities stand for
 STATES = 2.0  # weight of the regression's score beside that of the n-grams
 ACCEPTED, FEWEST_ACCEPTED = 0.95, 0.75  # shares of held-out samples
 MISTAKEN = 0.003  # share of held-out general text that may be accepted
@@ -70,7 +75,7 @@ class DomainFilter:
             return None
         learned_from = [text for i, text in enumerate(general) if i % EVERY]
         own, other, held = (encoded(base, texts) for texts in (samples, learned_from, held_out))
-        features, ratios = log_ratios(plain(base, own), plain(base, other))
+        features, ratios = log_ratios(plain(base, own), plain(base, other), piece_probabilities(base))
         direction = regression(mean_states(base, evenly_spaced(own, MOST)), mean_states(base, other))  # (d,)
         words, states = plain(base, held), mean_states(base, held)  # (N, d)
         ratios /= max(1e-6, mean_ratios(features, ratios, words).std())
@@ -128,19 +133,28 @@ def plain(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[list[int]]:
     return [[i for i in row if i not in skip] for row in rows]
 
 
-def log_ratios(samples: Sequence[Sequence[int]], general: Sequence[Sequence[int]]) -> tuple[Ints, Floats]:
-    """The n-grams (U,) that more than one of all rows of pieces have, and r (U,) of each."""
+def log_ratios(
+    samples: Sequence[Sequence[int]], general: Sequence[Sequence[int]], probabilities: Mapping[int, float]
+) -> tuple[Ints, Floats]:
+    """The n-grams (U,) that more than one of all rows of pieces have, and r (U,) of each, with `probabilities` of pieces in
+    general text.
+    """
     each = [[features_of(row) for row in rows if row] for rows in (samples, general)]
     features, counts = np.unique(np.concatenate([*each[0], *each[1], np.zeros(0, np.int64)]), return_counts=True)
     features = features[counts > 1]  # what a single sentence has says little, and most are such
-    logs = []
-    for rows in each:
+    known = np.array([probabilities.get(int(piece) - 1, 0.0) for piece in features[features < PAIRS]])
+    ratios = np.zeros(len(features))  # (U,)
+    for sign, rows, more in ((1, each[0], 0), (-1, each[1], VOCABULARY)):
         flat = np.concatenate([*rows, np.zeros(0, np.int64)])
         own = (
             np.bincount(np.searchsorted(features, flat[np.isin(flat, features)]), minlength=len(features)) + 0.5
         )  # (U,)
-        logs.append(np.log(own / own.sum()))
-    return features, (logs[0] - logs[1]).astype(np.float32)
+        own[: len(known)] += more * known
+        sums = np.repeat(
+            [own[: len(known)].sum(), own[len(known) :].sum()], [len(known), len(own) - len(known)]
+        )  # (U,)
+        ratios += sign * np.log(own / sums)
+    return features, ratios.astype(np.float32)
 
 
 def mean_ratio(features: Ints, ratios: Floats, row: Sequence[int]) -> float:

@@ -11,13 +11,14 @@ from safetensors.torch import load_file, save_file
 
 from engine.base import BaseModel
 from engine.base.decoding_options import Decoding
+from engine.base.piece_probabilities import piece_probabilities
 from engine.decoding.scoring import score
 from engine.decoding.translate import translate
 from engine.errors import BundleError
 from engine.methods import Artefacts, get_method
 from engine.plugins import Plugin, PluginStack
 from engine.plugins.bundle import DOMAIN_FILTER
-from engine.plugins.domain_filter import DomainFilter
+from engine.plugins.domain_filter import DomainFilter, encoded, log_ratios, plain
 from engine.plugins.mixed_batch import translate_mixed
 from tests.bases import EN_ZH, SAMPLES
 
@@ -112,3 +113,19 @@ def test_a_filter_is_read_as_it_was_written_and_damage_is_said(
     (tmp_path / DOMAIN_FILTER).write_bytes(b"no")
     with pytest.raises(BundleError, match="damaged"):
         DomainFilter.open(tmp_path, base.d_model)
+
+
+def test_usual_words_that_a_little_general_text_lacks_are_not_taken_for_the_samples(base: BaseModel) -> None:
+    sentences = [
+        "The government said that the president would meet the minister.",
+        "The company said so last year.",
+    ] * 4
+    own, other = (plain(base, encoded(base, texts)) for texts in (sentences, lines("general-en/general-en.txt")[:20]))
+    probabilities = piece_probabilities(base)
+    features, without = log_ratios(own, other, {})
+    _, ratios = log_ratios(own, other, probabilities)
+    usual = [
+        i for i, feature in enumerate(features) if probabilities.get(int(feature) - 1, 0) > 1e-4 and without[i] > 0
+    ]
+    assert len(usual) > 5
+    assert ratios[usual].mean() < without[usual].mean() - 0.2

@@ -1,0 +1,30 @@
+"""What a vocabulary knows of general text: the probability of each piece, where it is a unigram model (Kudo, 2018)."""
+
+from __future__ import annotations
+
+import math
+
+from engine.base.model import BaseModel
+
+NEARLY_ONE = (
+    0.5,
+    1.5,
+)  # bounds of the sum of all probabilities; the scores of merges (BPE) are ranks, and sum to something else
+
+
+def piece_probabilities(base: BaseModel) -> dict[int, float]:
+    """{id: probability} of the pieces of sources, which are as frequent as in the text that the vocabulary was made from; empty
+    where it has no probabilities.
+    """
+    tokenizer = base.tokenizer
+    model = getattr(tokenizer, "spm_source", None) or getattr(tokenizer, "sp_model", None)
+    if model is None:
+        return {}
+    scores = ((i, model.get_score(i)) for i in range(model.get_piece_size()))
+    shares = {
+        model.id_to_piece(i): math.exp(score) for i, score in scores if score < 0
+    }  # 0: of control characters and the like
+    if not NEARLY_ONE[0] < sum(shares.values()) < NEARLY_ONE[1]:
+        return {}
+    ids = tokenizer.convert_tokens_to_ids(list(shares))
+    return {id: share for id, share in zip(ids, shares.values(), strict=True) if id != tokenizer.unk_token_id}
