@@ -96,11 +96,12 @@ def load_pipeline(model: StanzaModel, device: str = "auto") -> Any:
     device is not there.
     """
     _stanza()
-    return _loaded(model, str(pick_device(device)))
+    return cached_pipeline(model, str(pick_device(device)))
 
 
 @lru_cache(maxsize=2)
-def _loaded(model: StanzaModel, device: str) -> Any:
+def cached_pipeline(model: StanzaModel, device: str) -> Any:
+    """The pipeline on a device of torch's, loaded once."""
     try:
         return local_pipeline(
             model.language, model.folder, dict(model.packages), tokenize_no_ssplit=True, device=device

@@ -119,7 +119,7 @@ def test_parsers_run_on_the_device_of_the_settings(monkeypatch: pytest.MonkeyPat
         "local_pipeline",
         lambda *args, **settings: devices.append(settings["device"]) or original(*args, **settings),
     )
-    stanza_models._loaded.cache_clear()
+    stanza_models.cached_pipeline.cache_clear()
     options = PhraseOptions(parser="dependency")
     for device in ("cpu", "auto"):
         extract_phrases(["The king saw a ship."], "en", options, parser_dirs=[PARSERS], device=device)
@@ -132,7 +132,7 @@ def test_parsers_run_on_the_device_of_the_settings(monkeypatch: pytest.MonkeyPat
 def test_loading_takes_seconds_not_minutes() -> None:
     import time
 
-    stanza_models._loaded.cache_clear()
+    stanza_models.cached_pipeline.cache_clear()
     begun = time.process_time()
     load_pipeline(next(find_models("zh", "dependency", [Path(PARSERS)])))
     assert time.process_time() - begun < 10
