@@ -32,7 +32,7 @@ from engine.core.json_object import Json
 from engine.errors import BundleError, storage_errors
 
 FORMAT_VERSION = 3  # the newest that is read
-# What is written: of one plugin, so that earlier versions read it; of several; of one whose weights are packed in 16 bits.
+# What is written: of one plugin, so that earlier versions read it; of several; of one whose weights are packed.
 PLAIN, BLENDED, PACKED = 1, 2, 3
 MANIFEST = "manifest.json"
 CONFIG = "adapter_config.json"
