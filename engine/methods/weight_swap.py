@@ -196,6 +196,7 @@ class TunedWeights(nn.Module):
             else:
                 whole = change.dtype == exponents.dtype == torch.int8 and exponents.shape == own.shape[:-1]
             if change.shape != own.shape:
+                results.pop(full + EXPONENTS, None)
                 results[full] = change
             elif whole:
                 results.pop(full + EXPONENTS, None)

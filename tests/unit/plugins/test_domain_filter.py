@@ -116,16 +116,13 @@ def test_a_filter_is_read_as_it_was_written_and_damage_is_said(
 
 
 def test_usual_words_that_a_little_general_text_lacks_are_not_taken_for_the_samples(base: BaseModel) -> None:
-    sentences = [
-        "The government said that the president would meet the minister.",
-        "The company said so last year.",
-    ] * 4
-    own, other = (plain(base, encoded(base, texts)) for texts in (sentences, lines("general-en/general-en.txt")[:20]))
+    samples = ["The government said that the catheter needs a suture."] * 2
+    own, other = (plain(base, encoded(base, texts)) for texts in (samples, ["He did not come."] * 2))
     probabilities = piece_probabilities(base)
     features, without = log_ratios(own, other, {})
     _, ratios = log_ratios(own, other, probabilities)
-    usual = [
-        i for i, feature in enumerate(features) if probabilities.get(int(feature) - 1, 0) > 1e-4 and without[i] > 0
-    ]
-    assert len(usual) > 5
-    assert ratios[usual].mean() < without[usual].mean() - 0.2
+    shares = {i: probabilities.get(int(feature) - 1, 0.0) for i, feature in enumerate(features)}
+    seen = [i for i in shares if shares[i] and without[i] == without.max()]  # once a sample, and never in general text
+    usual, rare = (pick(seen, key=lambda i: shares[i]) for pick in (max, min))
+    assert without[usual] == without[rare]
+    assert ratios[usual] < ratios[rare] - 2
