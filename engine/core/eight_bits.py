@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MOST = 127
+SMALLEST, LARGEST = -100, 100  # exponents
 
 
 def to_eight_bits(rows: Tensor, least: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -16,15 +17,21 @@ def to_eight_bits(rows: Tensor, least: Tensor | None = None) -> tuple[Tensor, Te
     """
     import torch
 
-    step = rows.abs().amax(-1).double() / (MOST + 0.5)  # (...)
-    step = step if least is None else torch.maximum(step, least.double())  # (...)
-    exponents = step.clamp(2.0**-100, 2.0**100).log2().ceil()  # (...)
-    values = torch.ldexp(rows.double(), -exponents[..., None]).round().clamp(-MOST, MOST)  # (..., r)
-    return values.to(torch.int8), exponents.to(torch.int8)
+    rows = rows.float()
+    step = rows.abs().amax(-1) / (MOST + 0.5)  # (...)
+    step = step if least is None else torch.maximum(step, least.float())  # (...)
+    exponents = step.clamp(2.0**SMALLEST, 2.0**LARGEST).log2().ceil().to(torch.int8)  # (...)
+    values = (rows * power_of_two(-exponents)[..., None]).round().clamp(-MOST, MOST)  # (..., r)
+    return values.to(torch.int8), exponents
 
 
 def from_eight_bits(values: Tensor, exponents: Tensor) -> Tensor:
     """The rows (..., r), in float32, exactly."""
+    return values.float() * power_of_two(exponents)[..., None]  # (..., r)
+
+
+def power_of_two(exponents: Tensor) -> Tensor:
+    """Two to the exponents (...), in float32: exact on every device, which pow is not."""
     import torch
 
-    return torch.ldexp(values.float(), exponents.float()[..., None])  # (..., r)
+    return ((exponents.int().clamp(-126, 127) + 127) << 23).view(torch.float32)  # (...)
