@@ -35,7 +35,7 @@ class MoreFilesForm:
         """Lay out the fields."""
         with gr.Column(visible=False, elem_classes="tm-more-files") as self.column:
             quiet_line("Add more files to this project. All files are then read again.")
-            self.files = drop_field("Add files", 120, scale=3)
+            self.files = drop_field("Add files", 120)
             with gr.Row(elem_classes="tm-path"):
                 self.path = path_field(self.service.settings)
                 offered = paths_offered(self.service.settings)
