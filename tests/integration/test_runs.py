@@ -376,7 +376,9 @@ def test_a_method_that_costs_general_text_too_much_without_a_filter_is_tried_wea
     whole_way = Plugin.load(alone.output, base, cache=tmp_path / "cache").module.state_dict()
     own = base.model.state_dict()
     for key, tuned in whole_way.items():
-        assert torch.allclose(weak[key], own[key] + (tuned - own[key]) * 0.4, atol=1e-6), key
+        change = tuned - own[key]
+        rounded = change.abs().amax(-1, keepdim=True) / 127 + 1e-6  # both are, by less than half of this
+        assert ((weak[key] - own[key] - change * 0.4).abs() <= rounded).all(), key
 
 
 def test_a_plugin_keeps_its_domain_filter_and_learns_another_with_other_samples(
