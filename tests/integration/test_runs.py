@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from engine.base import BaseModel
 from engine.core.progress import Progress
