@@ -89,9 +89,9 @@ def prepare(unit: Unit, source: str) -> Prepared:
                 result.parts.append(part)
             continue
         at = 0
-        written = [*find_code(part), *find_tags(part)] if unit.markup else []
-        signs = find_signs(part, unit.placeholders)
-        for begin, end, kind, name in sorted(written + signs, key=lambda one: (one[0], -one[1])):
+        tags = find_tags(part) if unit.markup else []
+        markup = [*tags, *find_code(tags), *find_signs(part, unit.placeholders)]
+        for begin, end, kind, name in sorted(markup, key=lambda one: (one[0], -one[1])):
             if begin < at:  # in a tag, or in code
                 continue
             _text(result, part[at:begin])

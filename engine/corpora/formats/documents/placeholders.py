@@ -88,10 +88,10 @@ def find_tags(text: str) -> list[tuple[int, int, str, str]]:
     return results
 
 
-def find_code(text: str) -> list[tuple[int, int, str, str]]:
-    """Elements of code with what they hold, <code>make</code>, as `find_tags` gives tags: each stands for a word."""
+def find_code(tags: Sequence[tuple[int, int, str, str]]) -> list[tuple[int, int, str, str]]:
+    """Of the tags of a text (`find_tags`), elements of code with what they hold, <code>make</code>: each stands for a word."""
     results, ends = [], {}
-    for begin, end, kind, name in reversed(find_tags(text)):
+    for begin, end, kind, name in reversed(tags):
         if kind == "close":
             ends[name] = end
         elif kind == "open" and name in CODE and name in ends:
