@@ -6,10 +6,8 @@ import math
 
 from engine.base.model import BaseModel
 
-NEARLY_ONE = (
-    0.5,
-    1.5,
-)  # bounds of the sum of all probabilities; the scores of merges (BPE) are ranks, and sum to something else
+# Bounds of the sum of all probabilities. The scores of merges (BPE) are ranks, and sum to something else.
+NEARLY_ONE = 0.5, 1.5
 
 
 def piece_probabilities(base: BaseModel) -> dict[int, float]:
@@ -20,10 +18,9 @@ def piece_probabilities(base: BaseModel) -> dict[int, float]:
     model = getattr(tokenizer, "spm_source", None) or getattr(tokenizer, "sp_model", None)
     if model is None:
         return {}
-    scores = ((i, model.get_score(i)) for i in range(model.get_piece_size()))
-    shares = {
-        model.id_to_piece(i): math.exp(score) for i, score in scores if score < 0
-    }  # 0: of control characters and the like
+    scores = {model.id_to_piece(i): model.get_score(i) for i in range(model.get_piece_size())}
+    # Control characters and the like have the score 0.
+    shares = {piece: math.exp(score) for piece, score in scores.items() if score < 0}
     if not NEARLY_ONE[0] < sum(shares.values()) < NEARLY_ONE[1]:
         return {}
     ids = tokenizer.convert_tokens_to_ids(list(shares))
