@@ -29,6 +29,15 @@ ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "assets" / "models" / "en-zh"
 SAMPLE = ROOT / "assets" / "samples" / "literary-zh" / "literary-zh.txt"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+CALL = pytest.StashKey[pytest.TestReport]()  # how a test's own code ended, for its fixtures
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
+    report: pytest.TestReport = yield
+    if report.when == "call":
+        item.stash[CALL] = report
+    return report
 
 
 @dataclass
@@ -173,6 +182,11 @@ def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     shown.on("pageerror", lambda error: complained(str(error)))
     shown.on("console", lambda line: complained(line.text) if line.type == "error" else None)
     yield shown
+    if (report := request.node.stash.get(CALL, None)) is not None and report.failed:
+        with contextlib.suppress(Exception):  # a page that answers no more must not hide why the test failed
+            buttons = shown.locator("button").evaluate_all("(all) => all.map((one) => one.outerHTML).join('\\n')")
+            text = shown.locator("body").inner_text(timeout=5000)
+            request.node.add_report_section("teardown", "page", f"{shown.url}\n{text[:4000]}\n{buttons[:8000]}")
     context.close()
     if "studio" in request.fixturenames:  # the next test chooses its own files for a new project
         shutil.rmtree(request.getfixturevalue("studio").settings.home_dir / INBOX, ignore_errors=True)

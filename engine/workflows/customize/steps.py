@@ -35,6 +35,7 @@ STEPS = (
     "Translating general text", "Training", "Choosing decoding settings", "Comparing with the base",
 )  # fmt: skip
 EXCLUDED = "excluded"  # the part of pairs.jsonl that is not trained on
+WRITER = "sources by"  # in the stamps: the reverse model whose sources are kept
 FEWEST = 20  # sentences; below that nothing is left to validate on
 
 
@@ -151,22 +152,44 @@ def find_phrases(
 
 def write_sources(segments: Sequence[Segment], pair: LanguagePair, stamps: StepCache, progress: Progress) -> list[str]:
     """The source of each segment, by the frozen reverse model where the user gave none; kept in sources.jsonl until the
-    pairs are made of them.
+    pairs are made of them. What the same model wrote for earlier samples of the workspace is not written again.
     """
     from engine.decoding.back_translation import write_back
 
     missing = [segment.text for segment in segments if segment.source is None]
-    stamp = content_hash(stamps.get("samples"), pair.backward.fingerprint(), content_hash(missing), "beam")
+    model = pair.backward.fingerprint()
+    stamp = content_hash(stamps.get("samples"), model, content_hash(missing), "beam")
     home = stamps.home("sources", stamp)
     file = home.folder / "sources.jsonl"
     if not home.holds("sources", stamp, file):
         progress.begin("Writing source sentences")
-        made = write_back(pair.backward, missing, home.folder / "sources.partial.jsonl", progress)
+        known = earlier_sources(home, model)
+        new = [text for text in missing if text not in known]
+        written = dict(
+            zip(new, write_back(pair.backward, new, home.folder / "sources.partial.jsonl", progress), strict=True)
+        )
         home.begin("sources")
-        write_jsonl(file, ({"source": source} for source in made), "the source sentences")
+        home.begin(WRITER)
+        rows = ({"source": known.get(text) or written[text], "target": text} for text in missing)
+        write_jsonl(file, rows, "the source sentences")
         home.set("sources", stamp)
-    written = iter([str(row["source"]) for row in read_jsonl(file)])
-    return [next(written) if segment.source is None else segment.source for segment in segments]
+        home.set(WRITER, model)
+        if len(new) < len(missing):
+            home.made.discard("sources")  # whose seconds say nothing about all sentences
+    sources = iter([str(row["source"]) for row in read_jsonl(file)])
+    return [next(sources) if segment.source is None else segment.source for segment in segments]
+
+
+def earlier_sources(home: StepCache, model: str) -> dict[str, str]:
+    """The source of each sentence that the reverse model with this fingerprint wrote for the samples as they were before:
+    those of sources.jsonl, or of the pairs that were made of them.
+    """
+    if home.get(WRITER) != model:
+        return {}
+    files = home.folder / "sources.jsonl", home.folder / "pairs.jsonl"
+    file = next((one for one in files if one.exists()), None)
+    rows = read_jsonl(file) if file is not None else ()
+    return {str(row["target"]): str(row["source"]) for row in rows if row.get("synthetic", True) and row["source"]}
 
 
 def kept_share(needs: Capabilities, training: TrainingOptions) -> float | None:

@@ -37,7 +37,7 @@ def checksums(settings: Settings, store: Store) -> Iterator[Finding]:
         yield Finding(
             "checksums", f"The artefact {where} is {wrong['problem']}"
             + (" since its job ended" if local else f" in {settings.artefacts}")
-            + ": bring it back from a backup, or do its step again.",
+            + ". Restore it from a backup, or repeat its step.",
             where, None if local else repair,
         )  # fmt: skip
 
@@ -51,13 +51,13 @@ def unnamed(settings: Settings, store: Store) -> Iterator[Finding]:
         if folder.is_dir() and folder.name.isdigit() and folder.name not in numbers:
             yield Finding(
                 "unnamed",
-                f"{folder} belongs to no project: look through it, then remove it.",
+                f"{folder} belongs to no project. Review its contents, then remove it.",
                 str(folder),
                 _away(home, folder),
             )
     for path in sorted((home / "jobs").glob("*")):
         if path.stem.isdigit() and path.stem not in jobs:
-            yield Finding("unnamed", f"{path} belongs to no job: it can be removed.", str(path), _away(home, path))
+            yield Finding("unnamed", f"{path} belongs to no job and can be removed.", str(path), _away(home, path))
     named = {os.path.realpath(row.path) for row in store.plugins.list()}
     busy = {row.project_id for row in store.jobs.list(states=["running"])}
     for bundle in sorted((home / "projects").glob("*/plugins/*.zip")):
@@ -65,7 +65,7 @@ def unnamed(settings: Settings, store: Store) -> Iterator[Finding]:
         if owner in numbers and int(owner) not in busy and os.path.realpath(bundle) not in named:
             yield Finding(
                 "unnamed",
-                f"No plugin of project {owner} is at {bundle}: import it, or remove it.",
+                f"{bundle} is not a plugin of project {owner}. Import it, or remove it.",
                 str(bundle),
                 _away(home, bundle),
             )
@@ -76,8 +76,8 @@ def unnamed(settings: Settings, store: Store) -> Iterator[Finding]:
         if idle.blobs or idle.leftovers:
             yield Finding(
                 "unnamed", f"{idle.blobs:,} artefacts of {idle.bytes / 1e6:,.1f} MB and {idle.leftovers} leftovers in "
-                f"{settings.artefacts} are named by nothing: `tailormt artefacts collect`.", settings.artefacts,
-                lambda: f"{collect(settings, store).blobs:,} artefacts were collected.",
+                f"{settings.artefacts} are no longer referenced. Run `tailormt artefacts collect`.", settings.artefacts,
+                lambda: f"{collect(settings, store).blobs:,} artefacts were removed.",
             )  # fmt: skip
 
 
@@ -114,12 +114,10 @@ def leftovers(settings: Settings, store: Store) -> Iterator[Finding]:
             except FileNotFoundError:
                 continue
             if not young and not name.startswith(".deleted-"):
-                yield Finding(
-                    "leftovers", f"{path} was left half-written: it can be removed.", str(path), _remove(path)
-                )
+                yield Finding("leftovers", f"{path} is incomplete and can be removed.", str(path), _remove(path))
             elif name.startswith(".deleted-"):
                 yield Finding(
-                    "leftovers", f"{path} was left by a deletion that broke off: it is finished when the studio starts.", str(path),
+                    "leftovers", f"{path} is left from an interrupted deletion. Restart the studio to complete it.", str(path),
                     lambda: _finish(settings, store),
                 )  # fmt: skip
 

@@ -24,13 +24,15 @@ def permissions(settings: Settings) -> Iterator[Finding]:
     home = home_path(settings.home)
     if not home.exists():
         yield Finding(
-            "permissions", f"There is no data folder {home} yet: it is made when the studio starts.", str(home)
+            "permissions",
+            f"The data folder {home} does not exist yet. The studio creates it when it starts.",
+            str(home),
         )
         return
     for path in (home, home / "projects", home / "jobs", home / "tailor.db"):
         if path.exists() and not os.access(path, os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)):
             yield Finding(
-                "permissions", f"{path} cannot be read and written by this user: change its permissions.", str(path)
+                "permissions", f"{path} is not readable and writable for this user. Change its permissions.", str(path)
             )
     for path in (home / "tailor.db", home / "settings.toml"):
         if os.name == "posix" and path.exists() and path.stat().st_mode & 0o002:
@@ -40,7 +42,10 @@ def permissions(settings: Settings) -> Iterator[Finding]:
                 return f"{path} can be written by its owner and group only."
 
             yield Finding(
-                "permissions", f"{path} can be written by every user of the machine: chmod o-w {path}.", str(path), mend
+                "permissions",
+                f"{path} is writable for every user of this machine. Run: chmod o-w {path}",
+                str(path),
+                mend,
             )
 
 
@@ -49,7 +54,7 @@ def disk(settings: Settings) -> Iterator[Finding]:
     if home.exists() and (free := shutil.disk_usage(home).free) < LITTLE:
         yield Finding(
             "disk",
-            f"Only {free / 1e6:,.0f} MB are free at {home}, which training may not do with: free some space.",
+            f"Only {free / 1e6:,.0f} MB are free at {home}, which may not be enough for training. Free some space.",
             str(home),
         )
 
@@ -70,11 +75,12 @@ def libraries(settings: Settings) -> Iterator[Finding]:
         except InvalidRequirement:
             continue
         except PackageNotFoundError:
-            yield Finding("libraries", f"The library {one.name} is not installed: pip install '{one}'.")
+            yield Finding("libraries", f"The library {one.name} is not installed. Run: pip install '{one}'")
             continue
         if not one.specifier.contains(have, prereleases=True):
             yield Finding(
-                "libraries", f"{one.name} {have} is not what was tested ({one.specifier}): pip install '{one}'."
+                "libraries",
+                f"{one.name} {have} is outside the tested range ({one.specifier}). Run: pip install '{one}'",
             )
 
 
@@ -83,7 +89,7 @@ def bases(settings: Settings) -> Iterator[Finding]:
     entries = shelf.entries()
     if not entries:
         yield Finding(
-            "bases", f"There is no base model in {settings.assets_dir / 'models'}: add one with `tailormt base add`."
+            "bases", f"There is no base model in {settings.assets_dir / 'models'}. Add one with `tailormt base add`."
         )
     for entry in entries:
         try:
@@ -93,7 +99,7 @@ def bases(settings: Settings) -> Iterator[Finding]:
             yield Finding("bases", f"The base {entry.name} cannot be used: {error}", str(entry.folder))
             continue
         if broken is not None:
-            yield Finding("bases", f"{broken} is damaged: get the base {entry.name} again.", str(broken))
+            yield Finding("bases", f"{broken} is damaged. Add the base {entry.name} again.", str(broken))
 
 
 def whole_tensors(path: os.PathLike[str]) -> bool:
@@ -123,5 +129,5 @@ def parsers(settings: Settings) -> Iterator[Finding]:
                         with file.open("rb") as opened:
                             if hashlib.file_digest(opened, "md5").hexdigest() != about["md5"]:
                                 yield Finding(
-                                    "parsers", f"{file} is damaged: get the parser of {code} again.", str(file)
+                                    "parsers", f"{file} is damaged. Install the parser for {code} again.", str(file)
                                 )

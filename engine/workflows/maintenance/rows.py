@@ -37,7 +37,7 @@ def store_whole(settings: Settings) -> Iterator[Finding]:
         if words != ["ok"]:
             yield Finding(
                 "store",
-                f"{file} is damaged ({'; '.join(words)}): bring a backup back with `tailormt restore`.",
+                f"{file} is damaged ({'; '.join(words)}). Restore a backup with `tailormt restore`.",
                 str(file),
             )
             return
@@ -52,7 +52,7 @@ def store_whole(settings: Settings) -> Iterator[Finding]:
 
             yield Finding(
                 "rows",
-                f"{count} rows of {', '.join(names)} belong to something that is gone: they are of no use.",
+                f"{count} rows of {', '.join(names)} refer to deleted rows and can be removed.",
                 str(file),
                 remove,
             )
@@ -66,7 +66,7 @@ def store_whole(settings: Settings) -> Iterator[Finding]:
             )
 
         yield Finding(
-            "schema", f"The store has schema {result['schema']}, this program makes {result['newest']}: `tailormt store upgrade`.",
+            "schema", f"The store has schema {result['schema']}, this program {result['newest']}. Run `tailormt store upgrade`.",
             result["store"], upgrade,
         )  # fmt: skip
 
@@ -91,10 +91,10 @@ def stale_jobs(settings: Settings, store: Store) -> Iterator[Finding]:
             store.jobs.interrupt(job.id, job.attempt, LOST)
             return f"Job {job.id} is interrupted and can be resumed."
 
-        silence = duration((moment - job.heartbeat).total_seconds()) if job.heartbeat else "long"
+        silence = duration((moment - job.heartbeat).total_seconds()) if job.heartbeat else "a long time"
         yield Finding(
-            "jobs", f"Job {job.id} ({job.kind}) is said to be at work, but nobody has been for {silence}: "
-            "start a worker, or repair.", f"job {job.id}", interrupt,
+            "jobs", f"Job {job.id} ({job.kind}) is marked as running, but has been inactive for {silence}. "
+            "Start a worker, or run the repair.", f"job {job.id}", interrupt,
         )  # fmt: skip
     busy = {job.project_id for job in store.jobs.list(states=["running", "queued"])}
     for corpus in store.corpora.list():
@@ -105,15 +105,17 @@ def stale_jobs(settings: Settings, store: Store) -> Iterator[Finding]:
                 return "It can be read again."
 
             yield Finding(
-                "jobs", f"The samples of project {corpus.project_id} are said to be being read, but no job does so.",
+                "jobs", f"The samples of project {corpus.project_id} are marked as being read, but no job is reading them.",
                 f"corpus {corpus.id}", reset,
             )  # fmt: skip
     if store.jobs.list(states=["queued"], limit=1) and not workers:
-        yield Finding("jobs", "Jobs wait, but no worker serves this store: start the studio, or `tailormt worker`.")
+        yield Finding(
+            "jobs", "Jobs are queued, but no worker serves this store. Start the studio, or run `tailormt worker`."
+        )
 
 
 def projects(settings: Settings, store: Store) -> Iterator[Finding]:
-    """Bases that projects are over."""
+    """Bases of projects that are not installed."""
     shelf = BaseRegistry(settings)
     for row in store.projects.list():
         if not row.base:
@@ -124,7 +126,7 @@ def projects(settings: Settings, store: Store) -> Iterator[Finding]:
             result = False
         if not result:
             yield Finding(
-                "projects", f"The base {row.base} of project {row.id} ({row.name}) is not here: add it with `tailormt base add`, "
+                "projects", f"The base {row.base} of project {row.id} ({row.name}) is missing. Add it with `tailormt base add`, "
                 "or choose another base in the studio.", row.base,
             )  # fmt: skip
 
@@ -151,19 +153,19 @@ def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
     for plugin in store.plugins.list():
         if not Path(plugin.path).is_file():
             yield finding(
-                plugin.path, f"The bundle of the plugin {plugin.name} (project {plugin.project_id}) is no longer at {plugin.path}: "
-                "put it back there, import it, or train it again.",
+                plugin.path, f"The bundle of the plugin {plugin.name} (project {plugin.project_id}) is no longer at {plugin.path}. "
+                "Restore it there, import it, or train it again.",
             )  # fmt: skip
     for corpus in store.corpora.list():
         corpus_file = Path(corpus.folder) / "corpus.jsonl"
         if corpus.state == "ready" and not corpus_file.is_file():
             yield finding(
                 str(corpus_file),
-                f"The corpus of project {corpus.project_id} is no longer at {corpus_file}: read the samples again.",
+                f"The corpus of project {corpus.project_id} is no longer at {corpus_file}. Read the samples again.",
             )
     for phrases in store.phrase_sets.list():
         if phrases.count and not Path(phrases.path).is_file():
-            yield finding(phrases.path, f"The phrases at {phrases.path} are gone: read the samples again.")
+            yield finding(phrases.path, f"{phrases.path} is missing. Read the samples again to extract the phrases.")
     for job in store.jobs.list(states=["queued", "interrupted"]):
         for sample in job.arguments.get("samples") or ():
             file = Path(str(sample))
@@ -171,7 +173,7 @@ def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
             changed = are_held([str(sample)], job.project_id) and sample_files(file.parents[1])
             if not file.is_file() and not changed:
                 yield finding(
-                    str(sample), f"Job {job.id} is to read {sample}, which is gone: put it back, or cancel the job."
+                    str(sample), f"Job {job.id} needs {sample}, which is missing. Restore it, or cancel the job."
                 )
 
 

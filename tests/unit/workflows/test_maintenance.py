@@ -242,7 +242,7 @@ def test_an_installation_that_is_well_has_no_findings(settings: Settings) -> Non
 
 def test_where_nothing_is_yet_nothing_is_made(tmp_path: Path) -> None:
     result = examine(Settings(home=str(tmp_path / "home")))
-    assert "no data folder" in seen(result, "permissions")[0].sentence
+    assert "does not exist yet" in seen(result, "permissions")[0].sentence
 
 
 def test_files_that_are_gone_damaged_or_named_by_nothing(settings: Settings) -> None:
@@ -301,7 +301,7 @@ def test_jobs_that_nobody_does(settings: Settings) -> None:
         assert record is not None
         record.heartbeat = long_ago
     (one,) = seen(examine(settings), "jobs")
-    assert "nobody has been for 2 h" in one.sentence
+    assert "has been inactive for 2 h" in one.sentence
     examine(settings, repair=True)
     assert store.jobs.get(job.id).state != "running"
     if store.jobs.get(job.id).state == "queued":  # it goes on by itself
@@ -342,7 +342,7 @@ def test_bases_and_parsers_with_damaged_files(settings: Settings, tmp_path: Path
     (assets / "parsers" / "xx" / "pos" / "a.pt").write_bytes(b"x")
     result = examine(settings.replace(assets=str(assets)))
     assert len(seen(result, "bases")) == 2
-    assert "get the parser of xx again" in seen(result, "parsers")[0].sentence
+    assert "Install the parser for xx again" in seen(result, "parsers")[0].sentence
 
 
 # -- commands
