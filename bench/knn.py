@@ -173,8 +173,7 @@ def main() -> None:
 
     states = [part.states for part in forced(base, Pairs.encode(base, valid), None, "output")]
     queries = torch.cat(states)[: args.batch * BEAMS]
-    assert knn.datastore.keys is not None
-    measured = measure_indexes(knn.datastore.keys, queries, args.sizes, args.kinds, args.breadths, args.k)
+    measured = measure_indexes(knn.datastore.vectors(), queries, args.sizes, args.kinds, args.breadths, args.k)
     print(f"\n| entries | index | build, CPU s | file, MiB | recall of {args.k} | search of {len(queries)}, CPU ms |")
     print("|---:|---|---:|---:|---:|---:|")
     for cells in measured:

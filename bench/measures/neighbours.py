@@ -35,7 +35,7 @@ def knn(setup: Setup) -> list[Row]:
     plain.__dict__.update(ours.__dict__)
     exhaustive = Plain.__new__(Plain)
     exhaustive.__dict__.update(
-        {**ours.__dict__, "search": make_search("flat", None, ours.datastore.keys, "cpu", ours.options)}
+        {**ours.__dict__, "search": make_search("flat", None, ours.datastore.vectors(), "cpu", ours.options)}
     )
     texts = setup.english[: 4 if setup.small else 128]
     method = get_method("knn")
@@ -91,16 +91,16 @@ def datastore(setup: Setup, count: int) -> Any:
     real = Datastore.build(
         setup.base, Pairs.encode(setup.base, list(zip(some, translate(setup.base, some), strict=True)))
     )
-    assert real.keys is not None
+    own_keys = real.vectors()  # (n, d)
     draw = torch.Generator().manual_seed(1)
     rows = torch.randint(len(real), (count,), generator=draw)  # (N,)
     rows[: len(real)] = torch.arange(len(real))[:count]
-    spread = 0.3 * real.keys.float().std(0)  # (d,)
-    keys = torch.empty(count, real.keys.shape[1], dtype=torch.float16)  # (N, d)
+    spread = 0.3 * own_keys.float().std(0)  # (d,)
+    keys = torch.empty(count, own_keys.shape[1], dtype=torch.float16)  # (N, d)
     for begin in range(0, count, 65_536):
         part = rows[begin : begin + 65_536]
         noise = torch.randn(len(part), keys.shape[1], generator=draw)
-        keys[begin : begin + 65_536] = (real.keys[part].float() + spread * noise).half()
+        keys[begin : begin + 65_536] = (own_keys[part].float() + spread * noise).half()
     options = KnnOptions(k=16, temperature=30.0, weight=0.2)
     options = options.replace(index=kind_for(count, options))
     whole = Datastore(keys, real.tokens[rows], real.sentences[rows], real.positions[rows], [])
@@ -177,7 +177,7 @@ def by_sentence(setup: Setup, count: int) -> Any:
     some = setup.english[: setup.size(300, 20)]
     pairs = Pairs.encode(setup.base, list(zip(some, translate(setup.base, some), strict=True)))
     real = Datastore.build(setup.base, pairs)
-    assert real.keys is not None
+    own_keys = real.vectors()  # (n, d)
     assert real.sources is not None
     draw, random = torch.Generator().manual_seed(1), np.random.default_rng(1)
     starts, pieces = real.sources.starts, np.concatenate([np.array(row) for row in pairs.sources])
@@ -189,12 +189,12 @@ def by_sentence(setup: Setup, count: int) -> Any:
     own = [pairs.sources[i] for i in chosen]
     lines = [np.where(random.random(len(row)) < 0.5, row, random.choice(pieces, len(row))).tolist() for row in own]
     where = torch.tensor(rows)  # (R,)
-    spread = 0.3 * real.keys.float().std(0)  # (d,)
-    keys = torch.empty(len(rows), real.keys.shape[1], dtype=torch.float16)  # (R, d)
+    spread = 0.3 * own_keys.float().std(0)  # (d,)
+    keys = torch.empty(len(rows), own_keys.shape[1], dtype=torch.float16)  # (R, d)
     for begin in range(0, len(rows), 65_536):
         part = where[begin : begin + 65_536]
         noise = torch.randn(len(part), keys.shape[1], generator=draw)
-        keys[begin : begin + 65_536] = (real.keys[part].float() + spread * noise).half()
+        keys[begin : begin + 65_536] = (own_keys[part].float() + spread * noise).half()
     begins = np.concatenate([[0], np.cumsum(np.diff(starts)[chosen])])  # (N + 1,)
     owners = torch.from_numpy(np.repeat(np.arange(len(chosen), dtype=np.int32), np.diff(begins)))  # (R,)
     names = torch.zeros(len(rows), dtype=torch.int32)  # (R,) nothing is a number, so that all may be copied
@@ -204,7 +204,7 @@ def by_sentence(setup: Setup, count: int) -> Any:
     )
     texts = [real.texts[i] for i in chosen]
     return Knn(
-        Datastore(keys, real.tokens[where], owners, real.positions[where], texts, sources),
+        Datastore(keys, real.tokens[where], owners, real.positions[where], texts, sources).in_eight_bits(),
         None,
         options,
         "cpu",
@@ -217,6 +217,7 @@ def sizes(setup: Setup, knn: Any) -> list[Row]:
     import dataclasses
     import time
 
+    from engine.core.eight_bits import EightBits
     from engine.memory.source_index import Sources
     from engine.methods.knn.decoder import Knn
 
@@ -228,8 +229,9 @@ def sizes(setup: Setup, knn: Any) -> list[Row]:
     count = int((whole.sources.starts <= some).sum()) - 1
     end = int(whole.sources.starts[count])
     rows = [setup.base.encode([source])[0] for source, _ in whole.texts[:count]]
+    keys = EightBits(whole.keys.values[:end], whole.keys.exponents[:end])
     part = dataclasses.replace(
-        whole, keys=whole.keys[:end], tokens=whole.tokens[:end], sentences=whole.sentences[:end],
+        whole, keys=keys, tokens=whole.tokens[:end], sentences=whole.sentences[:end],
         positions=whole.positions[:end], texts=whole.texts[:count],
         sources=Sources.build(rows, whole.sources.starts[: count + 1], whole.sources.names[:end], whole.sources.mean),
     )  # fmt: skip
@@ -245,7 +247,7 @@ def sizes(setup: Setup, knn: Any) -> list[Row]:
             "knn_by_sentence",
             f"kNN decoding by sentence: bytes a row on disk, of {len(whole):,} rows with d = {setup.base.d_model}",
             bytes_a_row,
-            600,
+            350,
             unit="bytes",
         ),
         Row(

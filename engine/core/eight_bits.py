@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 MOST = 127
 SMALLEST, LARGEST = -100, 100  # exponents
+
+
+@dataclass(frozen=True)
+class EightBits:
+    """R rows of r numbers, in eight bits each."""
+
+    values: Tensor  # (R, r) int8
+    exponents: Tensor  # (R,) int8
+
+    @classmethod
+    def of(cls, rows: Tensor) -> Self:
+        """Of rows (R, r)."""
+        return cls(*to_eight_bits(rows))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Tensor | slice) -> Tensor:
+        """The numbers (..., r) of rows (...), in float32."""
+        return from_eight_bits(self.values[rows], self.exponents[rows])  # (..., r)
 
 
 def to_eight_bits(rows: Tensor, least: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -30,7 +30,7 @@ from safetensors.torch import load_file
 
 from engine.base import BaseModel
 from engine.base.onednn import fast_products
-from engine.core.eight_bits import from_eight_bits, to_eight_bits
+from engine.core.eight_bits import EightBits, to_eight_bits
 from engine.core.progress import Progress
 from engine.core.tensor_files import save_tensors
 from engine.corpora.tokenize import joined
@@ -73,24 +73,8 @@ class Axes:
         return (states - self.mean) @ self.basis.T  # (..., r)
 
 
-@dataclass(frozen=True)
-class Keys:
-    """R keys of r numbers, in eight bits each (`engine.core.eight_bits`)."""
-
-    values: torch.Tensor  # (R, r) int8; float16, with exponents of 0, of bundles that were made before
-    exponents: torch.Tensor  # (R,) int8
-
-    @classmethod
-    def of(cls, keys: torch.Tensor) -> Keys:
-        """Of keys (R, r)."""
-        return cls(*to_eight_bits(keys))
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, rows: torch.Tensor | slice) -> torch.Tensor:
-        """The keys (..., r) of rows (...), in float32."""
-        return from_eight_bits(self.values[rows], self.exponents[rows])  # (..., r)
+class Keys(EightBits):
+    """R keys of r numbers; of bundles that were made before, `values` are float16 and exponents 0."""
 
     def fit(self, rows: int, axes: Axes, d: int) -> bool:
         """Whether they are of so many rows in these axes, which are of states of d numbers."""

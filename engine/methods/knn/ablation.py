@@ -34,11 +34,12 @@ def another_datastore(
         raise UnavailableError(
             "The bundle contains the codes of the keys and not the keys (keep_keys=no), so there is no such mean."
         )
+    own = store.vectors()  # (N, d)
     if kind == "noise":
-        keys = gaussian_like(store.keys, len(store), material.generator()).to(store.keys)  # (N, d)
+        keys = gaussian_like(own, len(store), material.generator()).to(own)  # (N, d)
         index = None if knn.reader is not None else build_index(keys, options.index, options)
         return Knn(dataclasses.replace(store, keys=keys), index, options, base.device, knn.adaptive, knn.gate)
-    mean = store.keys.float().mean(0, keepdim=True).to(store.keys)  # (1, d)
+    mean = own.float().mean(0, keepdim=True).to(own)  # (1, d)
     if knn.reader is not None:  # the shortlist still says which tokens are read, no key says which of them
         return Knn(
             dataclasses.replace(store, keys=mean.expand(len(store), -1)), None, options, base.device, gate=knn.gate

@@ -111,12 +111,13 @@ def settled(
     progress: Progress, general: Callable[[], Sequence[SentencePair]] = tuple,
 ) -> tuple[Knn, dict[str, Any]]:  # fmt: skip
     """kNN decoding with the way of retrieval and the settings that are best on `valid`, and figures of the choice."""
-    assert datastore.keys is not None
     retrieval = retrieval_of(options)
     by_sentence: tuple[Knn, dict[str, Any]] | None = None
     if retrieval != "global":
         chosen = options.replace(retrieval="sentence", index="flat")
-        by_sentence = retune(base, Knn(datastore, None, chosen, base.device), valid, plugin, progress, general())
+        by_sentence = retune(
+            base, Knn(datastore.in_eight_bits(), None, chosen, base.device), valid, plugin, progress, general()
+        )
         if retrieval == "sentence" or len(datastore) > COMPARED:
             return by_sentence
     kind = kind_for(len(datastore), options)
@@ -127,7 +128,7 @@ def settled(
         if retune(base, exact, valid, plugin, progress)[1]["loss"] >= by_sentence[1]["loss"] - GAIN:
             return by_sentence
     progress.begin("Indexing the datastore", progress.index, progress.steps)
-    knn = Knn(datastore, build_index(datastore.keys, kind, options), chosen, base.device)
+    knn = Knn(datastore, build_index(datastore.vectors(), kind, options), chosen, base.device)
     if not options.keep_keys and kind == "ivfpq":
         knn.forget_keys()  # tuned as it will be used
     return retune(base, knn, valid, plugin, progress)
@@ -146,7 +147,6 @@ def another(
     """
     options = knn.options
     datastore = _record(base, pairs, options, plugin, progress)
-    assert datastore.keys is not None
     if options.adaptive and (options.k or 1) > len(datastore):
         raise CorpusError(
             "These samples have {count} tokens, fewer than the {k} neighbours to retrieve.",
@@ -154,7 +154,8 @@ def another(
             k=options.k,
         )
     by_sentence = options.retrieval == "sentence"
-    index = None if by_sentence else build_index(datastore.keys, options.index, options)
+    datastore = datastore.in_eight_bits() if by_sentence else datastore
+    index = None if by_sentence else build_index(datastore.vectors(), options.index, options)
     fresh = Knn(datastore, index, options, base.device, knn.adaptive, knn.gate)
     if not by_sentence and not options.keep_keys and options.index == "ivfpq":
         fresh.forget_keys()

@@ -1,7 +1,8 @@
 """The datastore: for each target token of the samples its key (a hidden state), the token, and its position.
 
 datastore.safetensors
-    keys      (N, d) float16   hidden states (see collect.py); may be absent with an ivfpq index
+    keys      (N, d) float16   hidden states; may be absent with an ivfpq index. Of retrieval by sentence int8, with
+    exponents (N,)   int8      powers of two for them (engine.core.eight_bits)
     tokens    (N,)   int32     the target token that followed
     sentences (N,)   int32     which sentence it is from, a line of datastore.jsonl
     positions (N,)   int32     its place in that sentence, from 0
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import torch
 
 from engine.base import BaseModel
 from engine.core.atomic_files import read_jsonl, write_jsonl
+from engine.core.eight_bits import EightBits
 from engine.core.progress import Progress
 from engine.core.tensor_files import check_keys, load_tensors, save_tensors
 from engine.errors import BundleError, CorpusError
@@ -39,7 +41,7 @@ BLOCK = 65_536
 class Datastore:
     """Entries in the order of their sentences; `texts` are (source, target), empty where they were left out."""
 
-    keys: torch.Tensor | None  # (N, d) float16
+    keys: torch.Tensor | EightBits | None  # (N, d), a tensor of float16
     tokens: torch.Tensor  # (N,) int32
     sentences: torch.Tensor  # (N,) int32
     positions: torch.Tensor  # (N,) int32
@@ -92,7 +94,7 @@ class Datastore:
 
     def indexed(self, base: BaseModel, rows: Sequence[Sequence[int]]) -> Sources:
         """The index of the sources, given as token ids, a row a sentence."""
-        assert self.keys is not None
+        assert isinstance(self.keys, torch.Tensor)
         starts = np.searchsorted(self.sentences.numpy(), np.arange(len(rows) + 1))  # (N + 1,)
         ids, position = self.tokens.unique(return_inverse=True)  # (U,), (R,)
         pieces = shown_pieces(base, ids.tolist())
@@ -106,10 +108,21 @@ class Datastore:
         mean = (total / len(self)).float()  # type: ignore[union-attr]  # (d,)
         return Sources.build(plain, starts, torch.tensor(names, dtype=torch.int32), mean)
 
+    def in_eight_bits(self) -> Datastore:
+        """The same with half the bytes for its keys, which no index can search."""
+        return replace(self, keys=EightBits.of(self.keys)) if isinstance(self.keys, torch.Tensor) else self
+
+    def vectors(self) -> torch.Tensor:
+        """The keys (N, d), which must be there, in float16."""
+        assert self.keys is not None
+        return self.keys[:].half() if isinstance(self.keys, EightBits) else self.keys  # (N, d)
+
     def save(self, folder: Path, *, keep_keys: bool = True, with_sources: bool = False) -> dict[str, Path]:
         """Write the files; returns them by name."""
         tensors = {"tokens": self.tokens, "sentences": self.sentences, "positions": self.positions}
-        if keep_keys and self.keys is not None:
+        if keep_keys and isinstance(self.keys, EightBits):
+            tensors |= {"keys": self.keys.values, "exponents": self.keys.exponents}
+        elif keep_keys and isinstance(self.keys, torch.Tensor):
             tensors["keys"] = self.keys
         save_tensors(folder / TENSORS, tensors, "the datastore")
         rows = ({"source": source, "target": target} for source, target in self.texts)
@@ -129,10 +142,12 @@ class Datastore:
                 "it has no {tensors}, which its decoding needs. Get a new copy of the bundle.", tensors=TENSORS
             )
         data = load_tensors(file)
-        check_keys(file, {*data, "keys"}, {"tokens", "sentences", "positions", "keys"})
+        eight = with_sources and "exponents" in data
+        check_keys(file, {*data, "keys"}, {"tokens", "sentences", "positions", "keys", *["exponents"] * eight})
         count = len(data["tokens"]) if data["tokens"].dim() == 1 else 0
+        kinds = {"keys": torch.int8 if eight else torch.float16, "exponents": torch.int8}
         for key, value in data.items():
-            shape, kind = ((count, d), torch.float16) if key == "keys" else ((count,), torch.int32)
+            shape, kind = (count, d) if key == "keys" else (count,), kinds.get(key, torch.int32)
             if tuple(value.shape) != shape or value.dtype != kind or not count:
                 raise BundleError(
                     "{key} in {tensors} has the shape {tuple} and type {dtype}, which does not fit this "
@@ -146,7 +161,8 @@ class Datastore:
                 raise BundleError(
                     "{key} in {tensors} are out of range. Get a new copy of the bundle.", key=key, tensors=TENSORS
                 )
-        opened = cls(data.get("keys"), data["tokens"], data["sentences"], data["positions"], texts)
+        keys = EightBits(data["keys"], data["exponents"]) if eight and "keys" in data else data.get("keys")
+        opened = cls(keys, data["tokens"], data["sentences"], data["positions"], texts)
         if with_sources:
             from engine.memory.source_index import Sources
 

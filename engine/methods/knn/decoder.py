@@ -55,7 +55,8 @@ class Knn:
         if options.retrieval == "sentence":
             self.reader = SentenceReader(datastore, options, device, gate)
         else:
-            self.search = make_search(options.index, index, datastore.keys, device, options)
+            keys = datastore.vectors() if datastore.keys is not None else None  # (N, d)
+            self.search = make_search(options.index, index, keys, device, options)
         self.seen: dict[str, torch.Tensor] | None = None  # filled while reads are being recorded
         self._own: OwnText | None = None
 
@@ -75,7 +76,8 @@ class Knn:
             datastore = Datastore.open(folder, base.d_model, vocabulary, with_sources=True)
             return cls(datastore, None, options, base.device, gate=Gate.open(folder) if gated else None)
         datastore = Datastore.open(folder, base.d_model, vocabulary)
-        index = open_index(folder / FILE, options.index, datastore.keys, len(datastore), base.d_model, options)
+        keys = datastore.vectors() if datastore.keys is not None else None  # (N, d)
+        index = open_index(folder / FILE, options.index, keys, len(datastore), base.d_model, options)
         if options.adaptive and int(options.k or 1) > len(datastore):
             raise BundleError(
                 "its kNN settings name more neighbours than its datastore has. Get a new copy of the bundle."

@@ -205,6 +205,37 @@ def test_settings_are_chosen_on_held_out_sentences_and_saved(base, tmp_path):
     assert torch.equal(other.gate.weights, knn.gate.weights)
 
 
+def test_its_keys_have_eight_bits_and_those_of_earlier_bundles_sixteen(base, datastore, tmp_path):
+    made = make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="sentence"), tmp_path / "made")[0]
+    again = Knn.open(tmp_path / "made", base, made.options)
+    for knn in (made, again):
+        assert knn.datastore.keys.values.dtype == torch.int8
+        assert torch.equal(knn.datastore.vectors(), made.datastore.vectors()), "exact after saving"
+        assert torch.allclose(knn.datastore.vectors().float(), datastore.vectors().float(), atol=0.03)
+    plugin_with(base, datastore).module.knn.save(tmp_path / "earlier")
+    earlier = Knn.open(tmp_path / "earlier", base, SET)
+    assert torch.equal(earlier.datastore.keys, datastore.keys)
+    sizes = [(tmp_path / one / "datastore.safetensors").stat().st_size for one in ("made", "earlier")]
+    assert sizes[0] < 0.7 * sizes[1]
+
+
+@pytest.mark.parametrize("spoil", ["exponents", "keys", "retrieval"])
+def test_keys_in_eight_bits_that_do_not_fit_are_refused(base, datastore, tmp_path, spoil):
+    from safetensors.torch import load_file, save_file
+
+    plugin_with(base, datastore.in_eight_bits()).module.knn.save(tmp_path)
+    file = tmp_path / "datastore.safetensors"
+    tensors = {key: value.clone() for key, value in load_file(file).items()}
+    if spoil == "retrieval":  # an index cannot search them
+        with pytest.raises(BundleError, match=r"exponents.*Get a new copy of the bundle\.$"):
+            Knn.open(tmp_path, base, SET.replace(retrieval="global"))
+        return
+    tensors[spoil] = tensors[spoil][:-1] if spoil == "exponents" else tensors[spoil].half()
+    save_file(tensors, file)
+    with pytest.raises(BundleError, match=rf"{spoil}.*Get a new copy of the bundle\.$"):
+        Knn.open(tmp_path, base, SET)
+
+
 def test_a_sentence_that_shares_nothing_with_the_samples_is_left_to_the_base(base, tmp_path):
     knn = make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="sentence"), tmp_path)[0]
     plugin = Plugin(get_method("knn"), KnnModule(knn), {})
