@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
@@ -407,6 +408,12 @@ def test_auto_keeps_the_best_that_leaves_general_text_alone() -> None:
     forgetful, better = trial("houlsby_adapter", 20, 30), trial("houlsby_adapter", 15, 39.8, True)
     assert chosen([base, knn, forgetful, better]) is better
     assert chosen([base, knn, forgetful, trial("houlsby_adapter", 14.2, 40)]) is knn, "chance does not choose"
+    adapter, stacked = trial("memory_adapter", 16, 40), trial("memory_adapter", 15, 40, True)
+    assert chosen([base, knn, adapter, stacked]) is adapter
+    likelier = dataclasses.replace(stacked, gain=0.05)
+    assert chosen([base, knn, adapter, likelier]) is likelier, "likelihood tells more than the BLEU of few sentences"
+    assert chosen([base, knn, adapter, dataclasses.replace(stacked, gain=0.01)]) is adapter
+    assert chosen([base, trial("knn", 16, 40), trial("memory_adapter", 14, 40), likelier]).method == "knn"
     assert chosen([base, trial("knn", 9, 39), forgetful]).method == "knn", (
         "where all cost too much, the one that costs least"
     )
