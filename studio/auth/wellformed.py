@@ -53,8 +53,8 @@ def refusal(scope: Scope) -> Refusal | None:
 
 def unreadable(pairs: Iterable[tuple[str, Any]]) -> Refusal | None:
     """Whether a name or a text of a query or a form holds what is no character."""
-    found = any(isinstance(part, str) and NO_CHARACTER.search(part) for pair in pairs for part in pair)
-    return UNREADABLE if found else None
+    broken = any(isinstance(part, str) and NO_CHARACTER.search(part) for pair in pairs for part in pair)
+    return UNREADABLE if broken else None
 
 
 def repeated(pairs: Any, lists: tuple[str, ...] = ()) -> Refusal | None:

@@ -280,20 +280,20 @@ class TranslationMemory(Method):
         with base.lock, self.attach(base, module):
             self.see(base, module, sources)
             force(base, sources, labels)
-            found = module.retrieved
-        if found is None or found.alpha is None or found.copying is None:
+            retrieved = module.retrieved
+        if retrieved is None or retrieved.alpha is None or retrieved.copying is None:
             return []
-        owners = found.owners[0].tolist()  # all places are tokens: there is one row
-        relevance = dict(zip(owners, found.relevance[0].float().tolist(), strict=True))
+        owners = retrieved.owners[0].tolist()  # all places are tokens: there is one row
+        relevance = dict(zip(owners, retrieved.relevance[0].float().tolist(), strict=True))
         results = []
         for position, token in enumerate(tokens):
-            shares = list(shares_of(owners, found.alpha[0, position]).items())[:top]
+            shares = list(shares_of(owners, retrieved.alpha[0, position]).items())[:top]
             pairs = [(module.pairs[number], number, share) for number, share in shares]
             items: list[dict[str, object]] = [
                 {"text": one.target, "source": one.source, "weight": share, "relevance": relevance[i], "row": i}
                 for one, i, share in pairs
             ]
-            results.append(row(position, token, -1, "output", 1 - float(found.copying[0, position]), items))
+            results.append(row(position, token, -1, "output", 1 - float(retrieved.copying[0, position]), items))
         return results
 
 
