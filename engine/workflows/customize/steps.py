@@ -35,7 +35,8 @@ STEPS = (
     "Translating general text", "Training", "Choosing decoding settings", "Comparing with the base",
 )  # fmt: skip
 EXCLUDED = "excluded"  # the part of pairs.jsonl that is not trained on
-WRITER = "sources by"  # in the stamps: the reverse model whose sources are kept
+WRITER = "sources by"  # in the stamps: the reverse model and the search whose sources are kept
+SEARCH = "beam"  # how sources are searched for; another way is another name
 FEWEST = 20  # sentences; below that nothing is left to validate on
 
 
@@ -158,12 +159,13 @@ def write_sources(segments: Sequence[Segment], pair: LanguagePair, stamps: StepC
 
     missing = [segment.text for segment in segments if segment.source is None]
     model = pair.backward.fingerprint()
-    stamp = content_hash(stamps.get("samples"), model, content_hash(missing), "beam")
+    stamp = content_hash(stamps.get("samples"), model, content_hash(missing), SEARCH)
+    writer = content_hash(model, SEARCH)
     home = stamps.home("sources", stamp)
     file = home.folder / "sources.jsonl"
     if not home.holds("sources", stamp, file):
         progress.begin("Writing source sentences")
-        known = earlier_sources(home, model)
+        known = earlier_sources(home, writer)
         new = [text for text in missing if text not in known]
         written = dict(
             zip(new, write_back(pair.backward, new, home.folder / "sources.partial.jsonl", progress), strict=True)
@@ -173,18 +175,18 @@ def write_sources(segments: Sequence[Segment], pair: LanguagePair, stamps: StepC
         rows = ({"source": known.get(text) or written[text], "target": text} for text in missing)
         write_jsonl(file, rows, "the source sentences")
         home.set("sources", stamp)
-        home.set(WRITER, model)
+        home.set(WRITER, writer)
         if len(new) < len(missing):
             home.made.discard("sources")  # whose seconds say nothing about all sentences
     sources = iter([str(row["source"]) for row in read_jsonl(file)])
     return [next(sources) if segment.source is None else segment.source for segment in segments]
 
 
-def earlier_sources(home: StepCache, model: str) -> dict[str, str]:
-    """The source of each sentence that the reverse model with this fingerprint wrote for the samples as they were before:
-    those of sources.jsonl, or of the pairs that were made of them.
+def earlier_sources(home: StepCache, writer: str) -> dict[str, str]:
+    """The source of each sentence that the same reverse model wrote for the samples as they were before: those of
+    sources.jsonl, or of the pairs that were made of them.
     """
-    if home.get(WRITER) != model:
+    if home.get(WRITER) != writer:
         return {}
     files = home.folder / "sources.jsonl", home.folder / "pairs.jsonl"
     file = next((one for one in files if one.exists()), None)
