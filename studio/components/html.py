@@ -146,9 +146,16 @@ def gated(layout: Callable[..., Any], **more: Any) -> Iterator[Any]:
     It is laid out from the start, and the style sheet hides it. What Gradio's own `visible=False` leaves out is loaded when
     it is to appear, and now and then Gradio misses that while other events fill the page.
     """
-    gate = view(_ABSENT, classes="tm-gate")
+    gate = gate_of_next()
     with layout(**more):
         yield gate
+
+
+def gate_of_next() -> Any:
+    """What hides the component that is laid out next, until its output is `shown_if(True)`. On a busy machine Gradio 6 loses
+    a change of `visible` that comes while the component is put into the page.
+    """
+    return view(_ABSENT, classes="tm-gate")
 
 
 def shown_if(there: bool) -> str:

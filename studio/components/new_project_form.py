@@ -101,7 +101,7 @@ class NewProjectForm:
             self.samples: sample_cards(self.service.catalog.samples()),
             self.files: [str(path) for path in waiting] or None,
             self.name: waiting[0].stem if waiting else "",
-            **self._licence(base, *_pair(self._card(base))),
+            **self._licence(base, *_pair(self._card(base)), other=False),
         }
 
     def refresh_bases(self, request: gr.Request) -> dict[Any, Any]:
@@ -115,19 +115,21 @@ class NewProjectForm:
         named = str(request.query_params.get("base", ""))
         chosen = next((one for one in bases if one["name"] == named), bases[0] if bases else {}).get("path")
         waiting = [str(path) for path in stashed(str(request.query_params.get("files", "")), self.service.settings)]
-        values = self.choose_base(chosen, waiting)
+        values = self.choose_base(chosen, waiting, other=chosen != self.base.value)  # a quick user has ticked by now
         for field, codes in zip((self.source, self.target), self.service.catalog.languages(), strict=True):
             values[field] = gr.update(choices=_choices(codes), value=values[field])
         return {**values, self.base: gr.update(choices=self._base_choices(), value=chosen)}
 
-    def choose_base(self, base: str | None, files: list[str] | None) -> dict[Any, Any]:
-        """The languages and the licence of the chosen base; it translates into the language of the files."""
+    def choose_base(self, base: str | None, files: list[str] | None, *, other: bool = True) -> dict[Any, Any]:
+        """The languages and the licence of the chosen base; it translates into the language of the files. `other`: whether it
+        is another than before.
+        """
         card = self._card(base)
         source, target = _into_language_of(files, card, *_pair(card))
         return {
             self.source: source,
             self.target: target,
-            **self._licence(base, source, target),
+            **self._licence(base, source, target, other=other),
         }
 
     def look_at_files(self, files: list[str] | None, base: str, source: str, target: str) -> dict[Any, Any]:
@@ -195,14 +197,16 @@ class NewProjectForm:
         values = self._licence(fitting, source, target)
         return {self.terms: values[self.terms]} if fitting == base else {self.base: fitting, **values}
 
-    def _licence(self, base: str | None, source: str | None, target: str | None) -> dict[Any, Any]:
+    def _licence(
+        self, base: str | None, source: str | None, target: str | None, *, other: bool = True
+    ) -> dict[Any, Any]:
         if not base:
             return {self.terms: "", self.agreed: gr.update(visible=False)}
         quality = quality_note(self.service, base, source or "", target or "")
         return {
             self.terms: quality + base_terms(self.service.catalog.base_card(base)),
             # Other terms, another tick.
-            self.agreed: gr.update(visible=bool(open_terms(self.service, base)), value=False),
+            self.agreed: gr.update(visible=bool(open_terms(self.service, base)), **({"value": False} if other else {})),
         }
 
     def _card(self, base: str | None) -> Mapping[str, Any] | None:

@@ -96,11 +96,9 @@ def filtered_view(phrases: Phrases, view: PhraseView, *values: Any) -> PhraseVie
     )
 
 
-def undo_button(exclusions: Exclusions) -> dict[str, object]:
-    """The button that takes back the last step, which it names; hidden where there is none."""
-    if not exclusions.steps:
-        return gr.update(visible="hidden")
-    return gr.update(visible=True, value=tr("Undo: {what}", what=translate_message(exclusions.last)))
+def undo_label(exclusions: Exclusions) -> str:
+    """What the button that takes back the last step says."""
+    return tr("Undo: {what}", what=translate_message(exclusions.last)) if exclusions.steps else tr("Undo")
 
 
 def _choice(label: str, choices: list[Any]) -> Any:

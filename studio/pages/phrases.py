@@ -11,10 +11,10 @@ from typing import Any
 import gradio as gr
 
 from studio.components import phrase_table as draw
-from studio.components.html import card, gated, shown_if, view
+from studio.components.html import card, gate_of_next, gated, shown_if, view
 from studio.components.import_status import next_link
 from studio.components.layout import LAST, QUIET, StudioPage, guard, heading, in_turn, page, wanted
-from studio.components.phrase_list import PhraseList, filtered_view, undo_button
+from studio.components.phrase_list import PhraseList, filtered_view, undo_label
 from studio.components.phrase_map import PhraseMap
 from studio.components.phrase_tree import PhraseTree
 from studio.pages import Values
@@ -31,7 +31,8 @@ class PhrasesPage(StudioPage):
     def layout(self) -> None:
         with page(self.demo, self.service, "phrases", "Phrases", TEXT) as self.frame:
             with self.frame.actions:
-                self.undo = gr.Button("Undo", size="md", visible="hidden", elem_classes="tm-many")
+                self.undoable = gate_of_next()
+                self.undo = gr.Button("Undo", size="md", elem_classes="tm-many")
                 self.export = view()
                 self.onward = view()
             self.nothing = view()
@@ -72,7 +73,9 @@ class PhrasesPage(StudioPage):
     @property
     def shown(self) -> list[Any]:
         """What `view_values` fills."""
-        return [*self.list.all, self.bars, self.detail, self.undo, self.export, self.mark, self.state, self.stamp]
+        return [
+            *self.list.all, self.bars, self.detail, self.undoable, self.undo, self.export, self.mark, self.state, self.stamp,
+        ]  # fmt: skip
 
     def view_values(self, source: ProjectPhrases, phrases: Phrases, shown: PhraseView) -> Values:
         """All but the tree and the filters, as the view has it."""
@@ -83,7 +86,8 @@ class PhrasesPage(StudioPage):
             **self.list.values(source, phrases, shown),
             self.bars: card(draw.histograms(phrases, shown, row)),
             self.detail: draw.detail_card(row, source.sentences, source.language, source.domains),
-            self.undo: undo_button(phrases.exclusions),
+            self.undoable: shown_if(bool(phrases.exclusions.steps)),
+            self.undo: undo_label(phrases.exclusions),
             self.export: draw.export_link(source.project, shown),
             self.mark: draw.page_address(source.project, shown),
             self.state: shown.query(),
@@ -107,7 +111,7 @@ class PhrasesPage(StudioPage):
             yield {
                 self.frame.title: heading("Phrases", TEXT), self.onward: "", self.export: "", self.body: shown_if(False),
                 self.nothing: draw.no_phrases(project, source.finding() if source else None),
-                self.undo: gr.update(visible="hidden"), self.stamp: source.stamp() if source else "",
+                self.undoable: shown_if(False), self.stamp: source.stamp() if source else "",
             }  # fmt: skip
             return
         shown = source.with_sentence(phrases.usable(PhraseView.of(query or dict(request.query_params))))
