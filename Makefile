@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 EXTRAS ?= cpu,dev
 READY := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 comma := ,
+# Bytecode is kept even where the environment says not to: every process that the tests start would compile the packages again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo studio test test-slow test-all lint format bench pictures messages clean
 
@@ -39,7 +41,7 @@ studio: $(READY)
 
 PARALLEL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 # The browser's tests have a process of their own: an event loop of Playwright's runs in it to the end.
-BROWSER := $(PARALLEL) -m "browser and not alone"
+BROWSER := $(PARALLEL) tests/browser -m "not alone"
 SERIAL := $(BIN)/python -m pytest -q -m alone
 
 test: $(READY)

@@ -60,7 +60,9 @@ PARTS = (  # the steps whose seconds are told
 
 @dataclass(frozen=True)
 class CorpusStats:
-    """What is known of the samples: `characters` of all sentences, `sourced`: the share that has sources of its own."""
+    """What is known of the samples: `characters` of all sentences; `sourced`: the share that has sources of its own; `written`:
+    the share whose sources were written for earlier samples.
+    """
 
     sentences: int
     characters: int
@@ -68,6 +70,7 @@ class CorpusStats:
     sourced: float = 0.0
     domains: int = 1
     language: str = ""
+    written: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -238,7 +241,8 @@ class _Estimator:
             self.add("phrases", characters, "phrases", 4 + characters / PHRASES)
         paired = self.needs.trains or self.needs.needs_pairs or request.knn
         if paired and not {"pairs", "sources"} & set(self.done):
-            self.add("sources", characters * missing, "sources", missing * self.passes("sources", tokens))
+            new = missing - min(missing, counts.written)
+            self.add("sources", characters * new, "sources", new * self.passes("sources", tokens))
         if paired and "filtering" not in self.done and kept_share(self.needs, self.options) is not None:
             self.add("filtering", characters * missing, "weighing", missing * self.passes("weighing", tokens))
             self.add("filtering", characters * missing, "round trip", missing * self.passes("sources", tokens))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,11 @@ from engine.store import JobRow, PluginRow, ProjectRow
 from engine.store.queue import ASKED
 from engine.training import BUDGETS, budget_options
 from engine.workflows.customize.request import AUTO, CustomizeRequest, training_config
+from engine.workflows.customize.steps import SOURCES, sources_in
 from engine.workflows.estimate import CorpusStats, Estimate, estimate
 from engine.workflows.preview import FILE
 from studio.i18n.translate import tr
-from studio.services.files import JsonRow
+from studio.services.files import JsonRow, read_rows
 from studio.services.service import Service
 
 WATCH = 12  # sentences of each kind that a run from the studio translates at each validation
@@ -98,7 +101,16 @@ class Runs:
         counts = self.counts(project)
         if counts is None:
             return None
-        return estimate(request, counts, self.service.settings, self.done(project, request.base))
+        done = self.done(project, request.base)
+        if request.base == project.base and not done & {"sources", "pairs"}:
+            counts = replace(counts, written=self.written(project))
+        return estimate(request, counts, self.service.settings, done)
+
+    def written(self, project: ProjectRow) -> float:
+        """The share of the samples whose sources were written for the samples as they were before."""
+        folder = self.service.workspace(project.id)
+        corpus, *earlier = (folder / name for name in ("corpus.jsonl", *SOURCES))
+        return _written(corpus, *(path.stat().st_mtime_ns if path.exists() else 0 for path in (corpus, *earlier)))
 
     def estimates(self, project: ProjectRow, base: str, budget: str) -> dict[str, Estimate]:
         """One for each method under a budget, as it is; methods whose estimate cannot be made are left out."""
@@ -199,3 +211,9 @@ class Runs:
             return jobs.hasten(job.id)
         request = self.service.request(project)
         return enqueue(self.service.store, "preview", request, project_id=project.id, priority=ASKED)
+
+
+@lru_cache(maxsize=8)
+def _written(corpus: Path, *stamps: int) -> float:
+    known, rows = sources_in(corpus.parent), read_rows(corpus)
+    return sum(not row.get("source") and str(row.get("text", "")) in known for row in rows) / max(1, len(rows))

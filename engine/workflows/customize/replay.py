@@ -6,14 +6,14 @@ fine-tuning of Khayrallah et al. (2018): what is learnt from them is to stay whe
 
 from __future__ import annotations
 
-from engine.core.atomic_files import read_json, write_json
 from engine.core.step_cache import content_hash
 from engine.corpora.types import SentencePair
+from engine.evaluation.general_text import keep_translations, kept_in, translations
 from engine.methods.batches import Pairs
 from engine.workflows.customize.domain_filter import general_sources
 from engine.workflows.customize.run import Run
 
-FILE = "replay.json"
+SEARCH = "greedy"  # how general text is translated; another way is another name
 MOST_COPIES = 20  # of a general sentence in a pass over the samples
 
 
@@ -41,16 +41,14 @@ def with_replay(run: Run, pairs: Pairs) -> Pairs:
 
 
 def general_translations(run: Run) -> list[tuple[str, str]]:
-    """The base's translations of general text in the source language; made once a workspace."""
+    """The base's translations of general text in the source language; made once for a base, whatever the samples."""
     from engine.decoding.greedy_search import back_translate
 
-    base = run.pair.forward
-    stamp = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.get("samples"), 2)
-    cached = read_json(run.workspace / FILE)
-    if cached.get("stamp") != stamp:
+    base, sources = run.pair.forward, general_sources(run)
+    folder, stamp = kept_in(run.settings), content_hash(base.fingerprint(), base.source, base.target, SEARCH, sources)
+    known = translations(folder, stamp)
+    if known is None or len(known) != len(sources):
         run.progress.begin("Translating general text")
-        sources = general_sources(run)
-        translations = back_translate(base, sources, progress=run.progress)
-        cached = {"stamp": stamp, "pairs": [[a, b] for a, b in zip(sources, translations, strict=True) if b]}
-        write_json(run.workspace / FILE, cached, "the general text's translations")
-    return [(source, translation) for source, translation in cached["pairs"]]
+        known = back_translate(base, sources, progress=run.progress)
+        keep_translations(folder, stamp, known)
+    return [(source, translation) for source, translation in zip(sources, known, strict=True) if translation]

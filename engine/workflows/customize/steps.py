@@ -36,6 +36,7 @@ STEPS = (
 )  # fmt: skip
 EXCLUDED = "excluded"  # the part of pairs.jsonl that is not trained on
 WRITER = "sources by"  # in the stamps: the reverse model and the search whose sources are kept
+SOURCES = ("sources.jsonl", "pairs.jsonl")  # files that hold them
 SEARCH = "beam"  # how sources are searched for; another way is another name
 FEWEST = 20  # sentences; below that nothing is left to validate on
 
@@ -183,13 +184,15 @@ def write_sources(segments: Sequence[Segment], pair: LanguagePair, stamps: StepC
 
 
 def earlier_sources(home: StepCache, writer: str) -> dict[str, str]:
-    """The source of each sentence that the same reverse model wrote for the samples as they were before: those of
-    sources.jsonl, or of the pairs that were made of them.
+    """The source of each sentence that the same reverse model wrote for the samples as they were before."""
+    return sources_in(home.folder) if home.get(WRITER) == writer else {}
+
+
+def sources_in(folder: Path) -> dict[str, str]:
+    """The source that a reverse model wrote for each sentence: those of sources.jsonl, or of the pairs that were made of
+    them.
     """
-    if home.get(WRITER) != writer:
-        return {}
-    files = home.folder / "sources.jsonl", home.folder / "pairs.jsonl"
-    file = next((one for one in files if one.exists()), None)
+    file = next((one for name in SOURCES if (one := folder / name).exists()), None)
     rows = read_jsonl(file) if file is not None else ()
     return {str(row["target"]): str(row["source"]) for row in rows if row.get("synthetic", True) and row["source"]}
 

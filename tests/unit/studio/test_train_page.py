@@ -273,6 +273,25 @@ def test_every_budget_has_an_estimate_and_done_steps_shorten_it(service: Service
     assert budget_options("quick", "memory_adapter")["training"]["max_minutes"] * 60 >= later.parts["training"]
 
 
+def test_sources_of_earlier_samples_are_not_counted_again(service: Service, project: ProjectRow) -> None:
+    runs = Runs(service)
+    plan = request_of("memory_adapter", "quick", project.base)
+    folder = service.workspace(project.id)
+    texts = [json.loads(line)["text"] for line in (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+    before = runs.estimate(project, plan)
+    rows = [{"source": "The rain.", "target": text, "synthetic": True} for text in texts[: len(texts) // 2]]
+    (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    assert runs.written(project) == pytest.approx(len(rows) / len(texts))
+    after = runs.estimate(project, plan)
+    assert before is not None
+    assert after is not None
+    assert after.parts["sources"] == pytest.approx(before.parts["sources"] * (1 - len(rows) / len(texts)), rel=0.05)
+    assert runs.done(project, project.base) == set()
+    other = runs.estimate(project, plan.replace(base=str(Path(project.base).parent / "de-en")))
+    assert other is not None
+    assert other.parts["sources"] > after.parts["sources"], "another base's reverse model writes its own"
+
+
 # -- runs
 
 
