@@ -289,6 +289,7 @@ def test_nothing_is_lost_when_studio_and_worker_are_killed(chromium: Any, tmp_pa
         "checkpoint_every": 5,
         "patience": 0,
         "watch": 2,
+        "replay": 0.0,
     }
     run = service.start_run(project, CustomizeRequest(method="lhuc", budget="quick", training_options=options))
     curve = service.workspace(project.id) / "runs" / str(run.id) / "training" / "metrics.jsonl"
