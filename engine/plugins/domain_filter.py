@@ -42,7 +42,7 @@ from engine.memory.source_index import PAIRS, Ints, features_of, found_in, risin
 from engine.plugins.bundle import DOMAIN_FILTER
 
 KEYS = ("features", "ratios", "direction", "threshold")
-# Learned from 2,000 back-translated sentences and tried on real ones, these told news best from the samples (bench/RESULTS.md).
+# Learned from 2,000 back-translated sentences and tried on real ones, these told news best from the samples (bench/EXPERIMENTS.md).
 PENALTY = 100.0  # of the regression's squared weights, over the number of sentences
 VOCABULARY = 1_000_000  # pieces of general text that the vocabulary's probabilities stand for
 STATES = 2.0  # weight of the regression's score beside that of the n-grams

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.methods.memory_adapter.module import MemoryAdapterModule
 
 # Together with the base's weights (the paper's table 7), at rates that a few hundred updates bear: four times as fast, adapters and
-# readers alone learnt the pairs by heart (bench/RESULTS.md). The second pass of equation 9, half again as long, is left out.
+# readers alone learnt the pairs by heart (bench/EXPERIMENTS.md). The second pass of equation 9, half again as long, is left out.
 TUNED: Mapping[str, Any] = {
     "retrieval": "sentence", "bottleneck": 128, "alpha": 0.0, "beta": 0.0, "fine_tune": "auto", "fine_tune_speed": 0.4,
     "label_smoothing": 0.1, "base_dropout": None,

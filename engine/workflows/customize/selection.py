@@ -31,7 +31,7 @@ from engine.workflows.throughput import NumberedProgress, record_run
 
 FILE = "trial.json"
 COST = 0.5  # BLEU on general text that a method may cost
-WEAKER = 0.4  # `shrink` of a weakened method, by which news kept within `COST` of the base (bench/RESULTS.md)
+WEAKER = 0.4  # `shrink` of a weakened method, by which news kept within `COST` of the base (bench/EXPERIMENTS.md)
 MARGIN = 0.3  # BLEU and chrF, their mean, by which a later trial has to be better: the simpler ones come first
 GAIN = 0.02  # nats a token by which a datastore on top of a method has to lower the held-out loss
 STEPS_OF_A_TRIAL = (*STEPS[:-2], "Comparing methods", "Recording the datastore")  # the last on top of what was trained
@@ -179,7 +179,7 @@ def chosen(trials: Sequence[Trial]) -> Trial:
 
 def is_better(trial: Trial, other: Trial) -> bool:
     """Whether a later trial is to be preferred: a datastore on top of the other's method by the likelihood of the held-out
-    translations, which tells smaller differences than the BLEU of sixty sentences (bench/RESULTS.md), all else by BLEU and chrF.
+    translations, which tells smaller differences than the BLEU of sixty sentences (bench/EXPERIMENTS.md), all else by BLEU and chrF.
     """
     if trial.gain is not None and trial.method == other.method and not other.knn:
         return trial.gain > GAIN
