@@ -29,7 +29,7 @@ class FineTuning(Method):
     name: ClassVar[str] = "fine_tuning"
     config_class = FineTuningConfig
     budgets: ClassVar[Budgets] = {
-        # At a lower rate, for three quarters of the way and from six tenths of the pairs it gained half as much (bench/EXPERIMENTS.md).
+        # At a lower rate, for three quarters of the way and from six tenths of the pairs it gained half (bench/EXPERIMENTS.md).
         "quick": {"method": dict(speed=0.25, **SMOOTHED), "training": dict(PAIRS, max_updates=300, max_minutes=5)},
         "balanced": {"method": dict(speed=0.5, **SMOOTHED), "training": dict(PAIRS, max_updates=2400)},
     }
