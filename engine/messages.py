@@ -34,7 +34,7 @@ def mark(text: str) -> str:
 
 
 class Given(str):
-    """A value that whoever reads the message gave themselves, such as a path: they are told it as it stands."""
+    """A value that the reader of the message entered, such as a path: it is shown to them unchanged."""
 
     __slots__ = ()
 
@@ -104,13 +104,13 @@ def without_paths(text: str) -> str:
 
     Of a message only the values are changed, and of these none that is `Given`.
     """
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for value in _texts_in(text):
-        found |= {path: Path(path).name for path in _paths_in(value)}
-        found |= {one[0]: urlsplit(one[0]).path.strip("/") or "PostgreSQL" for one in DATABASE.finditer(value)}
-        found |= {one[0]: "" for one in SERVER.finditer(value)}
-    for one in sorted(found, key=len, reverse=True):  # a file before its folder
-        text = _named(text, one, found[one])
+        names |= {path: Path(path).name for path in _paths_in(value)}
+        names |= {one[0]: urlsplit(one[0]).path.strip("/") or "PostgreSQL" for one in DATABASE.finditer(value)}
+        names |= {one[0]: "" for one in SERVER.finditer(value)}
+    for one in sorted(names, key=len, reverse=True):  # a file before its folder
+        text = _named(text, one, names[one])
     return text
 
 

@@ -1,4 +1,4 @@
-"""The studio: what people see. Pages read rows and files; work is done by jobs of the engine."""
+"""The studio: the user interface. Pages read rows and files; work is done by jobs of the engine."""
 
 import gc
 

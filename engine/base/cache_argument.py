@@ -1,4 +1,4 @@
-"""The name under which transformers' modules take their key-value cache: it changed within release 5."""
+"""The keyword under which transformers modules take their key-value cache: it changed within release 5."""
 
 from __future__ import annotations
 

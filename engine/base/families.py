@@ -1,4 +1,4 @@
-"""How each family of models is told the languages: a tag in the source (Marian), or codes known to the tokenizer.
+"""How each family of models is given its languages: by a tag in the source (Marian) or by language codes of the tokenizer.
 
 Languages are BCP-47 tags (en, zh, pt-BR); `directions` finds the code that the model has for each.
 """

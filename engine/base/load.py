@@ -1,4 +1,4 @@
-"""Loading a base from its folder, with every fault said in one sentence."""
+"""Loading a base from its folder; every fault is reported in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said of a base model's folder without loading it: shape, languages, size, licence. Needs no torch."""
+"""The metadata of a base model's folder, read without loading the model: shape, languages, size, licence. Needs no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In what numbers a base's weights are held: float32, half (float16, bfloat16), or 8-bit integers.
+"""The number format of a base's weights: float32, half precision (float16, bfloat16), or 8-bit integers.
 
     float32    4 bytes a weight; exact; the default
     bfloat16   2 bytes; float32's range with 8 bits of precision; can be trained on

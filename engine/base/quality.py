@@ -1,4 +1,4 @@
-"""How good a base is, in words: from the table of scores on its card, whoever wrote it."""
+"""The quality of a base in words, from the table of scores on its card."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def card_scores(body: str) -> list[Score]:
 
 
 def direction_scores(scores: list[Score], source: str, target: str) -> list[Score]:
-    """Those of one direction, and those whose direction is not told where no direction is."""
+    """The scores of one direction; all of them where the table names no directions."""
     directed = [one for one in scores if one.source]
     if not directed:
         return scores

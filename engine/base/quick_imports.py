@@ -1,4 +1,4 @@
-"""torch and transformers imported, and a model made, in half the processor time.
+"""Importing torch and transformers, and building a model, in half the processor time.
 
 transformers imports torch's compiler and its distributed tensors, for decorators and classes that translation never uses, and
 lists the files of all its models: more than a second at the start of every command and worker. While it is imported here,

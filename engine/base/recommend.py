@@ -1,4 +1,4 @@
-"""Well-known open models for a pair of languages, from the table in recommended.toml. Nothing here asks a network."""
+"""Well-known open models for a pair of languages, from the table in recommended.toml. No network is used."""
 
 from __future__ import annotations
 

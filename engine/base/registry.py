@@ -1,4 +1,4 @@
-"""The shelf: the bases on this machine, those that came with the program and those that the user added.
+"""The bases on this machine: those bundled with the program and those that the user added.
 
     <assets>/models   came with the program; only read
     <home>/models     added by `tailormt base add`, or copied there by hand

@@ -1,1 +1,1 @@
-"""How assets are made: base models and parsers. Nothing else imports it but their commands."""
+"""Building assets: base models and parsers. Only their commands import this package."""

@@ -1,4 +1,4 @@
-"""The commands `tailormt user …`, for those who look after a studio, and `tailormt audit`, which shows who did what."""
+"""The commands `tailormt user …` for administrators of a studio, and `tailormt audit`, the log of who did what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `tailormt artefacts …`: what is shared, whether it is whole, and removing what nothing names."""
+"""The commands `tailormt artefacts …`: list shared files, verify them, and remove unreferenced ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `tailormt base …`: what is on the shelf, what could be, adding to it, removing from it."""
+"""The commands `tailormt base …`: list and recommend bases, add and remove them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of the main job: from samples to a plugin, its single steps, what it would take, and which methods there are."""
+"""The commands of the main job: from samples to a plugin, its single steps, its estimate, and the list of methods."""
 
 from __future__ import annotations
 

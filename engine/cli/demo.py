@@ -1,4 +1,4 @@
-"""`tailormt demo`: the whole main job on a bundled sample, for a first look and for a check of an installation."""
+"""`tailormt demo`: the whole main job on a bundled sample, as an introduction and as a check of an installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands below `tailormt jobs`: what waits, works and has ended in this installation's queue."""
+"""The commands `tailormt jobs …`: jobs that wait, run and have ended in this installation's queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `tailormt parser …`: training a parser, what is there, and fetching stanza's own."""
+"""The commands `tailormt parser …`: train a parser, list installed ones, and download stanza's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands below `tailormt plugin`: what there is, what a bundle is worth, in and out, names, blends, other samples."""
+"""The commands `tailormt plugin …`: list, verify, import, export and name plugins, blend them, replace their samples."""
 
 from __future__ import annotations
 

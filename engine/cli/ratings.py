@@ -1,4 +1,4 @@
-"""The commands below `tailormt rating`: rounds of blind ratings, made from files, read as a table, exported."""
+"""The commands `tailormt rating …`: blind rating rounds, created from files, shown as a table, exported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that stay: the studio, and a worker for its jobs."""
+"""The long-running commands: the studio, and a worker for its jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line shows: progress on stderr, tables whose columns line up for Chinese too, and Ctrl-C as a wish."""
+"""Terminal output: progress on stderr, tables whose columns line up for Chinese too, and Ctrl-C as a request to stop."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What knows nothing of translation: settings, options, files, progress, devices."""
+"""Foundations without any knowledge of translation: settings, options, files, progress, devices."""

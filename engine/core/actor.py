@@ -1,4 +1,4 @@
-"""Who is at work, and what they may see and change.
+"""The user on whose behalf something is done, and what they may see and change.
 
 Every row of a project, and every file in its folder, is reached through the store or through the project's number, so the
 check stands there (`engine.store.row_access`), not in each page or command. A command, a worker and the studio of one person on

@@ -1,4 +1,4 @@
-"""Which device does the work, what arithmetic it does well, and how much memory it has."""
+"""The device that models run on, the arithmetic it is fast at, and its memory."""
 
 from __future__ import annotations
 

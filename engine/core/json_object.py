@@ -1,4 +1,4 @@
-"""JSON that this code hands on, or reads with care: its shape is decided elsewhere."""
+"""JSON whose shape is defined elsewhere: passed on, or read with checks."""
 
 from __future__ import annotations
 

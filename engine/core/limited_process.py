@@ -1,5 +1,5 @@
-"""A process with limits of time and memory, in which a stranger's file is read for the first time: what a file does to the
-program that reads it is known only afterwards.
+"""A process with limits of time and memory, in which an untrusted file is read for the first time, so that a malicious file
+cannot harm the program.
 """
 
 from __future__ import annotations

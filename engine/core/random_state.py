@@ -1,4 +1,4 @@
-"""Where the random generators stand that a training on a device draws from."""
+"""The state of the random generators that training on a device draws from."""
 
 from __future__ import annotations
 

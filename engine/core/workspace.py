@@ -1,4 +1,4 @@
-"""Where things lie in a workspace that several runs share."""
+"""Paths in a workspace that several runs share."""
 
 from __future__ import annotations
 

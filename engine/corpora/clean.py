@@ -1,4 +1,4 @@
-"""One form for every sentence, and the reasons for which one is not taken."""
+"""One normal form for every sentence, and the reasons for which a sentence is skipped."""
 
 from __future__ import annotations
 

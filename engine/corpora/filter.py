@@ -1,4 +1,4 @@
-"""From the records of one file to the sentences that are kept, everything else counted with its reason."""
+"""From the records of one file to the sentences that are kept; everything else is counted with its reason."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def surely_other(text: str, code: str, *expected: str) -> bool:
 
 
 def plainly_other(text: str, source: str, target: str) -> str:
-    """The code of the language that a text is plainly in, where that is not `source`; empty where it is, or cannot be told."""
+    """The code of the language that a text is plainly in, where that is not `source`; empty where it is, or is uncertain."""
     detected = detect([text], source, target)
     code = detected[0][1] if detected else ""
     return code if code and surely_other(text, code, source) else ""

@@ -1,4 +1,4 @@
-"""Which sentences are the same but for trifles: exactly equal keys, and keys whose character shingles overlap by 80 %.
+"""Near-duplicates: sentences with equal keys, or with keys whose character shingles overlap by 80 %.
 
 Pairs are found by prefix filtering (Bayardo, Ma and Srikant, WWW 2007; Xiao et al., PPJoin, WWW 2008): with the rarest
 shingles first, two sets with Jaccard similarity >= t must share one of their first |x| - ceil(t |x|) + 1 shingles.

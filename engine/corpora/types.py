@@ -1,4 +1,4 @@
-"""The nouns of a corpus: one sentence, the settings of an import, and the parts of a split."""
+"""The types of a corpus: a sentence, the settings of an import, and the parts of a split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where words stand in a text of any language."""
+"""The positions of words in a text of any language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words a model weighs at one position of a translation, with their probabilities."""
+"""The candidates for one position of a translation, with the model's probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation: BLEU and chrF with significance, and what a customized translation says differently."""
+"""Evaluation: BLEU and chrF with significance, and the differences between translations."""
 
 from engine.evaluation.diff import word_diff
 from engine.evaluation.evaluate import evaluate, evaluate_files, read_lines

@@ -1,4 +1,4 @@
-"""What a customized translation says differently, in runs that a person can read."""
+"""The differences between a customized translation and the base's, in runs that a person can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far one translation is from another, sentence by sentence: what a list of sentences is sorted by."""
+"""The edit distance of two translations, sentence by sentence, by which a list of sentences is sorted."""
 
 from __future__ import annotations
 

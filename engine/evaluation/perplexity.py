@@ -1,4 +1,4 @@
-"""How expected a text is to one who knows only the style's samples: perplexity by an n-gram model of characters.
+"""Perplexity of a text under the style: an n-gram model of characters, learned from the samples.
 
 Paper 1 fine-tunes a pretrained Transformer; with some hundred sentences and nothing to download, characters with
 Kneser-Ney smoothing do better than a network trained from scratch, in seconds, and have no unknown words that a bad

@@ -1,4 +1,4 @@
-"""The style's own scorers, a language model and a classifier: learnt once from a project's samples, then kept."""
+"""The style's own scorers, a language model and a classifier: trained once from a project's samples, then kept."""
 
 from __future__ import annotations
 

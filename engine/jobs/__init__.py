@@ -1,4 +1,4 @@
-"""Work that outlives the window it was asked from: a queue in the store, and worker processes that empty it.
+"""Background work: a queue in the store, and worker processes that empty it.
 
     job = enqueue(store, "customize", {...}, project_id=1)    # the studio, at once
     start_background_worker(settings)                         # once; it outlives the studio

@@ -1,4 +1,4 @@
-"""Who is alive, judged by whether heartbeats change, not by the clock.
+"""Liveness of workers, judged by whether their heartbeats change, not by the clock.
 
 A heartbeat is the time at the machine that wrote it. That clock may be wrong, may be set back or forward while jobs run,
 and differs between machines; nor is an old heartbeat a sign of death where the database itself was away for a while. So

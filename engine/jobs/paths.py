@@ -1,4 +1,4 @@
-"""Where the files of a job lie in the home folder."""
+"""Paths of a job's files in the home folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kinds of jobs there are. A new kind is one entry in KINDS."""
+"""The kinds of jobs. A new kind is one entry in KINDS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job's process takes of the machine, measured by itself every two seconds."""
+"""The resources that a job's process uses, measured by itself every two seconds."""
 
 from __future__ import annotations
 

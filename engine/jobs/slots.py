@@ -1,4 +1,4 @@
-"""Places for jobs on a machine: so many at once on its processor, so many on each of its GPUs."""
+"""Slots for jobs on a machine: how many run at once on its processor, and on each of its GPUs."""
 
 from __future__ import annotations
 

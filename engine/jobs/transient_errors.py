@@ -1,4 +1,4 @@
-"""Which errors may pass by themselves, so that a job that met one is worth another try."""
+"""Transient errors, after which a job is tried again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which decoder layer remembers which phrase (paper 1, section 4.3 and figure 6)."""
+"""The assignment of phrases to decoder layers (paper 1, section 4.3 and figure 6)."""
 
 from __future__ import annotations
 

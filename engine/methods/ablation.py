@@ -1,4 +1,4 @@
-"""What a plugin's memory can be exchanged for, to see whether its content matters: `Method.ablate` and `tailormt plugin ablate`.
+"""Replacements for a plugin's memory that show whether its content matters: `Method.ablate` and `tailormt plugin ablate`.
 
 empty      nothing is remembered
 foreign    general text in the place of the samples, made into a memory in the same way

@@ -1,4 +1,4 @@
-"""What the frozen base itself makes of the sources of the samples: the other side for methods that learn the difference.
+"""The frozen base's own translations of the samples' sources: the other side for methods that learn the difference.
 
 Also the settings that such a method prepares with, kept in its workspace for the encoding of the pairs.
 """

@@ -1,4 +1,4 @@
-"""What a method takes, from settings and sizes alone: nothing is loaded. `Method.cost` says it, the estimate adds it up."""
+"""The cost of a method, from settings and sizes alone: nothing is loaded. `Method.cost` states it, the estimate adds it up."""
 
 from __future__ import annotations
 

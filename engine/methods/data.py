@@ -1,4 +1,4 @@
-"""The user's sentences as a method gets them."""
+"""The user's sentences as methods receive them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The method `reads`: what each token of a given translation reads, as rows of plain data."""
+"""The method `reads`: the memory that each token of a given translation reads, as rows of plain data."""
 
 from __future__ import annotations
 

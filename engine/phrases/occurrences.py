@@ -1,4 +1,4 @@
-"""Where phrases stand in texts, all of them in one pass; the same rule for the user's sentences and for general text.
+"""The occurrences of phrases in texts, all of them in one pass; the same rule for the user's sentences and for general text.
 
 A phrase occurs where its words (characters in languages without spaces) follow each other, whatever their case and the
 punctuation between them. That is more than what a parser counts, which sees only whole constituents; so both sides of a

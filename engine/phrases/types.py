@@ -1,4 +1,4 @@
-"""What the phrase extraction gives: phrases with their counts, sets of them on disk, and trees to draw."""
+"""The results of phrase extraction: phrases with their counts, sets of them on disk, and trees to draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking a bundle in, check by check, so that a person sees what was looked at and where it stopped.
+"""Importing a bundle check by check, so that the user sees what was checked and where it stopped.
 
 In this process only the zip's directory and the small JSON files are read; the rest is read in a process of its own.
 """

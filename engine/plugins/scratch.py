@@ -1,4 +1,4 @@
-"""The process in which a stranger's bundle is read for the first time, with limits of time and memory.
+"""The process with limits of time and memory in which an untrusted bundle is read for the first time.
 
 Nothing of a bundle but its directory and two small JSON files is read elsewhere before this process has finished: what a
 file does to the program that reads it is known only afterwards.
@@ -49,7 +49,7 @@ def limits_of(path: Path, base: BaseModel | None) -> Limits:
 
 
 def request_for(path: Path, base: BaseModel | None) -> Json:
-    """What the process is told: the bundle, and over which base it translates which sentences."""
+    """The request to the process: the bundle, and over which base it translates which sentences."""
     request: Json = {"bundle": str(path.absolute())}
     if base is not None:
         from engine.core.settings import load_settings

@@ -1,4 +1,4 @@
-"""What Tailor MT remembers: projects, corpora, phrase sets, jobs, plugins, comparisons, API tokens.
+"""The database: projects, corpora, phrase sets, jobs, plugins, comparisons, API tokens.
 
     store = Store(settings.store_url)
     project = store.projects.create("Lu Xun", source="en", target="zh", base="/models/en-zh")

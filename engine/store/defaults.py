@@ -1,4 +1,4 @@
-"""Which plugin a project translates with where nobody names one."""
+"""The plugin that a project translates with unless a request names one."""
 
 from __future__ import annotations
 

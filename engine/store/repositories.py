@@ -1,4 +1,4 @@
-"""One small class a noun. Every method is one short transaction and returns plain rows."""
+"""One small class per kind of row. Every method is one short transaction and returns plain rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door to the database: opening it, short transactions, and a repository a noun."""
+"""The store: opening the database, short transactions, and one repository per kind of row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that people put on plugins to find them again."""
+"""Tags of plugins."""
 
 from __future__ import annotations
 

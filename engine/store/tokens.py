@@ -1,4 +1,4 @@
-"""API tokens: what a program shows to be let in. Only a hash is kept, so that the store's file opens nothing."""
+"""API tokens, with which programs sign in. Only a hash is kept, so a copy of the store grants no access."""
 
 from __future__ import annotations
 

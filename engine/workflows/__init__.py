@@ -1,1 +1,1 @@
-"""The program's long works as plain functions: a request, a workspace and a progress in, a result out."""
+"""The long-running operations as plain functions: a request, a workspace and a progress in, a result out."""

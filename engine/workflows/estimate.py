@@ -1,4 +1,4 @@
-"""What a run will take, before it starts: seconds, memory, disk; and how sure that is.
+"""The estimate of a run before it starts: seconds, memory, disk; and how certain it is.
 
 The time is a sum over the steps of the main job. Where this machine has done a step with this base before (`workflows.throughput`),
 its own speed counts. Otherwise the step's share of a plain forward pass does, whose speed was measured when the samples were

@@ -1,4 +1,4 @@
-"""Files that people bring, read in a process of its own: what a file does to its reader is known only afterwards.
+"""Reading untrusted user files in a process of its own, so that a malicious file cannot harm the program.
 
 python -m engine.workflows.read_apart < request.json
 """

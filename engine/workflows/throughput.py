@@ -1,4 +1,4 @@
-"""How fast this machine is: speeds recorded by runs, from which the time of the next run is estimated.
+"""The speeds of this machine, recorded by runs, from which the time of the next run is estimated.
 
 `<home>/paces.json` holds, by machine and by the shape of the base, one figure a kind of work: mostly units a second, and some
 plain values (a peak of memory, tokens a character). A new figure counts half, what was known before the other half.

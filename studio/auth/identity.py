@@ -113,7 +113,7 @@ def headers_of(scope: Scope) -> dict[str, str]:
 
 
 def address_of(scope: Scope) -> str:
-    """The address that a request comes from; empty where it is not told."""
+    """The address that a request comes from; empty where it is unknown."""
     client = scope.get("client")
     return client[0] if client else ""
 

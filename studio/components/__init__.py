@@ -1,1 +1,1 @@
-"""What pages are made of: functions from data to HTML or to Gradio components."""
+"""The building blocks of pages: functions from data to HTML or to Gradio components."""

@@ -1,4 +1,4 @@
-"""What the address of the page Compare says."""
+"""The state of the page Compare in its address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server keeps of each browser page that is open.
+"""The server's state of each open browser page.
 
 Gradio describes every component of every page anew when a session begins, so that a session could be sent on as a "deep
 link", which the studio does not have: its addresses say what a page shows. That description takes a tenth of a second, for

@@ -1,4 +1,4 @@
-"""How a method is called: everywhere as on its card of the page Train."""
+"""Display names of methods: everywhere as on the cards of the page Train."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of runs: the one at work with its figures, sample, device and log; all of them as a table; some compared."""
+"""Runs as cards: the current one with its figures, sample, device and log; all of them as a table; some compared."""
 
 from __future__ import annotations
 

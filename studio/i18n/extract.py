@@ -1,4 +1,4 @@
-"""What the studio and the engine say, found in their code, and the catalogs kept in step with it.
+"""The messages of studio and engine, extracted from their code, and the catalogs kept in step with it.
 
     python -m studio.i18n.extract            add what is new to the catalogs, take out what is gone
     python -m studio.i18n.extract --check    say what has no translation or a banned form; exit code 1 when anything has

@@ -1,4 +1,4 @@
-"""How a setting is called on pages."""
+"""Labels of settings on pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user decides on the page Phrases: what is left out, what is taken back in, what is translated back."""
+"""Decisions on the page Phrases: excluding phrases, including them again, translating them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page Phrases: what was found in the samples, what is typical of them, which decoder layer will read it.
+"""The page Phrases: the phrases of the samples, which are typical of them, which decoder layer will read them.
 
 The tree, the histograms, the table and the map show the same phrase; what is looked at stands in the address.
 """

@@ -1,4 +1,4 @@
-"""The page Plugins: what was made, how good it is, where it comes from; names, tags, versions, blends; out and in."""
+"""The page Plugins: each plugin with its figures and origin; names, tags, versions, blends; import and export."""
 
 from __future__ import annotations
 

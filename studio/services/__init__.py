@@ -1,1 +1,1 @@
-"""What pages and the REST interface ask for; nothing here knows Gradio or FastAPI."""
+"""The services behind pages and the REST interface; they know neither Gradio nor FastAPI."""

@@ -1,4 +1,4 @@
-"""What a CAT tool is told to reach this server: the address of a project and plugin, whether a key is asked for, the languages."""
+"""The settings with which a CAT tool reaches this server: the address of a project and plugin, the token, the languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is to choose from, with its card: bases, sample corpora; and which licences have been accepted here.
+"""The catalog of bases and sample corpora with their cards, and the licences that have been accepted here.
 
 Nothing here knows Gradio.
 """

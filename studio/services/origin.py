@@ -1,4 +1,4 @@
-"""Under which address a reader sees the studio."""
+"""The address under which a user sees the studio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files on their way into a project: looked at before anything of them is read, copied whole or not at all.
+"""Uploaded files on their way into a project: checked before they are read, copied whole or not at all.
 
 They come from the browser, or from a path on the studio's own machine where the settings allow that.
 """

@@ -1,4 +1,4 @@
-"""The card of a trained base: README.md with Hugging Face's front matter, made of what was measured."""
+"""The card of a trained base: README.md with Hugging Face's front matter, filled with measured figures."""
 
 from __future__ import annotations
 

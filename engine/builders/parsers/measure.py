@@ -1,4 +1,4 @@
-"""What a parser set gives on sentences it has never seen: words, tags, heads, brackets, phrases by length, and its speed."""
+"""Evaluating a parser set on unseen sentences: words, tags, heads, brackets, phrases by length, and its speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good a parser is: stanza's scorer for words, tags and heads; labelled brackets for constituents."""
+"""Parser scores: stanza's scorer for words, tags and heads; labelled brackets for constituents."""
 
 from __future__ import annotations
 

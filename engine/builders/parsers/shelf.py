@@ -1,4 +1,4 @@
-"""Which parsers are on this machine: of which language, what kind, where, how large, under which licence."""
+"""The parsers on this machine: language, kind, folder, size and licence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models as they are shipped: weights in half precision, no path of the machine that made them, no optimizer.
+"""Models for distribution: weights in half precision, without optimizer state or paths of the machine that trained them.
 
 stanza reads and writes its own files here; when it loads such a model it computes in single precision as ever, since loading
 copies the weights into single-precision ones.

@@ -1,4 +1,4 @@
-"""The parts of a parser, each trained by stanza's own trainer: what it is given, and what it leaves as one .pt file.
+"""The stages of a parser, each trained by stanza's own trainer: its input, and the .pt file that it writes.
 
 Sizes are chosen for sets of a few megabytes on a CPU: no character language model, narrow layers, and small vectors.
 """

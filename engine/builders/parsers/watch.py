@@ -1,4 +1,4 @@
-"""Watching stanza's trainers: their log lines become progress, and a wish to stop ends them between two updates."""
+"""Monitoring stanza's trainers: their log lines become progress, and a request to stop ends them between two updates."""
 
 from __future__ import annotations
 

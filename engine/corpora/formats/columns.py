@@ -1,4 +1,4 @@
-"""What the columns of a table and the keys of a JSON object mean: text, source, domain, or a language."""
+"""The meaning of a table's columns and of a JSON object's keys: text, source, domain, or a language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table is written: which delimiter, and whether quotes wrap cells or are part of the text.
+"""The dialect of a table: its delimiter, and whether quotes wrap cells or are part of the text.
 
 Spreadsheets wrap a cell in quotes when it holds the delimiter, a quote or a line break; tables of translations with tabs
 are mostly written without any quoting, and there a quote is the author's. The two are told apart by writing the parsed

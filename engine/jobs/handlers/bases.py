@@ -1,4 +1,4 @@
-"""Adding a base as a job: fetched from the hub or copied from a folder, checked, and put on the shelf."""
+"""Adding a base as a job: downloaded from the hub or copied from a folder, checked, and registered."""
 
 from __future__ import annotations
 

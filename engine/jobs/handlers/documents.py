@@ -1,4 +1,4 @@
-"""The documents of a project: taken in, translated by a job, given back, taken out. Each lies in a folder of its own."""
+"""The documents of a project: uploaded, translated by a job, downloaded, deleted. Each has a folder of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that make something to be looked at: domain proportions, the map of phrases, what a plugin's memory brings."""
+"""Jobs behind the pages that explore samples: domain proportions, the map of phrases, the ablation of a plugin's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a corpus says of its words: proportions of domains by layer, histograms, words of one domain and shared words."""
+"""The domain report of a corpus: proportions of domains by layer, histograms, words of one domain and shared words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the proportions are told as: the shapes of proportions.json, of shown.json, and of what the REST interface answers."""
+"""The shapes of domain proportions: of proportions.json, of shown.json, and of the REST interface's answers."""
 
 from __future__ import annotations
 

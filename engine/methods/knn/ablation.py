@@ -1,4 +1,4 @@
-"""Another datastore for kNN decoding, to see whether the samples' own matters; of kNN-MT and of plugins that carry one."""
+"""Replacements for a datastore, which show whether the samples' own matters; for kNN-MT and for plugins that carry one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each token of a translation read from the memory, as data."""
+"""The memory that each token of a translation read, as data."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def _block(words: Sequence[tuple[int, int]], sources: Sequence[int]) -> Rows:
 
 
 def _put_back(prepared: Prepared, lost: Sequence[str]) -> Message:
-    """What a person is told of placeholders that were lost and put back; or of one that came twice, where none was lost."""
+    """The warning about placeholders that were lost and put back; or about one that came twice, where none was lost."""
     if not lost:
         return Message("A placeholder came twice from the model; one of them was taken out.")
     parts = [part for value in lost for part in decode(prepared, [value])]

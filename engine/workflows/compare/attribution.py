@@ -1,4 +1,4 @@
-"""What was read from memory for one word of a translation: phrases by layer, neighbours, found sentences, domains."""
+"""The memory that was read for one word of a translation: phrases by layer, neighbours, retrieved sentences, domains."""
 
 from __future__ import annotations
 

@@ -142,14 +142,14 @@ def measure_general(
     made: dict[str, list[str]] = {}
     total = len(systems) * len(sources)
     for system in systems:
-        place = general_place(sources, system, translate, ground)
-        result = translations(*place)
+        folder, stamp = general_place(sources, system, translate, ground)
+        result = translations(folder, stamp)
         if result is None or len(result) != len(sources):
             result = []
             for begin in range(0, len(sources), PART):
                 progress.advance(len(made) * len(sources) + begin, total, str(system["name"]))
                 result += translate(system, sources[begin : begin + PART])
-            keep_translations(*place, result)
+            keep_translations(folder, stamp, result)
         made[str(system["name"])] = result
     progress.advance(total, total)
     return evaluate(

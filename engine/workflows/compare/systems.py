@@ -1,4 +1,4 @@
-"""What a comparison compares: the base alone, and up to three plugins, each at a strength."""
+"""The systems of a comparison: the base alone, and up to three plugins, each at a strength."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the main job is asked to do, and the settings that follow from it."""
+"""The request of the main job, and the settings that follow from it."""
 
 from __future__ import annotations
 

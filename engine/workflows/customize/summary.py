@@ -1,4 +1,4 @@
-"""What a run leaves: the bundle and its summary."""
+"""The output of a run: the bundle and its summary."""
 
 from __future__ import annotations
 

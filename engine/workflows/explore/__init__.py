@@ -1,1 +1,1 @@
-"""Works behind the pages that explore samples."""
+"""Workflows behind the pages that explore samples."""

@@ -1,7 +1,6 @@
-"""The first reading of a document, in a process of its own: how much of it is to be translated. What a document does to its
-reader is known only afterwards, and the studio goes on whatever that is.
+"""The first reading of an untrusted document, in a process of its own: how much of it is to be translated.
 
-    python -m engine.corpora.formats.documents.characters < request.json
+python -m engine.corpora.formats.documents.characters < request.json
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What in a text is no language and has to come through a translation unharmed: placeholders, addresses, written tags."""
+"""Stretches of a text that must come through a translation unchanged: placeholders, addresses, written tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of a job's sentences, beside them: template and values, so that a reader of another language is told them too."""
+"""The data of a job's sentences, beside them: template and values, so that they can be shown in another language."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ def write_xlsx(content: Content, path: Path) -> None:
     for line in content.lines():
         texts = [line.source, *([line.reference] if content.references else []), *line.texts]
         scores = line.scores if content.references else []
-        told = cell(page, remarks(content, line), alignment=wrapped)
+        noted = cell(page, remarks(content, line), alignment=wrapped)
         page.append(
-            [line.place + 1, *(cell(page, one, alignment=wrapped) for one in texts), line.difference, *scores, told]
+            [line.place + 1, *(cell(page, one, alignment=wrapped) for one in texts), line.difference, *scores, noted]
         )
     if content.figures:
         add_figures(book, content, bold)
