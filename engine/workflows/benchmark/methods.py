@@ -36,6 +36,7 @@ from engine.workflows.customize.run import Trial
 
 VANILLA = "vanilla"
 KNN = "+knn"
+PLUGIN = 10.0  # times the work of translating by the base alone, to make a plugin and translate with it
 SETTINGS = (
     "Settings that a row does not name are the method's defaults, which are its paper's; a row with others is not the "
     "paper's method."
@@ -96,10 +97,11 @@ def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[
         if task not in TASKS:
             raise OptionError(f"There is no task {task}. Known: {', '.join(TASKS)}.")
     cells = [(task, system) for task in tasks for system in systems]
+    work = [1.0 if system == VANILLA else PLUGIN for _, system in cells]
     progress.begin("Making and scoring plugins")
-    rows = []
-    for done, (task, system) in enumerate(cells):
-        progress.advance(done, len(cells), f"{task}, {system}")
+    rows: list[Json] = []
+    for task, system in cells:
+        progress.advance(sum(work[: len(rows)]), sum(work), f"{task}, {system}")
         folder = bench.folder / task
         cached = folder / f"{system}.json"
         wanted = bench.identity(task, system)
@@ -111,7 +113,7 @@ def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[
             row = {**wanted, **cell(bench, task, system, files, progress)}
             write_json(cached, row, "the bench's result")
         rows.append(row)
-    progress.advance(len(cells), len(cells))
+    progress.advance(sum(work), sum(work))
     return rows
 
 
