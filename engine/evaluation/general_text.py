@@ -32,33 +32,35 @@ def general_pairs(
     and kept, so a figure on these pairs is good for comparing the base with its plugins and not with other bases.
     """
     references = drawn(settings, backward.source, most)
-    sources = sources_of(backward, settings, references, progress)
+    sources = translate_once(backward, settings, references, progress)
     own = {" ".join(text.split()) for text in but}
     both = [(a, b) for a, b in zip(sources, references, strict=True) if a.strip() and b not in own]
     return both[: most or MOST]
 
 
-def sources_of(
-    backward: BaseModel, settings: Settings, references: Sequence[str], progress: Progress | None = None
+def translate_once(
+    base: BaseModel, settings: Settings, sentences: Sequence[str], progress: Progress | None = None
 ) -> list[str]:
-    """The reverse model's translations of general sentences, made once and kept. Raises Cancelled, StorageError."""
+    """General sentences by greedy search of a base in one direction, made once for the base and kept. Raises Cancelled,
+    StorageError.
+    """
     from engine.decoding.greedy_search import back_translate
 
-    sources = kept_sources(backward, settings, references)
-    if sources is None:
-        sources = back_translate(backward, references, progress=progress)
-        keep_translations(kept_in(settings), sources_stamp(backward, references), sources)
-    return sources
+    known = kept_translations(base, settings, sentences)
+    if known is None:
+        known = back_translate(base, sentences, progress=progress)
+        keep_translations(kept_in(settings), greedy_stamp(base, sentences), known)
+    return known
 
 
 def general_is_kept(backward: BaseModel, settings: Settings) -> bool:
     """Whether `general_pairs` has nothing to translate."""
-    return kept_sources(backward, settings, drawn(settings, backward.source)) is not None
+    return kept_translations(backward, settings, drawn(settings, backward.source)) is not None
 
 
-def kept_sources(backward: BaseModel, settings: Settings, references: Sequence[str]) -> list[str] | None:
-    known = translations(kept_in(settings), sources_stamp(backward, references)) if references else []
-    return known if known is not None and len(known) == len(references) else None
+def kept_translations(base: BaseModel, settings: Settings, sentences: Sequence[str]) -> list[str] | None:
+    known = translations(kept_in(settings), greedy_stamp(base, sentences)) if sentences else []
+    return known if known is not None and len(known) == len(sentences) else None
 
 
 def drawn(settings: Settings, language: str, most: int = 0) -> list[str]:
@@ -68,8 +70,8 @@ def drawn(settings: Settings, language: str, most: int = 0) -> list[str]:
     return known[: max(most, MOST)]
 
 
-def sources_stamp(backward: BaseModel, references: Sequence[str]) -> str:
-    return content_hash(backward.fingerprint(), backward.source, backward.target, list(references))
+def greedy_stamp(base: BaseModel, sentences: Sequence[str]) -> str:
+    return content_hash(base.fingerprint(), base.source, base.target, list(sentences))
 
 
 def kept_in(settings: Settings) -> Path:
@@ -109,5 +111,5 @@ def learnable_pairs(
     sentences = [one for one in every if one not in measured][:most]
     if progress is not None:
         progress.begin("Translating general text", progress.index, progress.steps)
-    sources = sources_of(pair.backward, settings, sentences, progress)
+    sources = translate_once(pair.backward, settings, sentences, progress)
     return [SentencePair(source, target) for source, target in zip(sources, sentences, strict=True) if source]

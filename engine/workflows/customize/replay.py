@@ -6,14 +6,12 @@ fine-tuning of Khayrallah et al. (2018): what is learnt from them is to stay whe
 
 from __future__ import annotations
 
-from engine.core.step_cache import content_hash
 from engine.corpora.types import SentencePair
-from engine.evaluation.general_text import keep_translations, kept_in, translations
+from engine.evaluation.general_text import translate_once
 from engine.methods.batches import Pairs
 from engine.workflows.customize.domain_filter import general_sources
 from engine.workflows.customize.run import Run
 
-SEARCH = "greedy"  # how general text is translated; another way is another name
 MOST_COPIES = 20  # of a general sentence in a pass over the samples
 
 
@@ -41,14 +39,8 @@ def with_replay(run: Run, pairs: Pairs) -> Pairs:
 
 
 def general_translations(run: Run) -> list[tuple[str, str]]:
-    """The base's translations of general text in the source language; made once for a base, whatever the samples."""
-    from engine.decoding.greedy_search import back_translate
-
-    base, sources = run.pair.forward, general_sources(run)
-    folder, stamp = kept_in(run.settings), content_hash(base.fingerprint(), base.source, base.target, SEARCH, sources)
-    known = translations(folder, stamp)
-    if known is None or len(known) != len(sources):
-        run.progress.begin("Translating general text")
-        known = back_translate(base, sources, progress=run.progress)
-        keep_translations(folder, stamp, known)
+    """The base's translations of general text in the source language, whatever the samples."""
+    sources = general_sources(run)
+    run.progress.begin("Translating general text")
+    known = translate_once(run.pair.forward, run.settings, sources, run.progress)
     return [(source, translation) for source, translation in zip(sources, known, strict=True) if translation]

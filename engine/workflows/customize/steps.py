@@ -190,11 +190,14 @@ def earlier_sources(home: StepCache, writer: str) -> dict[str, str]:
 
 def sources_in(folder: Path) -> dict[str, str]:
     """The source that a reverse model wrote for each sentence: those of sources.jsonl, or of the pairs that were made of
-    them.
+    them; none of a damaged file.
     """
     file = next((one for name in SOURCES if (one := folder / name).exists()), None)
     rows = read_jsonl(file) if file is not None else ()
-    return {str(row["target"]): str(row["source"]) for row in rows if row.get("synthetic", True) and row["source"]}
+    try:
+        return {str(row["target"]): str(row["source"]) for row in rows if row.get("synthetic", True) and row["source"]}
+    except (OSError, ValueError, LookupError):  # what cannot be read is written again
+        return {}
 
 
 def kept_share(needs: Capabilities, training: TrainingOptions) -> float | None:

@@ -55,6 +55,14 @@ def pairs(folder: Path, texts: Sequence[str], pair: Any = None, *, shared: bool 
     return [(one.source, one.target) for one in [*made["train"], *made["valid"]]]
 
 
+def test_a_damaged_file_of_earlier_sources_is_written_again(tmp_path: Path, asked: list[list[str]]) -> None:
+    pairs(tmp_path, SAMPLES[:5])
+    file = tmp_path / "pairs.jsonl"
+    file.write_text(file.read_text(encoding="utf-8")[:-10], encoding="utf-8")
+    assert pairs(tmp_path, SAMPLES) == [(f"backward: {text}", text) for text in SAMPLES]
+    assert asked == [SAMPLES[:5], SAMPLES]
+
+
 def test_one_sentence_more_is_one_sentence_to_translate(tmp_path: Path, asked: list[list[str]]) -> None:
     pairs(tmp_path, SAMPLES[:5])
     assert pairs(tmp_path, SAMPLES) == [(f"backward: {text}", text) for text in SAMPLES]
