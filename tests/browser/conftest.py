@@ -24,6 +24,7 @@ from docs.make_pictures import FLAGS
 from engine.core.settings import Settings
 from engine.store import ProjectRow, Store
 from studio.services.uploads import INBOX
+from tests.ready_made import little_general_text, read_samples
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "assets" / "models" / "en-zh"
@@ -55,24 +56,14 @@ class Studio:
 
     def project(self, name: str) -> ProjectRow:
         """A project with real sentences and phrases, as if its samples had been read."""
-        from engine.corpora import import_corpus
-        from engine.phrases import Drawing, PhraseOptions, extract_phrases
-        from engine.phrases.tree_store import TREES_FILE, writing_trees
-
         project = self.store.projects.create(name, "en", "zh", str(BASE))
         folder = self.workspace(project)
-        (folder / "samples").mkdir()
-        shutil.copy(SAMPLE, folder / "samples")
-        corpus = import_corpus([SAMPLE], "zh")
-        corpus.save(folder)
-        sentences = [segment.text for segment in corpus.segments]
-        with writing_trees(folder / TREES_FILE) as trees:
-            phrases = extract_phrases(sentences, "zh", PhraseOptions(parser="statistical"), drawing=Drawing(trees))
-        phrases.save(folder / "phrases.jsonl")
+        read, parser, count = read_samples(SAMPLE)
+        shutil.copytree(read, folder, dirs_exist_ok=True)
         report = json.loads((folder / "import_report.json").read_text(encoding="utf-8"))
         row = self.store.corpora.create(project.id, SAMPLE.name, folder=str(folder))
         self.store.corpora.update(row.id, state="ready", kept=report["kept"], skipped=report["skipped"], report=report)
-        self.store.phrase_sets.create(row.id, str(folder / "phrases.jsonl"), phrases.parser, len(phrases))
+        self.store.phrase_sets.create(row.id, str(folder / "phrases.jsonl"), parser, count)
         return project
 
 
@@ -94,11 +85,14 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
         stop_background_worker(settings)
 
 
-def free_settings(home: Path) -> Settings:
-    """Settings of a studio with that home, on a free port."""
+def free_settings(home: Path, first_look: bool = False) -> Settings:
+    """Settings of a studio with that home, on a free port. A first look is half a minute of work after each upload: no test but
+    that of the first look itself has one.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return Settings(home=str(home), port=free.getsockname()[1], device="cpu")
+        port = free.getsockname()[1]
+    return Settings(home=str(home), assets=str(little_general_text()), port=port, device="cpu", first_look=first_look)
 
 
 @contextlib.contextmanager
@@ -111,6 +105,8 @@ def served(settings: Settings) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         "TAILORMT_HOME": settings.home,
         "TAILORMT_PORT": str(settings.port),
         "TAILORMT_DEVICE": "cpu",
+        "TAILORMT_ASSETS": settings.assets,
+        "TAILORMT_FIRST_LOOK": "on" if settings.first_look else "off",
     }
     path = settings.home_dir / "studio.log"
     begin = path.stat().st_size if path.exists() else 0
@@ -188,7 +184,12 @@ def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
             text = shown.locator("body").inner_text(timeout=5000)
             request.node.add_report_section("teardown", "page", f"{shown.url}\n{text[:4000]}\n{buttons[:8000]}")
     context.close()
-    if "studio" in request.fixturenames:  # the next test chooses its own files for a new project
-        shutil.rmtree(request.getfixturevalue("studio").settings.home_dir / INBOX, ignore_errors=True)
+    if (
+        "studio" in request.fixturenames
+    ):  # the next test chooses its own files for a new project, and waits for its own jobs
+        ours: Studio = request.getfixturevalue("studio")
+        shutil.rmtree(ours.settings.home_dir / INBOX, ignore_errors=True)
+        for job in ours.store.jobs.list(states=("queued", "running")):
+            ours.store.jobs.cancel(job.id)
     assert outside == [], "something was fetched from another host"
     assert errors == [], "the browser's console shows errors"

@@ -99,7 +99,7 @@ def upload(studio: Studio, page: Any, tmp_path: Path, shoot: Shoot) -> ProjectRo
 def look_at_the_phrases(page: Any, shoot: Shoot) -> None:
     step(page, "Phrases")
     rows = page.locator("table.tm-phrases tbody tr")
-    expect(rows.first).to_be_visible(timeout=WAIT)  # after the first look
+    expect(rows.first).to_be_visible(timeout=WAIT)
     expect(page.locator(".tm-tree svg")).to_be_visible(timeout=WAIT)
     rows.nth(1).click()
     expect(page.locator(".tm-detail h2")).to_have_text(str(rows.nth(1).get_attribute("data-key")))

@@ -38,7 +38,7 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
     from engine.jobs import stop_background_worker
     from studio.services.catalog import Catalog
 
-    settings = free_settings(tmp_path / "home")
+    settings = free_settings(tmp_path / "home", first_look=True)
     Catalog(settings).accept(read_card_file(BASE), BASE)
     yield settings
     stop_background_worker(settings)
@@ -118,8 +118,12 @@ def test_six_files_become_a_comparison_whatever_is_reloaded_or_started_again(
         walk.midway("preview", walk.reload)
         look = page.get_by_role("button", name="Turn this into a plugin")
         expect(look).to_be_visible(timeout=WAIT)
+        expect(page.get_by_text(re.compile(r"\d+ of \d+ sentences change"))).to_be_visible()
+        expect(page.locator("table.tm-look tbody tr")).to_have_count(5)
         walk.click(look)
+        expect(page.get_by_role("heading", name=re.compile(r"Run \d+ · kNN-MT · quick"))).to_be_visible()
         job = walk.job("customize")
+        assert job.arguments["method"] == "knn"
     with served(settings):
         walk.midway("customize", walk.reload)
         assert walk.job("customize").id == job.id

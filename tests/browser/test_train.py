@@ -85,8 +85,6 @@ AT_WORK: dict[str, Any] = {"step": "Training", "step_index": 5, "steps": 8, "don
 
 
 def test_a_run_is_watched_queued_behind_and_cancelled(studio: Studio, page: Any) -> None:
-    for job in studio.store.jobs.list(states=("queued", "running")):  # of tests before this one in the same studio
-        studio.store.jobs.cancel(job.id)
     project = studio.project("Watch")
     run = run_of(studio, project, "running", ROWS, **AT_WORK)
     studio.store.usage.note(run.id, cpu=142.0, memory=1_500_000_000, peak=1_600_000_000)
@@ -250,23 +248,6 @@ def test_a_run_is_cloned_and_runs_are_compared(studio: Studio, page: Any) -> Non
     expect(page.get_by_text("The settings of an earlier run.")).to_be_visible()
     page.get_by_role("button", name="Advanced settings").click()
     expect(page.get_by_label("Max updates")).to_have_value("7")
-
-
-@pytest.mark.slow
-def test_a_first_look_comes_by_itself_and_the_page_shows_it(studio: Studio, page: Any, tmp_path: Path) -> None:
-    sample = tmp_path / "short.txt"
-    sample.write_text("\n".join(SAMPLE.read_text(encoding="utf-8").splitlines()[:60]) + "\n", encoding="utf-8")
-    service = Service(studio.settings)
-    project = service.create_project("Look", "en", "zh", str(BASE))
-    service.add_samples(project, [sample])
-    page.goto(f"{studio.url}/train?project={project.id}")
-    expect(page.get_by_text(re.compile(r"\d+ of \d+ sentences change"))).to_be_visible(timeout=300_000)
-    assert page.locator("table.tm-look tbody tr").count() == 5
-    page.get_by_role("button", name="Turn this into a plugin").click()
-    expect(page.get_by_role("heading", name=re.compile(r"Run \d+ · kNN-MT · quick"))).to_be_visible()
-    (run,) = [job for job in studio.store.jobs.list(project.id) if job.kind == "customize"]
-    assert run.arguments["method"] == "knn"
-    studio.store.jobs.cancel(run.id)
 
 
 @pytest.mark.slow
