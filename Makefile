@@ -4,8 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # faiss-gpu in place of faiss-cpu: make setup EXTRAS=gpu,dev
 EXTRAS ?= cpu,dev
-READY := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 comma := ,
+READY := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 # Bytecode is kept even where the environment says not to: every process that the tests start would compile the packages again.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from tests import properties  # noqa: F401 - loads Hypothesis's profile
-from tests.databases import empty_url, postgres, store_url, stores_elsewhere  # noqa: F401 - fixtures for all
+from tests.databases import empty_url, postgres, sqlite_store, store_url, stores_elsewhere  # noqa: F401 - fixtures for all
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
@@ -297,6 +297,8 @@ def store(settings: Any) -> Any:
     """The store of these settings, empty."""
     from engine.store import Store
 
+    if not settings.database_url:
+        sqlite_store(settings.home_dir / "tailor.db")
     return Store(settings.store_url)
 
 

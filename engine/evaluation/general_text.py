@@ -59,8 +59,7 @@ def general_is_kept(backward: BaseModel, settings: Settings) -> bool:
 
 
 def kept_translations(base: BaseModel, settings: Settings, sentences: Sequence[str]) -> list[str] | None:
-    known = translations(kept_in(settings), greedy_stamp(base, sentences)) if sentences else []
-    return known if known is not None and len(known) == len(sentences) else None
+    return translations(kept_in(settings), greedy_stamp(base, sentences), len(sentences)) if sentences else []
 
 
 def drawn(settings: Settings, language: str, most: int = 0) -> list[str]:
@@ -85,10 +84,10 @@ def baseline_stamp(base: BaseModel, sources: Sequence[str]) -> str:
     return content_hash(base.fingerprint(), base.precision, base.source, base.target, decoding, list(sources))
 
 
-def translations(folder: Path, stamp: str) -> list[str] | None:
-    """Translations kept under this stamp (of system and sources), None where there are none."""
+def translations(folder: Path, stamp: str, count: int) -> list[str] | None:
+    """The `count` translations kept under this stamp (of system and sources), None where they are not there or damaged."""
     result = read_json(folder / f"general.{stamp}.json").get("lines")
-    return [str(line) for line in result] if isinstance(result, list) else None
+    return [str(line) for line in result] if isinstance(result, list) and len(result) == count else None
 
 
 def keep_translations(folder: Path, stamp: str, lines: Sequence[str]) -> None:

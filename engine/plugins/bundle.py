@@ -172,6 +172,7 @@ def _read(bundle: zipfile.ZipFile, name: str) -> bytes:
 def read_json(path: Path, bundle: zipfile.ZipFile, name: str) -> Json:
     with damage(path, name):
         value = json.loads(_read(bundle, name).decode("utf-8"))
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # half of a surrogate pair could be written nowhere again
     if not isinstance(value, dict):
         raise BundleError("{path}: {name} is not a JSON object. Get a new copy of the bundle.", path=path, name=name)
     return value

@@ -9,9 +9,10 @@ A new part of the interface is a module with a `router`, and its name in ROUTERS
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fastapi import FastAPI
+from pydantic.json_schema import models_json_schema
 
 import engine
 from studio.api import (
@@ -37,7 +38,7 @@ from studio.api import import_settings as reading
 from studio.api import openapi_page as docs
 from studio.api import phrase_explorer as explore
 from studio.api.deps import Deps
-from studio.api.errors import ERRORS, add_handlers
+from studio.api.errors import ERRORS, SCHEMAS, ErrorBody, add_handlers
 from studio.api.form_fields import refuse_repeated_fields
 from studio.api.head_requests import HeadRequests
 from studio.api.permissions import AuthMiddleware
@@ -88,18 +89,18 @@ def create_api(service: Service) -> FastAPI:
 
 
 def _spec(api: FastAPI) -> dict[str, object]:
-    """The OpenAPI, in which errors are JSON also where the answer is a file, a text or a stream, and 422 is what it is here."""
+    """The OpenAPI, in which errors have the shapes that they have here."""
     if api.openapi_schema is None:
         spec = FastAPI.openapi(api)
         for path, operations in spec["paths"].items():
-            for operation in operations.values():
-                answers = operation["responses"]
-                if not path.startswith(PREFIX):
-                    answers.pop("422", None)  # a bad value is 400 there
-                for status, answer in answers.items():
-                    if status >= "4" and "content" in answer:
-                        answer["content"] = {"application/json": next(iter(answer["content"].values()))}
+            if not path.startswith(PREFIX):
+                for operation in operations.values():
+                    operation["responses"].pop("422", None)  # a bad value is 400 there
+        schemas = spec["components"]["schemas"]
         for unused in ("HTTPValidationError", "ValidationError"):
-            spec["components"]["schemas"].pop(unused, None)
+            schemas.pop(unused, None)
+        mode: Literal["serialization"] = "serialization"
+        models = [(model, mode) for model in (ErrorBody, deepl.DeepLError, libretranslate.LibreError)]
+        schemas |= models_json_schema(models, ref_template=SCHEMAS)[1]["$defs"]
         api.openapi_schema = spec
     return api.openapi_schema

@@ -24,7 +24,7 @@ from engine.errors import InputError, NotFoundError
 from engine.store import PluginRow
 from studio.api.cat_tools import Selection, SelectionDep, admit, already_in, mount
 from studio.api.deps import Deps, DepsDep, Route
-from studio.api.errors import Problem, answers_of
+from studio.api.errors import Problem, answer_of, answers_of
 from studio.api.form_or_json import body_schema
 from studio.api.translate import Markup, check_length, translated
 from studio.services.catalog import language_name
@@ -44,7 +44,7 @@ class DeepLError(BaseModel):
 
 
 ANSWERS = answers_of(DeepLError, without=422) | {
-    456: {"model": DeepLError, "description": "The token's quota of this month is used up."}
+    456: answer_of(DeepLError, "The token's quota of this month is used up.")
 }
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
 ANY = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]

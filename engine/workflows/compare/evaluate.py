@@ -143,8 +143,8 @@ def measure_general(
     total = len(systems) * len(sources)
     for system in systems:
         folder, stamp = general_place(sources, system, translate, ground)
-        result = translations(folder, stamp)
-        if result is None or len(result) != len(sources):
+        result = translations(folder, stamp, len(sources))
+        if result is None:
             result = []
             for begin in range(0, len(sources), PART):
                 progress.advance(len(made) * len(sources) + begin, total, str(system["name"]))
@@ -169,7 +169,8 @@ def ready(systems: Sequence[System], translate: Translator, ground: EvalContext)
     if not general_is_kept(ground.backward, ground.settings):
         return False
     sources = [source for source, _ in general_pairs_of(ground)]
-    return all(translations(*general_place(sources, system, translate, ground)) is not None for system in systems)
+    kept = (general_place(sources, system, translate, ground) for system in systems)
+    return all(translations(folder, stamp, len(sources)) is not None for folder, stamp in kept)
 
 
 def general_pairs_of(ground: EvalContext, progress: Progress | None = None) -> list[tuple[str, str]]:

@@ -78,8 +78,8 @@ def general_baseline(base: BaseModel, sources: Sequence[str], settings: Settings
     from engine.decoding.translate import translate
 
     folder, stamp = kept_in(settings), baseline_stamp(base, sources)
-    known = translations(folder, stamp)
-    if known is None or len(known) != len(sources):
+    known = translations(folder, stamp, len(sources))
+    if known is None:
         known = list(translate(base, list(sources), decoding=base.decoding({}), progress=progress))
         keep_translations(folder, stamp, known)
     return known

@@ -342,6 +342,13 @@ def test_a_manifest_that_does_not_fit(bundle: Path, base: BaseModel, tmp_path: P
     refused(write(tmp_path / "odd.zip", files, manifest=False), base, tmp_path / "cache", "manifest|JSON object")
 
 
+def test_a_card_with_half_of_a_surrogate_pair_is_refused(bundle: Path, base: BaseModel, tmp_path: Path) -> None:
+    files = {**contents(bundle), CONFIG: contents(bundle)[CONFIG].replace(b'"Style"', b'"St\\ud800yle"')}
+    refused(write(tmp_path / "half.zip", files), base, tmp_path / "cache", "damaged")
+    with pytest.raises(BundleError, match="damaged"):
+        verify_bundle(tmp_path / "half.zip")
+
+
 def test_deep_json_is_refused(bundle: Path, base: BaseModel, tmp_path: Path) -> None:
     files = {**contents(bundle), CONFIG: b"[" * 100_000 + b"]" * 100_000}
     refused(write(tmp_path / "deep.zip", files), base, tmp_path / "cache", "would unpack|damaged|not a JSON object")
