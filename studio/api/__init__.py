@@ -9,10 +9,12 @@ A new part of the interface is a module with a `router`, and its name in ROUTERS
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Literal
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from pydantic.json_schema import models_json_schema
+from starlette.routing import BaseRoute
 
 import engine
 from studio.api import (
@@ -72,20 +74,28 @@ def create_api(service: Service) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         separate_input_output_schemas=False,
+        routes=_routes(),
     )
     api.state.deps = Deps(service)
     api.add_middleware(BoundedBody, settings=service.settings)
     api.add_middleware(AuthMiddleware)
     api.add_middleware(HeadRequests)
     add_handlers(api)
-    refuse_repeated_fields(api)
-    for router in ROUTERS:
-        api.include_router(router, prefix=PREFIX, responses=ERRORS)
-    api.include_router(docs.router, prefix=PREFIX, include_in_schema=False)
-    for module in (deepl, deepl_documents, deepl_glossaries, deepl_styles, libretranslate):
-        api.include_router(module.router)
     api.openapi = lambda: _spec(api)  # type: ignore[method-assign]
     return api
+
+
+@functools.cache
+def _routes() -> list[BaseRoute]:
+    """What is served where. It holds nothing of a service, and FastAPI takes its time to make it ready."""
+    every = APIRouter()
+    refuse_repeated_fields(every)
+    for router in ROUTERS:
+        every.include_router(router, prefix=PREFIX, responses=ERRORS)
+    every.include_router(docs.router, prefix=PREFIX, include_in_schema=False)
+    for module in (deepl, deepl_documents, deepl_glossaries, deepl_styles, libretranslate):
+        every.include_router(module.router)
+    return every.routes
 
 
 def _spec(api: FastAPI) -> dict[str, object]:

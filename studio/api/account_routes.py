@@ -34,7 +34,7 @@ def add_door_routes(app: FastAPI, service: Service) -> None:
     """All of them; where nobody signs in, there are none."""
     app.state.first_code = ""
     if sign_in_needed(service.settings):
-        refuse_repeated_fields(app)
+        refuse_repeated_fields(app.router)
         checks = PasswordChecks(service.store, service.settings.sign_in_attempts)
         door = SignIn(service, checks)
         app.state.first_code = door.first_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 
-from fastapi import Depends, FastAPI, Request, params
+from fastapi import APIRouter, Depends, Request, params
 from fastapi.routing import APIRoute
 from starlette import formparsers
 
@@ -14,9 +14,9 @@ from studio.api.form_or_json import check_given
 from studio.auth.wellformed import UNREADABLE
 
 
-def refuse_repeated_fields(app: FastAPI) -> None:
-    """For all routes that are added to the application afterwards."""
-    app.router.dependencies.append(Depends(check_fields))
+def refuse_repeated_fields(router: APIRouter) -> None:
+    """For all routes that are added to it afterwards."""
+    router.dependencies.append(Depends(check_fields))
 
 
 def decoded(src: bytes | bytearray, codec: str) -> str:
