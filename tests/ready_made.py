@@ -35,7 +35,7 @@ def read_samples(sample: Path) -> tuple[Path, str, int]:
 
 
 @functools.cache
-def little_general_text() -> Path:
+def short_assets() -> Path:
     """The assets with a sixth of their general text: each base translates all of it once for each home."""
     folder = run_folder() / "assets"
     (folder / "samples").mkdir(parents=True)

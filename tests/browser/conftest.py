@@ -24,7 +24,7 @@ from docs.make_pictures import FLAGS
 from engine.core.settings import Settings
 from engine.store import ProjectRow, Store
 from studio.services.uploads import INBOX
-from tests.ready_made import little_general_text, read_samples
+from tests.ready_made import read_samples, short_assets
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "assets" / "models" / "en-zh"
@@ -92,7 +92,7 @@ def free_settings(home: Path, first_look: bool = False) -> Settings:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    return Settings(home=str(home), assets=str(little_general_text()), port=port, device="cpu", first_look=first_look)
+    return Settings(home=str(home), assets=str(short_assets()), port=port, device="cpu", first_look=first_look)
 
 
 @contextlib.contextmanager
