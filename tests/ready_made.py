@@ -20,7 +20,7 @@ def read_samples(sample: Path) -> tuple[Path, str, int]:
     from engine.phrases import Drawing, PhraseOptions, extract_phrases
     from engine.phrases.tree_store import TREES_FILE, writing_trees
 
-    folder = run_folder() / "read"
+    folder = run_folder() / "read" / sample.stem
     (folder / "samples").mkdir(parents=True)
     file = folder / "samples" / sample.name
     lines = sample.read_text(encoding="utf-8").splitlines()[:SENTENCES]

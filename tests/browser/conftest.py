@@ -184,9 +184,8 @@ def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
             text = shown.locator("body").inner_text(timeout=5000)
             request.node.add_report_section("teardown", "page", f"{shown.url}\n{text[:4000]}\n{buttons[:8000]}")
     context.close()
-    if (
-        "studio" in request.fixturenames
-    ):  # the next test chooses its own files for a new project, and waits for its own jobs
+    if "studio" in request.fixturenames:
+        # The next test chooses its own files for a new project, and waits for its own jobs.
         ours: Studio = request.getfixturevalue("studio")
         shutil.rmtree(ours.settings.home_dir / INBOX, ignore_errors=True)
         for job in ours.store.jobs.list(states=("queued", "running")):

@@ -25,9 +25,8 @@ def beside_a_hub(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """A studio whose hub is on this machine and has one model, for research only."""
     folder = copy_base(tiny, tmp_path / "repository")
     (folder / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n# It\n", encoding="utf-8")
-    settings = free_settings(tmp_path / "home").replace(
-        assets=""
-    )  # which bases are demonstrations depends on their folder
+    # Which bases are demonstrations depends on their folder.
+    settings = free_settings(tmp_path / "home").replace(assets="")
     Catalog(settings).accept(read_card_file(BASE), BASE)
     with served_hub({MODEL: folder}) as address:
         for name, value in {"HF_ENDPOINT": address, "HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path / "hf")}.items():

@@ -36,9 +36,8 @@ from engine.workflows.customize.run import Trial
 
 VANILLA = "vanilla"
 KNN = "+knn"
-PLUGIN = (
-    10.0  # a plugin made and translated with, in translations by the base alone: of law 5 (kNN) to 30 (memory adapter)
-)
+# A plugin made and translated with, in translations by the base alone: of law 5 (kNN) to 30 (memory adapter).
+PLUGIN = 10.0
 SETTINGS = (
     "Settings that a row does not name are the method's defaults, which are its paper's; a row with others is not the "
     "paper's method."
