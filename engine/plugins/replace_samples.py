@@ -21,7 +21,7 @@ from engine.evaluation.plausibility import weigh
 from engine.methods import Method, get_method
 from engine.methods.data import with_sources
 from engine.methods.knn.build import another
-from engine.plugins.bundle import CONFIG, DOMAIN_FILTER, MANIFEST, WEIGHTS
+from engine.plugins.bundle import CONFIG, DOMAIN_FILTER, MANIFEST, WEIGHTS, open_bundle, read_bundle_card
 from engine.plugins.domain_filter import DomainFilter
 from engine.plugins.export import write_bundle
 from engine.plugins.plugin import Plugin
@@ -50,11 +50,9 @@ def swap_bundle(
 ) -> Json:
     """Write `output`: the bundle `path` with `samples` (files) in the place of its own; returns counts.
 
-    Samples without sources are translated back by `backward` where the method needs sources. Raises OptionError when the
+    Samples without sources are translated back by `backward` where the method or its domain filter needs sources. Raises OptionError when the
     method does not offer it, CorpusError on samples that cannot be used, BundleError, StorageError.
     """
-    from engine.plugins.bundle import read_bundle_card
-
     progress, settings = progress or Progress(), settings or load_settings()
     card = read_bundle_card(path)
     method = get_method(card["method"])
@@ -68,7 +66,10 @@ def swap_bundle(
             "The samples contain no usable sentence in {target}. Provide others.",
             target=language_message(card["target"]),
         )
-    wanted = method.capabilities.swaps_pairs or "knn" in card  # a datastore beside the method is of pairs
+    with open_bundle(path) as bundle:
+        has_filter = DOMAIN_FILTER in bundle.namelist()
+    # A datastore beside the method is of pairs, and a domain filter is learned from sources.
+    wanted = method.capabilities.swaps_pairs or "knn" in card or has_filter
     lacking = wanted and any(segment.source is None for segment in corpus.segments)
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         if lacking:

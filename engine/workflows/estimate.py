@@ -26,7 +26,7 @@ from engine.workflows.customize.request import (
     method_config,
     training_config,
 )
-from engine.workflows.customize.steps import held_out_count, kept_share, validated
+from engine.workflows.customize.steps import held_out_count, kept_share, pairs_all, validated
 from engine.workflows.throughput import ThroughputLog, decoded_tokens, machine, shape_key, threads
 
 MiB = 2**20
@@ -239,7 +239,7 @@ class _Estimator:
             self.how["start"] = "measured" if started else "scaled" if self.known else "guessed"
         if self.parsed and "phrases" not in self.done:
             self.add("phrases", characters, "phrases", 4 + characters / PHRASES)
-        paired = self.needs.trains or self.needs.needs_pairs or request.knn
+        paired = pairs_all(self.needs, self.options, request.knn)
         if paired and not {"pairs", "sources"} & set(self.done):
             new = missing - min(missing, counts.written)
             self.add("sources", characters * new, "sources", new * self.passes("sources", tokens))

@@ -381,12 +381,13 @@ def test_a_method_that_costs_general_text_too_much_without_a_filter_is_tried_wea
         assert ((weak[key] - own[key] - change * 0.4).abs() <= rounded).all(), key
 
 
+@pytest.mark.parametrize("method", ["knn", "density_ratio"])  # the second one needs no sources itself
 def test_a_plugin_keeps_its_domain_filter_and_learns_another_with_other_samples(
-    asked: Callable[..., Any], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, sample: Path
+    method: str, asked: Callable[..., Any], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, sample: Path
 ) -> None:
     monkeypatch.setattr("engine.plugins.domain_filter.FEWEST_HELD_OUT", 4)
     settings = Settings(home=str(home), device="cpu")
-    request = asked("on", method="knn", training={"domain_filter": "on"})
+    request = asked("on", method=method, training={"domain_filter": "on"})
     customize(request, tmp_path / "work", settings=settings)
     base = BaseModel.load(request.base, "en", "zh", device="cpu")
     made = Plugin.load(request.output, base, cache=tmp_path / "cache")

@@ -49,6 +49,7 @@ from engine.workflows.customize.steps import (
     kept_share,
     load_pair,
     make_pairs,
+    pairs_all,
     read_samples,
     split_samples,
     validated,
@@ -184,7 +185,7 @@ def pair_sentences(run: Run) -> None:
     needs = run.method.capabilities
     keep = kept_share(needs, run.training)
     run.samples.sentence_pairs = make_pairs(
-        run.train if needs.trains or needs.needs_pairs or run.request.knn else [],
+        run.train if pairs_all(needs, run.training, run.request.knn) else [],
         run.valid, run.pair, keep, run.cache, run.progress, run.exclusions, run.settings.assets_dir,
     )  # fmt: skip
 

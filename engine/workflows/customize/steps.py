@@ -207,6 +207,11 @@ def kept_share(needs: Capabilities, training: TrainingOptions) -> float | None:
     return 1.0 if needs.needs_plausibility else None
 
 
+def pairs_all(needs: Capabilities, training: TrainingOptions, knn: bool) -> bool:
+    """Whether all samples need a source, not the held-out ones alone."""
+    return needs.trains or needs.needs_pairs or knn or training.domain_filter == "on"
+
+
 def make_pairs(
     train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, keep: float | None, stamps: StepCache,
     progress: Progress, exclusions: Exclusions | None = None, assets: Path | None = None,
