@@ -50,8 +50,8 @@ def swap_bundle(
 ) -> Json:
     """Write `output`: the bundle `path` with `samples` (files) in the place of its own; returns counts.
 
-    Samples without sources are translated back by `backward` where the method or its domain filter needs sources. Raises OptionError when the
-    method does not offer it, CorpusError on samples that cannot be used, BundleError, StorageError.
+    Samples without sources are translated back by `backward` where the method or its domain filter needs sources. Raises
+    OptionError when the method does not offer it, CorpusError on samples that cannot be used, BundleError, StorageError.
     """
     progress, settings = progress or Progress(), settings or load_settings()
     card = read_bundle_card(path)
