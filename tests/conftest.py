@@ -46,8 +46,8 @@ SHORT = (
     *("--method-option", "retrieval=global", "--method-option", "bottleneck=0"),
     *("--method-option", "phrases_per_layer=40"),
     *("--training-option", "max_updates=4", "--training-option", "validate_every=2"),
-    *("--training-option", "checkpoint_every=2", "--training-option", "tokens_per_batch=256"),
-    *("--training-option", "learning_rate=0.02", "--training-option", "warmup=1", "--training-option", "watch=2"),
+    *("--training-option", "replay=0", "--training-option", "checkpoint_every=2", "--training-option", "tokens_per_batch=256"),
+    *("--training-option", "learning_rate=0.005", "--training-option", "warmup=1", "--training-option", "watch=2"),
 )
 
 
@@ -266,6 +266,17 @@ def trials_in_this_process() -> None:
         return trial.answers(scratch.request_for(path, base) | {"cache": str(cache), "memory": 0})
 
     import_checks.answers = answers  # type: ignore[assignment]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_event_loop() -> Iterator[None]:
+    """Requests of all tests run in one event loop, as in a server: a loop and its threads for each took longer than the request."""
+    import anyio.from_thread
+    from starlette.testclient import TestClient
+
+    with anyio.from_thread.start_blocking_portal() as portal, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TestClient, "portal", portal)
+        yield
 
 
 @pytest.fixture(scope="session")

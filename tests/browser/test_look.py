@@ -67,23 +67,38 @@ def opened(page: Any, address: str) -> None:
     page.wait_for_timeout(700)  # what the page loads after it was opened
 
 
-def test_no_page_has_a_serious_violation_of_accessibility(studio: Studio, page: Any, full: ProjectRow) -> None:
+def test_no_page_scrolls_sideways_or_has_a_serious_violation_of_accessibility(
+    studio: Studio, page: Any, full: ProjectRow
+) -> None:
     axe = pytest.importorskip("axe_playwright_python.base", reason="pip install axe-playwright-python").AXE_SCRIPT
-    results = []
+    wide, violations = [], []
     for position in EVERYWHERE:
+        page.set_viewport_size({"width": 390, "height": 800})
         opened(page, studio.url + position.format(project=full.id))
+        for width in (390, 834, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.wait_for_timeout(200)  # what is drawn anew
+            if page.evaluate("Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)") > width:
+                wide.append((position, width))
+            if position.startswith("/compare"):
+                expect(page.get_by_role("button", name="Translate", exact=True)).to_be_in_viewport(ratio=1)
+                for cell in page.locator("table.tm-compare td").all():  # nor does the table inside the page
+                    box = cell.bounding_box()
+                    assert box["x"] >= 0
+                    assert box["x"] + box["width"] <= width
         page.evaluate(axe)
         for scheme in ("light", "dark"):
             page.evaluate("dark => document.body.classList.toggle('dark', dark)", scheme == "dark")
             page.evaluate(FADED)
             report = page.evaluate("axe.run({resultTypes: ['violations']})")
-            results += [
+            violations += [
                 f"{position} ({scheme}) {one['id']}: {node['html'][:160]}"
                 for one in report["violations"]
                 if one["impact"] in ("serious", "critical")
                 for node in one["nodes"]
             ]
-    assert results == []
+    assert wide == []
+    assert violations == []
 
 
 def test_every_page_opens_in_chinese(studio: Studio, page: Any, full: ProjectRow) -> None:
@@ -125,25 +140,6 @@ def test_a_browser_that_wants_chinese_gets_it(studio: Studio, chromium: Any) -> 
     expect(shown.get_by_text("将句子文件拖到这里，或从内置样本开始")).to_be_visible()
     expect(shown.get_by_text("点击上传")).to_be_visible()  # Gradio's own words as well
     context.close()
-
-
-def test_no_page_scrolls_sideways(studio: Studio, page: Any, full: ProjectRow) -> None:
-    wide = []
-    for position in EVERYWHERE:
-        page.set_viewport_size({"width": 390, "height": 800})
-        opened(page, studio.url + position.format(project=full.id))
-        for width in (390, 834, 1280):
-            page.set_viewport_size({"width": width, "height": 800})
-            page.wait_for_timeout(200)  # what is drawn anew
-            if page.evaluate("Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)") > width:
-                wide.append((position, width))
-            if position.startswith("/compare"):
-                expect(page.get_by_role("button", name="Translate", exact=True)).to_be_in_viewport(ratio=1)
-                for cell in page.locator("table.tm-compare td").all():  # nor does the table inside the page
-                    box = cell.bounding_box()
-                    assert box["x"] >= 0
-                    assert box["x"] + box["width"] <= width
-    assert wide == []
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -111,11 +111,11 @@ def test_a_damaged_bundle_becomes_a_sentence(studio: Studio, page: Any, tmp_path
     assert studio.store.plugins.list(project.id) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_has_the_frame_one_filled_button_and_its_colours(studio: Studio, page: Any, scheme: str) -> None:
-    project = studio.project(f"Frame {scheme}")
-    page.emulate_media(color_scheme=scheme)
+def test_every_page_has_the_frame_one_filled_button_and_its_colours(studio: Studio, page: Any) -> None:
+    project = studio.project("Frame")
+    ground = page.locator(".gradio-container")
     for name in PAGES:
+        page.emulate_media(color_scheme="light")
         page.goto(f"{studio.url}/{name}?project={project.id}")
         expect(page.locator(".tm-steps a")).to_have_count(len(PAGES))
         expect(page.locator(".block.tm-foot")).to_contain_text("base en-zh, frozen")
@@ -123,9 +123,12 @@ def test_every_page_has_the_frame_one_filled_button_and_its_colours(studio: Stud
         page.wait_for_timeout(800)
         filled = page.locator(".tm-main button.primary:visible, .tm-main .tm-filled:visible")
         assert filled.count() <= 1
-        ground = page.evaluate("getComputedStyle(document.querySelector('.gradio-container')).backgroundColor")
-        assert ground == ("rgb(251, 250, 247)" if scheme == "light" else "rgb(23, 25, 29)")
+        expect(ground).to_have_css("background-color", "rgb(251, 250, 247)")
+        page.emulate_media(color_scheme="dark")  # followed at once, as at night
+        expect(ground).to_have_css("background-color", "rgb(23, 25, 29)")
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{name} scrolls sideways"
+    page.reload()
+    expect(ground).to_have_css("background-color", "rgb(23, 25, 29)")
 
 
 def test_served_pages_name_no_other_host(studio: Studio) -> None:
