@@ -126,6 +126,15 @@ def view(value: str = "", *, classes: str = "", script: str | None = None, **mor
     )
 
 
+def hidden_text(value: str = "") -> Any:
+    """A text that the events and scripts of a page pass on and nobody sees. The style sheet hides it too: where what it is laid out
+    in appears on a busy machine, Gradio 6 may show it.
+    """
+    import gradio as gr
+
+    return gr.Textbox(value, visible="hidden", elem_classes="tm-unseen")
+
+
 def card_title(words: str) -> Any:
     """The title of a card that Gradio lays out; `words` are a message."""
     return view(piece("card_title", words), classes="tm-card-title")

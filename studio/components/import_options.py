@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import gradio as gr
-
 from engine.core.options import describe
 from engine.corpora import CorpusOptions
-from studio.components.html import view
+from studio.components.html import hidden_text, view
 from studio.components.settings_fields import FOLD, SettingsGroup, changed, collected, settings_fields, shown
 
 KIND = "reading"
@@ -22,7 +20,7 @@ class ImportOptions:
     def layout(self) -> None:
         """Lay out the fields, with the defaults in them."""
         self.fields = view(_fields({}), classes="tm-settings", script=FOLD)
-        self.values = gr.Textbox("", visible="hidden")
+        self.values = hidden_text()
 
     def fill(self, options: Mapping[str, Any]) -> dict[Any, Any]:
         """The fields with a project's settings in them."""

@@ -14,7 +14,7 @@ from engine.errors import InputError
 from studio.components.base_note import quality_note
 from studio.components.choosers import CHOOSE, base_terms, sample_cards
 from studio.components.file_fields import drop_field, path_field
-from studio.components.html import view
+from studio.components.html import hidden_text, view
 from studio.components.import_options import ImportOptions
 from studio.components.layout import FOLLOW, HEAVY, LAST, QUIET, address, guard, wanted
 from studio.components.settings_fields import COLLECTED
@@ -57,7 +57,7 @@ class NewProjectForm:
             with gr.Accordion("How files are read", open=False, elem_classes="tm-advanced"):
                 self.options.layout()
             self.samples = view(script=CHOOSE)
-            self.address = gr.Textbox(visible="hidden")
+            self.address = hidden_text()
 
     def events(self, start: Any) -> None:
         """Wire the fields; `start` is the button that begins the project from the files."""

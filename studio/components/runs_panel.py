@@ -15,7 +15,7 @@ from engine.errors import InputError
 from engine.jobs import log_tail
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
-from studio.components.html import gated, link_button, shown_if, view, visible_if
+from studio.components.html import gated, hidden_text, link_button, shown_if, view, visible_if
 from studio.components.layout import EACH, LAST, QUIET, address, guard, in_turn, wanted
 from studio.components.plots import MEASURES, bleu_curve, loss_curve, overlaid
 from studio.components.preview_card import LOOK, look_card
@@ -49,9 +49,7 @@ class RunsPanel:
 
     def layout(self) -> None:
         """Lay out the run that is shown, the table of all, the comparison and the first look."""
-        self.stamps, self.compared_runs, self.address, self.sample = (
-            gr.Textbox("", visible="hidden") for _ in range(4)
-        )
+        self.stamps, self.compared_runs, self.address, self.sample = (hidden_text() for _ in range(4))
         with gated(gr.Row, elem_classes="tm-live") as self.live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
                 self.status = view(script=ACT)

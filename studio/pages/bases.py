@@ -10,7 +10,7 @@ from markupsafe import Markup
 from engine.errors import TailorError
 from engine.store import ProjectRow
 from studio.components.bases_boxes import jobs_box, known_box, shelf_box
-from studio.components.html import esc, size, view
+from studio.components.html import esc, hidden_text, size, view
 from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, guard, in_turn, page, wanted
 from studio.components.model_cards import license_line
 from studio.components.templating import render, script
@@ -39,7 +39,7 @@ class BasesPage(StudioPage):
             self.adding = view(script=events)
             self.shelf = view(script=events, classes="tm-dialogs")
             self.known = view(script=events)
-            self.source, self.target, self.stamp = (gr.Textbox("", visible="hidden") for _ in range(3))
+            self.source, self.target, self.stamp = (hidden_text() for _ in range(3))
 
     def events(self) -> None:
         pair, drawn = [self.source, self.target], [self.adding, self.shelf, self.known, self.stamp]

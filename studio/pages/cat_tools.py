@@ -9,7 +9,7 @@ import gradio as gr
 from engine.errors import InputError
 from studio.auth.identity import guest
 from studio.components.cat_tool_cards import connection_card, tool_cards
-from studio.components.html import view
+from studio.components.html import hidden_text, view
 from studio.components.layout import QUIET, StudioPage, guard, in_turn, page, wanted
 from studio.components.templating import script
 from studio.services.cat_connections import connection, known_choice, new_token
@@ -30,7 +30,7 @@ class CatToolsPage(StudioPage):
         with page(self.demo, self.service, "cat-tools", "CAT tools", TEXT):
             self.connection = view(script=ACT)
             self.tools = view(script=ACT)
-            self.choice = gr.Textbox("", visible="hidden")
+            self.choice = hidden_text()
 
     def events(self) -> None:
         drawn = [self.connection, self.tools, self.choice]

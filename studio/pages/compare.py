@@ -22,7 +22,7 @@ from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import figures_of, menus_of, table_of
 from studio.components.comparison_table import file_card, plugin_choices, progress_card, reading_card
 from studio.components.editor import EDIT, Editor
-from studio.components.html import empty, gated, shown_if, view, visible_if, way
+from studio.components.html import empty, gated, hidden_text, shown_if, view, visible_if, way
 from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, guard, page, wanted
 from studio.components.templating import script
 from studio.components.terms_box import TermsBox
@@ -76,9 +76,9 @@ class ComparePage(StudioPage):
             self.editor.layout()
             self.figures = view(classes="tm-compare-figures", script=STATE)
             self.terms = TermsBox()
-            self.here = gr.Textbox("", visible="hidden")
-            self.stamp = gr.Textbox("", visible="hidden")
-            self.number = gr.Textbox("", visible="hidden")
+            self.here = hidden_text()
+            self.stamp = hidden_text()
+            self.number = hidden_text()
 
     def events(self) -> None:
         here, named = self.here, [self.here, self.number]

@@ -12,7 +12,7 @@ from engine.store.project_files import delete_project
 from studio.auth.identity import guest
 from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.home_welcome import start_with_sample, welcome, welcome_heading
-from studio.components.html import esc, link_button, view
+from studio.components.html import esc, hidden_text, link_button, view
 from studio.components.layout import EACH, FOLLOW, HEAVY, QUIET, StudioPage, address, guard, heading, page
 from studio.components.templating import render, script
 from studio.i18n.translate import ago, tr, trn
@@ -45,8 +45,8 @@ class HomePage(StudioPage):
                 view(f'<a href="{NEW}">Choose files or a sample</a>', classes="tm-first-words")
             # One dialog of each kind for all cards. The browser's own <dialog> keeps the keyboard inside and closes on Escape.
             self.dialogs = view(render("home_dialogs.html", longest=LONGEST_NAME), script=ANSWER, classes="tm-dialogs")
-            self.address = gr.Textbox(visible="hidden")
-            self.busy = gr.Textbox("busy", visible="hidden")  # empty while no job is at work
+            self.address = hidden_text()
+            self.busy = hidden_text("busy")  # empty while no job is at work
 
     def events(self) -> None:
         shown = [self.frame.title, self.cards]

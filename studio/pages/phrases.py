@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 
 from studio.components import phrase_table as draw
-from studio.components.html import card, gate_of_next, gated, shown_if, view
+from studio.components.html import card, gate_of_next, gated, hidden_text, shown_if, view
 from studio.components.import_status import next_link
 from studio.components.layout import LAST, QUIET, StudioPage, guard, heading, in_turn, page, wanted
 from studio.components.phrase_list import PhraseList, filtered_view, undo_label
@@ -47,8 +47,8 @@ class PhrasesPage(StudioPage):
                         self.map = PhraseMap()
                         self.origin = view()
             self.mark = view(script=draw.MARK, visible="hidden")
-            self.state = gr.Textbox("", visible="hidden")
-            self.stamp = gr.Textbox("", visible="hidden")
+            self.state = hidden_text()
+            self.stamp = hidden_text()
 
     def events(self) -> None:
         state, shown, tree, filters = self.state, self.shown, self.tree.card, self.list.filters

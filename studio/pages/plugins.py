@@ -12,7 +12,7 @@ from engine.errors import InputError
 from engine.jobs import enqueue
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import lines_of
-from studio.components.html import link_button, note, view
+from studio.components.html import hidden_text, link_button, note, view
 from studio.components.layout import EACH, QUIET, StudioPage, address, guard, page, wanted
 from studio.components.plugin_boxes import blend_box, bring_in, default_menu, waiting_box
 from studio.components.plugin_cards import no_plugins, plugin_cards, seen
@@ -39,7 +39,7 @@ class PluginsPage(StudioPage):
             self.cards = view(script=ACT)
             self.blend = view(script=ACT)
             self.blended = view()
-            self.stamp = gr.Textbox("", visible="hidden")
+            self.stamp = hidden_text()
 
     def events(self) -> None:
         filled = [self.default, self.next_step, self.cards, self.blend, self.upload, self.stamp]

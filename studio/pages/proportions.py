@@ -10,7 +10,7 @@ import gradio as gr
 from engine.methods.domain_mixing.shapes import Shown
 from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
-from studio.components.html import gated, note, shown_if, view, visible_if
+from studio.components.html import gated, hidden_text, note, shown_if, view, visible_if
 from studio.components.import_status import next_link
 from studio.components.layout import MODEL, QUIET, StudioPage, guard, heading, page, wanted
 from studio.i18n.translate import tr
@@ -41,7 +41,7 @@ class ProportionsPage(StudioPage):
                 self.sentence = SentenceCard(self)
                 self.samples = SamplesCards(self)
             self.mark = view(script=draw.MARK, visible="hidden")
-            self.stamp = gr.Textbox("", visible="hidden")
+            self.stamp = hidden_text()
 
     def events(self) -> None:
         sentence, samples = self.sentence, self.samples

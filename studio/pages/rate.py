@@ -9,7 +9,7 @@ import gradio as gr
 from engine.store.ratings import RoundRow
 from engine.store.tables import now
 from engine.workflows.human_rating import RoundPlan
-from studio.components.html import gated, shown_if, view, visible_if
+from studio.components.html import gated, hidden_text, shown_if, view, visible_if
 from studio.components.layout import EACH, FOLLOW, LAST, QUIET, StudioPage, address, guard, page, wanted
 from studio.components.rating_results import (
     manage_box,
@@ -68,9 +68,9 @@ class RatePage(StudioPage):
                     )  # fmt: skip
                     self.add = gr.Button("Add a rater", scale=0, min_width=120)
                 self.manage = view(script=ACT)
-            self.current = gr.Textbox("", visible="hidden")
-            self.project = gr.Textbox("", visible="hidden")
-            self.leave = gr.Textbox("", visible="hidden")
+            self.current = hidden_text()
+            self.project = hidden_text()
+            self.leave = hidden_text()
 
     def events(self) -> None:
         """What calls which method."""

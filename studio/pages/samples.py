@@ -7,7 +7,7 @@ import gradio as gr
 from engine.errors import InputError
 from engine.store import JobRow, ProjectRow
 from studio.components.file_fields import large_files, reasons_of
-from studio.components.html import view
+from studio.components.html import hidden_text, view
 from studio.components.import_report import files_card, side_cards, unread_card
 from studio.components.import_status import is_reading, job_line, next_link, summary, translations_card
 from studio.components.layout import QUIET, StudioPage, guard, heading, in_turn, page, wanted
@@ -53,7 +53,7 @@ class SamplesPage(StudioPage):
                     self.side = view()
                     self.tests.layout(CHANGE)
             self.more_files.layout()
-            self.stamp = gr.Textbox(visible="hidden")
+            self.stamp = hidden_text()
 
     def events(self) -> None:
         form = self.new_project

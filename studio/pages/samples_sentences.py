@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import gradio as gr
 
 from engine.store import ProjectRow
-from studio.components.html import view
+from studio.components.html import hidden_text, view
 from studio.components.layout import address, guard, in_turn, wanted
 from studio.components.sentence_list import BROWSE, change_bar, sentence_card
 from studio.components.templating import script
@@ -29,8 +29,8 @@ class SentenceBrowser:
     def layout(self) -> None:
         self.decisions = view(script=BROWSE)
         self.listing = view(script=BROWSE)
-        self.address = gr.Textbox(visible="hidden")
-        self.query = gr.Textbox(visible="hidden")  # the view, as the address has it
+        self.address = hidden_text()
+        self.query = hidden_text()  # the view, as the address has it
 
     @property
     def shown(self) -> list[gr.HTML]:

@@ -12,7 +12,7 @@ from engine.errors import InputError, TailorError
 from engine.store import ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.components.base_note import add_base_note
-from studio.components.html import note, view, visible_if
+from studio.components.html import hidden_text, note, view, visible_if
 from studio.components.layout import StudioPage, guard, heading, page, wanted
 from studio.components.method_cards import (
     CHOSEN,
@@ -52,7 +52,7 @@ class TrainPage(StudioPage):
             add_base_note(self.demo, self.service)
             self.note = view()
             self.cards = view(script=PICK)
-            self.method, self.address, self.settings = (gr.Textbox("", visible="hidden") for _ in range(3))
+            self.method, self.address, self.settings = (hidden_text() for _ in range(3))
             with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-plan"):
                 with gr.Row(elem_classes="tm-budget"):
                     view("Budget", classes="tm-label")

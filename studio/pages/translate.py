@@ -14,7 +14,7 @@ from studio.components.base_note import add_base_note
 from studio.components.documents_table import at_work, done_table, no_project, result_box
 from studio.components.editor import Editor
 from studio.components.file_fields import drop_field, large_files, reasons_of
-from studio.components.html import esc, gated, shown_if, view, visible_if
+from studio.components.html import esc, gated, hidden_text, shown_if, view, visible_if
 from studio.components.import_report import unread_card
 from studio.components.layout import HEAVY, LAST, MODEL, QUIET, StudioPage, guard, heading, in_turn, page, wanted
 from studio.components.templating import script
@@ -77,7 +77,7 @@ class TranslatePage(StudioPage):
             self.at_work = view(script=ACT)
             self.done = view(script=ACT)
             self.preview.layout()
-            self.project = gr.Textbox("", visible="hidden")
+            self.project = hidden_text()
 
     def events(self) -> None:
         """What calls which method."""

@@ -86,6 +86,9 @@ def test_no_page_scrolls_sideways_or_has_a_serious_violation_of_accessibility(
                     box = cell.bounding_box()
                     assert box["x"] >= 0
                     assert box["x"] + box["width"] <= width
+        # On a busy machine Gradio may show what is to be hidden, in what comes later.
+        page.evaluate("document.querySelectorAll('.tm-unseen').forEach(one => one.classList.remove('hidden'))")
+        expect(page.locator(".tm-unseen:visible")).to_have_count(0)
         page.evaluate(axe)
         for scheme in ("light", "dark"):
             page.evaluate("dark => document.body.classList.toggle('dark', dark)", scheme == "dark")
