@@ -35,7 +35,7 @@ def beam_search(
     stay: Callable[[Tensor], None] | None = None,
     **model_kwargs: Any,
 ) -> Tensor:
-    """The best translation of each sentence: ids (B, T), filled up with padding.
+    """The best translations of each sentence: ids (B * n, T), filled up with padding, the best first; n is `num_return_sequences`.
 
     Called by `model.generate(..., custom_generate=beam_search)` with decoder prompts (B * K, P) and what it has encoded.
     `fixed_rows` keeps all sentences in the batch until the last is done, for plugins that remember which row is which;
@@ -54,8 +54,8 @@ def beam_search(
     token = input_ids[::beams]  # (b * k, P)
     state = _Hypotheses.start(token, rules)
     result = torch.full(
-        (len(token), longest), rules.pad, dtype=torch.long, device=token.device
-    )  # (B, T) what is returned
+        (len(token), rules.returned, longest), rules.pad, dtype=torch.long, device=token.device
+    )  # (B, n, T) what is returned
 
     with decoder.stack:
         for length in range(rules.prompt, longest):
@@ -65,7 +65,7 @@ def beam_search(
                 logits, state.running[:, :, :length], state.scores, logits_processor, rules.candidate_count
             )
             owners, finished = state.extend(*best, length, rules)
-            result[state.alive[finished]] = state.ended[finished, 0]
+            result[state.alive[finished]] = state.ended[finished, : rules.returned]
             at_work = int(state.going.sum())
             if not at_work:
                 break
@@ -83,15 +83,19 @@ def beam_search(
                     stay(state.alive)
             decoder.reorder(rows, left)
             token = state.running[:, :, length].reshape(-1, 1)  # (b' * K, 1)
+    result = result.flatten(0, 1)  # (B * n, T)
     filled = (result != rules.pad).any(0).nonzero()  # columns with anything in them
     return result[:, : int(filled[-1]) + 1 if len(filled) else rules.prompt]
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """The settings of a search: hypotheses and candidates a sentence, tokens of the prompt and at most, when it stops."""
+    """The settings of a search: hypotheses and candidates a sentence, how many translations are returned, tokens of the prompt and
+    at most, when it stops.
+    """
 
     beams: int
+    returned: int
     candidate_count: int
     prompt: int
     longest: int
@@ -104,7 +108,7 @@ class _Rules:
     def of(cls, config: Any, prompt: int) -> Self:
         ends = config._eos_token_tensor
         return cls(
-            config.num_beams, max(2, 1 + len(ends)) * config.num_beams, prompt, config.max_length, config.length_penalty,
+            config.num_beams, config.num_return_sequences or 1, max(2, 1 + len(ends)) * config.num_beams, prompt, config.max_length, config.length_penalty,
             config.early_stopping, ends, int(config._pad_token_tensor),
         )  # fmt: skip
 

@@ -226,7 +226,7 @@ class Search:
             self.acting.see(base, inputs)
         # A plugin's processor may keep what belongs to a row from step to step: there the library's own search.
         by_row = not all(getattr(one, BY_PREFIX, False) for one in self.hooks)
-        own = by_row or decoding.beam == 1 or count > 1
+        own = by_row or decoding.beam == 1
         quick: dict[str, Any] = {} if own else {"custom_generate": self.quick}
         if begin is not None:
             start = base.shift_right(torch.tensor([begin.labels], device=inputs.device))  # (1, T)

@@ -50,13 +50,16 @@ def both(base: BaseModel, texts: list[str], **settings: Any) -> tuple[list[str],
         dict(num_beams=5, length_penalty=2.0, max_new_tokens=60, no_repeat_ngram_size=3),
         dict(num_beams=4, length_penalty=0.0, max_new_tokens=40, early_stopping=True),
         dict(num_beams=3, length_penalty=1.0, max_new_tokens=30, early_stopping="never"),
+        dict(num_beams=4, length_penalty=1.0, max_new_tokens=60, num_return_sequences=3),
+        dict(num_beams=2, length_penalty=1.0, max_new_tokens=60, num_return_sequences=2, early_stopping=True),
     ],
-    ids=["usual", "short", "no repetition", "early", "never early"],
+    ids=["usual", "short", "no repetition", "early", "never early", "three best", "all hypotheses"],
 )
 @pytest.mark.slow
 def test_translations_are_those_of_transformers(base: BaseModel, settings: dict[str, Any]) -> None:
     theirs, ours = both(base, SENTENCES[:24], **settings)
     assert ours == theirs
+    assert len(ours) == 24 * settings.get("num_return_sequences", 1)
     assert len(set(ours)) > 20
 
 
