@@ -108,7 +108,8 @@ class _Rules:
     def of(cls, config: Any, prompt: int) -> Self:
         ends = config._eos_token_tensor
         return cls(
-            config.num_beams, config.num_return_sequences or 1, max(2, 1 + len(ends)) * config.num_beams, prompt, config.max_length, config.length_penalty,
+            config.num_beams, config.num_return_sequences or 1, max(2, 1 + len(ends)) * config.num_beams, prompt,
+            config.max_length, config.length_penalty,
             config.early_stopping, ends, int(config._pad_token_tensor),
         )  # fmt: skip
 
