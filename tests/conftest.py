@@ -46,14 +46,8 @@ SHORT = (
     *("--method-option", "retrieval=global", "--method-option", "bottleneck=0"),
     *("--method-option", "phrases_per_layer=40"),
     *("--training-option", "max_updates=4", "--training-option", "validate_every=2"),
-    *(
-        "--training-option",
-        "replay=0",
-        "--training-option",
-        "checkpoint_every=2",
-        "--training-option",
-        "tokens_per_batch=256",
-    ),
+    *("--training-option", "checkpoint_every=2", "--training-option", "tokens_per_batch=256"),
+    *("--training-option", "replay=0"),
     *("--training-option", "learning_rate=0.005", "--training-option", "warmup=1", "--training-option", "watch=2"),
 )
 

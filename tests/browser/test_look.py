@@ -70,7 +70,8 @@ def opened(page: Any, address: str) -> None:
 def test_no_page_scrolls_sideways_or_has_a_serious_violation_of_accessibility(
     studio: Studio, page: Any, full: ProjectRow
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.base", reason="pip install axe-playwright-python").AXE_SCRIPT
+    from axe_playwright_python.base import AXE_SCRIPT
+
     wide, violations = [], []
     for position in EVERYWHERE:
         page.set_viewport_size({"width": 390, "height": 800})
@@ -89,7 +90,7 @@ def test_no_page_scrolls_sideways_or_has_a_serious_violation_of_accessibility(
         # On a busy machine Gradio may show what is to be hidden, in what comes later.
         page.evaluate("document.querySelectorAll('.tm-unseen').forEach(one => one.classList.remove('hidden'))")
         expect(page.locator(".tm-unseen:visible")).to_have_count(0)
-        page.evaluate(axe)
+        page.evaluate(AXE_SCRIPT)
         for scheme in ("light", "dark"):
             page.evaluate("dark => document.body.classList.toggle('dark', dark)", scheme == "dark")
             page.evaluate(FADED)
