@@ -32,6 +32,7 @@ from studio.api.rater_page import add_rater_routes
 from studio.auth.gateway import Gateway
 from studio.auth.proxies import TrustedProxies, networks
 from studio.components.account_pages import missing_page
+from studio.components.theme import style_link
 from studio.i18n.translate import LanguageMiddleware, tr
 from studio.services.service import Service
 
@@ -117,7 +118,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(OwnMethods, routes=app.routes)
     app.add_middleware(EndedStreams)
     app.add_middleware(MissingPages, service=service)
-    app.add_middleware(LanguageMiddleware)  # inner: the REST interface speaks English to every program
+    # Inner: the REST interface speaks English to every program.
+    app.add_middleware(LanguageMiddleware, head=style_link())
     app.add_middleware(HeadRequests)
     app.add_middleware(Dispatcher, api=create_api(service))  # the REST interface, before the pages
     app.add_middleware(

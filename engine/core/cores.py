@@ -7,6 +7,7 @@ import math
 import os
 import threading
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 SPIN = "3000"  # rounds that a thread spins before it sleeps
@@ -29,11 +30,12 @@ def affinity() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@lru_cache
 def quota(root: Path = CGROUPS, memberships: Path = Path("/proc/self/cgroup")) -> int:
     """The cores that the process's control groups grant it, part of a core counted as one; very many where none is set.
 
     Reads `cpu.max` (version 2) and `cpu.cfs_quota_us` (version 1) of the group and of those above it: a container sees its own
-    as the root.
+    as the root. Read once: what models run on is settled when a process starts.
     """
     try:
         lines = memberships.read_text(encoding="utf-8").splitlines()

@@ -7,14 +7,16 @@ weighed or looked up; and where nothing was measured at all, the pass is guessed
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from engine.core.languages import unspaced
 from engine.core.settings import Settings
+from engine.errors import OptionError
 from engine.messages import Message, mark
 from engine.methods import get_method
 from engine.methods.cost import Shape, Workload
@@ -27,7 +29,7 @@ from engine.workflows.customize.request import (
     training_config,
 )
 from engine.workflows.customize.steps import held_out_count, kept_share, pairs_all, validated
-from engine.workflows.throughput import ThroughputLog, decoded_tokens, machine, shape_key, threads
+from engine.workflows.throughput import Measurement, ThroughputLog, decoded_tokens, shape_key, threads
 
 MiB = 2**20
 # A plain forward pass in full precision is 1; how many times as much a token of each kind of work costs, where half precision
@@ -104,24 +106,43 @@ def estimate(
     """What a run would take whose request names the folder of its base. `done` are steps that need not be done again: phrases,
     sources, pairs. Raises ModelError where the folder is no usable base, OptionError on a setting.
     """
-    made: list[Estimate] = []
-    done = {*done, "filtering"} if "pairs" in done else set(done)
-    for one in candidates(request):
-        made.append(_with_smaller(one, counts, settings, done))
-        done |= {"start", "sources", "pairs"} | ({"filtering"} & set(made[-1].parts))
-    return made[0] if len(made) == 1 else together(made)
+    return _estimate(request, counts, BaseSpeed.of(request.base, settings), done)
 
 
-def _with_smaller(
-    request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str]
-) -> Estimate:
-    """That of one method, never less than under a smaller budget: what runs of one measured says nothing of another's."""
+def estimate_each(
+    requests: Mapping[str, CustomizeRequest], counts: CorpusStats, settings: Settings, done: Collection[str] = ()
+) -> dict[str, Estimate]:
+    """{name: the estimate of its request} for requests over the same base; one whose settings cannot be is left out. Raises
+    ModelError where the base's folder is no usable base.
+    """
+    result: dict[str, Estimate] = {}
+    speeds: dict[str, BaseSpeed] = {}
+    for name, request in requests.items():
+        if request.base not in speeds:
+            speeds[request.base] = BaseSpeed.of(request.base, settings)
+        with contextlib.suppress(OptionError):
+            result[name] = _estimate(request, counts, speeds[request.base], done)
+    return result
+
+
+def _estimate(request: CustomizeRequest, counts: CorpusStats, base: BaseSpeed, done: Collection[str]) -> Estimate:
+    """Never less than under a smaller budget: what runs of one measured says nothing of another's."""
     budgets = list(BUDGETS)
     ranked = budgets[: budgets.index(request.budget) + 1]
-    *smaller, own = [_Estimator(request.replace(budget=budget), counts, settings, done).run() for budget in ranked]
+    *smaller, own = [_of_budget(request.replace(budget=budget), counts, base, done) for budget in ranked]
     longest = max([own, *reversed(smaller)], key=lambda one: one.seconds)
     ends = {name: max(getattr(one, name) for one in (own, *smaller)) for name in ("low", "high")}
     return dataclasses.replace(own, seconds=longest.seconds, parts=longest.parts, **ends)
+
+
+def _of_budget(request: CustomizeRequest, counts: CorpusStats, base: BaseSpeed, done: Collection[str]) -> Estimate:
+    """By the request's own budget alone."""
+    made: list[Estimate] = []
+    done = {*done, "filtering"} if "pairs" in done else set(done)
+    for one in candidates(request):
+        made.append(_Estimator(one, counts, base, done).run())
+        done |= {"start", "sources", "pairs"} | ({"filtering"} & set(made[-1].parts))
+    return made[0] if len(made) == 1 else together(made)
 
 
 def together(estimates: Sequence[Estimate]) -> Estimate:
@@ -169,21 +190,36 @@ def has_fast_half() -> bool:
     return "avx512_bf16" in flags or "amx_bf16" in flags
 
 
-class _Estimator:
-    def __init__(
-        self, request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str]
-    ) -> None:
+@dataclass(frozen=True)
+class BaseSpeed:
+    """A base, and what is known of its speed with these settings on this machine."""
+
+    shape: Shape
+    measured: Mapping[str, Measurement]
+    kind: str  # cpu, cuda, mps
+    threads: int
+    settings: Settings
+
+    @classmethod
+    def of(cls, folder: str, settings: Settings) -> BaseSpeed:
+        """Raises ModelError where the folder is no usable base."""
         from engine.base.files import count_parameters, read_config
 
-        self.request, self.settings, self.counts, self.done = request, settings, counts, done
+        config = read_config(Path(folder))
+        log = ThroughputLog(settings, shape_key(config))
+        kind = log.machine.split(", ")[1]
+        return cls(Shape.of(config, count_parameters(Path(folder))), log.all(), kind, threads(settings), settings)
+
+
+class _Estimator:
+    def __init__(self, request: CustomizeRequest, counts: CorpusStats, base: BaseSpeed, done: Collection[str]) -> None:
+        self.request, self.settings, self.counts, self.done = request, base.settings, counts, done
         self.config, self.options = method_config(request), training_config(request)
-        config = read_config(Path(request.base))
-        self.shape = Shape.of(config, count_parameters(Path(request.base)))
+        self.shape, self.kind, self.threads = base.shape, base.kind, base.threads
         method = get_method(request.method)
         self.needs, self.parsed = method.capabilities, method.reads_phrases(self.config)
-        self.throughput = ThroughputLog(settings, shape_key(config))
-        self.kind = machine(settings).split(", ")[1]
-        count = threads(settings)
+        self.throughput, settings = base.measured, base.settings
+        count = base.threads
         self.device = (
             f"CPU, {count} {'thread' if count == 1 else 'threads'}" if self.kind == "cpu" else self.kind.upper()
         )
@@ -218,7 +254,7 @@ class _Estimator:
             return result.value * self.per_character * WORK["datastore"], True
         shape = self.shape
         used = shape.encoder * shape.layer(False) + shape.decoder * shape.layer(True) + shape.words * shape.d
-        speed = FLOPS.get(self.kind, FLOPS["cpu"]) * (threads(self.settings) if self.kind == "cpu" else 1)
+        speed = FLOPS.get(self.kind, FLOPS["cpu"]) * (self.threads if self.kind == "cpu" else 1)
         return speed / (2 * used), False
 
     def add(self, part: str, amount: float, key: str, fallback: float) -> None:

@@ -106,8 +106,16 @@ class ThroughputLog:
 
     def get(self, what: str) -> Measurement | None:
         """The figure of a kind of work; None where it was never measured here."""
-        result = read_json(self.file).get(self.machine, {}).get(self.base, {}).get(what)
-        return Measurement(float(result["value"]), int(result["times"])) if isinstance(result, dict) else None
+        return self.all().get(what)
+
+    def all(self) -> dict[str, Measurement]:
+        """The figures of all kinds of work that were measured here."""
+        rows = read_json(self.file).get(self.machine, {}).get(self.base, {})
+        return {
+            what: Measurement(float(row["value"]), int(row["times"]))
+            for what, row in rows.items()
+            if isinstance(row, dict)
+        }
 
     def note(self, what: str, value: float) -> None:
         """Keep a figure. One that cannot be right (zero, negative) is passed over."""

@@ -4,15 +4,13 @@ better ones.
 
 from __future__ import annotations
 
-from typing import Any
-
 import gradio as gr
 
 from engine.base.quality import direction_scores
 from engine.base.registry import BaseRegistry
 from engine.store import ProjectRow
 from studio.components.html import view
-from studio.components.layout import QUIET, guard, wanted
+from studio.components.layout import Page, guard, wanted
 from studio.components.templating import render
 from studio.i18n.translate import tr
 from studio.services.base_models import base_of
@@ -44,11 +42,10 @@ def quality_note(service: Service, base: str, source: str, target: str, project:
     return render("base_note.html", name=entry.name, quality=tr("; ").join(parts), project=project)
 
 
-def add_base_note(demo: gr.Blocks, service: Service) -> None:
+def add_base_note(frame: Page, service: Service) -> None:
     """Lay the line out on a page."""
-    line = view()
 
-    def fill(request: gr.Request) -> dict[Any, Any]:
-        return {line: base_note(service, service.project(wanted(request)))}
+    def fill(request: gr.Request) -> str:
+        return base_note(service, service.project(wanted(request)))
 
-    demo.load(guard(fill, polled=True), None, line, **QUIET)
+    frame.fills[view()] = guard(fill, polled=True)

@@ -2,8 +2,8 @@
 
 Gradio describes every component of every page anew when a session begins, so that a session could be sent on as a "deep
 link", which the studio does not have: its addresses say what a page shows. That description takes a tenth of a second, for
-which all first answers wait, and memory for as long as the server runs. Here a session begins empty; what an event changes
-is described when it does, which Gradio provides for.
+which all first answers wait, and memory for as long as the server runs. What an event changes is described again by each event.
+Here nothing is described.
 
 And of an upload that broke off, since its browser was closed or it grew too large, Gradio keeps what had come, in a file that it
 never looks for again. Here that goes with the request.
@@ -34,10 +34,11 @@ SESSIONS = 1000
 
 
 class Session(SessionState):
-    """A session of which nothing was described yet."""
+    """A session whose components are not described."""
 
     def __init__(self, blocks: Any) -> None:
         self.blocks_config = copy(blocks.default_config)
+        self.blocks_config.config_for_block = lambda *_: {}  # type: ignore[method-assign]
         self.config_values: dict[int, Any] = {}
         self.state_data: dict[int, Any] = {}
         self._state_ttl: dict[int, Any] = {}

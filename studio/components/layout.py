@@ -9,7 +9,7 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +77,16 @@ AT_WORK = {
 
 @dataclass
 class Page:
-    """What a page module gets: the heading to update, the place for its buttons, and the tick that polls rows."""
+    """What a page module gets: the heading to update, the place for its buttons, and the tick that polls rows.
+
+    `fills`: components that are filled with the frame, each by a function of the request: an event of its own for each would
+    delay all of the page's first ones.
+    """
 
     title: Any
     actions: Any
     timer: Any
+    fills: dict[Any, Callable[[gr.Request], Any]] = field(default_factory=dict)
 
 
 class StudioPage(ABC):
@@ -186,11 +191,15 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
                 head = view(heading(title, text), classes="tm-title")
                 actions = gr.Row(elem_classes="tm-actions")
             timer = gr.Timer(POLL_SECONDS)
-            yield Page(head, actions, timer)
+            frame = Page(head, actions, timer)
+            yield frame
 
-    def fill(request: gr.Request) -> tuple[str, str, str]:
+    def fill(request: gr.Request) -> dict[Any, Any]:
         seen = service.overview(wanted(request))
-        return project_menu(service.store.projects.list(), seen.project, name), *changing(seen)
+        menu, more = project_menu(service.store.projects.list(), seen.project, name), frame.fills.items()
+        return dict(zip((top, steps, foot), (menu, *changing(seen)), strict=True)) | {
+            one: of(request) for one, of in more
+        }
 
     def poll(request: gr.Request) -> tuple[str, str]:
         return changing(service.overview(wanted(request)))
@@ -198,7 +207,7 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
     def changing(seen: Overview) -> tuple[str, str]:
         return step_list(seen, name), foot_boxes(seen) + signed_in()
 
-    demo.load(guard(fill), None, [top, steps, foot], **QUIET)
+    demo.load(guard(fill), None, [top, steps, foot, *frame.fills], **QUIET)
     timer.tick(guard(poll, polled=True), None, [steps, foot], **QUIET)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -47,7 +49,8 @@ def font_rules() -> str:
     """Which fonts a text takes: those of Chinese first in Chinese, those of Latin letters first in everything else."""
     han = _families((*HAN, *LATIN, "sans-serif"))
     return (
-        f":root {{--font:{_families(FONTS)};}}\n:root:lang(zh), .dark:lang(zh), [lang]:lang(zh) {{--font:{han};}}\n"
+        f":root:root {{--font:{_families(FONTS)};}}\n"  # twice: Gradio's theme, which comes later, sets it too
+        f":root:root:lang(zh), .dark.dark.dark:lang(zh), [lang]:lang(zh) {{--font:{han};}}\n"
         f"[lang]:not(:lang(zh)) {{--font:{_families(FONTS)};}}\n[lang] {{font-family:var(--font);}}"
     )
 
@@ -63,6 +66,23 @@ def style_sheet() -> str:
     # The browser's own parts (ticks, menus, scroll bars) are drawn in the same scheme.
     schemes = f":root {{color-scheme:light;{light}}}\n:root.dark, .dark {{color-scheme:dark;{dark}}}"
     return f"{schemes}\n{font_rules()}\n{rules}"
+
+
+@cache
+def page_style() -> tuple[str, bytes]:
+    """The style sheet of the pages and the address that it is served at, which changes with it.
+
+    The rules stand in it twice, the second time with the weight that Gradio gives to an application's style sheet, so that they
+    override those of its components. Given to Gradio itself, it would be sent, read and applied anew at each step between pages.
+    """
+    rules = re.sub(r"(?m)^(\s*)\.dark ", r"\1.dark & ", style_sheet())
+    sheet = f"{style_sheet()}\n.gradio-container.gradio-container .contain {{\n{rules}\n}}\n".encode()
+    return f"/tm/studio-{hashlib.sha256(sheet).hexdigest()[:12]}.css", sheet
+
+
+def style_link() -> str:
+    """What a page has in its head for it."""
+    return f'<link rel="stylesheet" href="{page_style()[0]}">'
 
 
 @cache

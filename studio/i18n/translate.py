@@ -306,13 +306,14 @@ def _escaped(text: str) -> str:
 
 
 class LanguageMiddleware:
-    """Knows the language of each request, remembers a `?lang=…`, and says the page's language where pages begin.
+    """Knows the language of each request, remembers a `?lang=…`, and says the page's language where pages begin, with `head` in
+    the head of Gradio's.
 
     Plain ASGI, so that streams pass through untouched.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, head: str = "") -> None:
+        self.app, self.head = app, head
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -339,7 +340,7 @@ class LanguageMiddleware:
                 if message.get("more_body"):
                     return
                 result = MutableHeaders(scope=begun)
-                body = _opened(body, code)
+                body = _opened(body, code, self.head)
                 result["Content-Length"] = str(len(body))
                 result["Content-Language"] = TAGS[code]
                 result.add_vary_header("Accept-Language, Cookie")
@@ -355,14 +356,14 @@ class LanguageMiddleware:
             _asked.reset(token)
 
 
-def _opened(body: bytes, code: str) -> bytes:
-    """A page with its language in it, for the browser, for Gradio's own words and for the studio's scripts."""
+def _opened(body: bytes, code: str, head: str) -> bytes:
+    """A page with its language in it, for the browser, for Gradio's own words and for the studio's scripts, and with `head`."""
     body = re.sub(rb'(<html[^<>]*?\blang=")[^"<>]*(")', rb"\g<1>" + TAGS[code].encode() + rb"\g<2>", body, count=1)
     if b"window.gradio_config" not in body:
         return body
     # Else a browser fetches the manifest as a stranger, whom a studio with accounts refuses.
     body = body.replace(b'rel="manifest"', b'rel="manifest" crossorigin="use-credentials"', 1)
-    return body.replace(b"<head>", b"<head><script>" + _script(code).encode() + b"</script>", 1)
+    return body.replace(b"<head>", f"<head>{head}<script>{_script(code)}</script>".encode(), 1)
 
 
 @cache

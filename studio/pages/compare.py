@@ -56,7 +56,7 @@ class ComparePage(StudioPage):
                 self.upload = gr.UploadButton("Open file…", file_count="multiple", size="md")
                 self.menus = view(classes="tm-menus", script=script("compare-menus.js"))
                 self.run = gr.Button("Translate", variant="primary", interactive=False)
-            add_base_note(self.demo, self.service)
+            add_base_note(self.frame, self.service)
             self.nothing = view()
             with gated(gr.Row, elem_classes="tm-ask", equal_height=True) as self.ask:
                 self.text = gr.Textbox(

@@ -14,8 +14,8 @@ from engine.core.settings import Settings
 from studio.components.gradio_sessions import keep_no_statistics, keep_sessions_small
 from studio.components.home_welcome import add_welcome_routes
 from studio.components.layout import PAGES
-from studio.components.plotly import add_figure_routes
-from studio.components.theme import STATIC, build_theme, style_sheet
+from studio.components.static_routes import add_static_routes
+from studio.components.theme import STATIC, build_theme
 from studio.i18n.translate import localized_config
 from studio.pages import bases, cat_tools, compare, home, phrases, plugins, proportions, rate, samples, train, translate
 from studio.services.service import Service
@@ -69,7 +69,7 @@ def build(settings: Settings, service: Service | None = None) -> gr.Blocks:
 def mount_pages(app: FastAPI, service: Service) -> None:
     """The pages under `/` of a server, with what they load from it."""
     settings = service.settings
-    add_figure_routes(app)
+    add_static_routes(app)
     add_welcome_routes(app)
     keep_no_statistics()
     demo = build(settings, service)
@@ -90,6 +90,5 @@ def mount_pages(app: FastAPI, service: Service) -> None:
             favicon_path=str(FAVICON),
             max_file_size=f"{settings.max_upload_mib}mb",
             theme=build_theme(),
-            css=style_sheet(),
         )
     keep_sessions_small(app)

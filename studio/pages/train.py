@@ -49,7 +49,7 @@ class TrainPage(StudioPage):
                 # What is chosen before the page is filled would be lost when it is, so the controls wait for that.
                 self.start = gr.Button("Start training", variant="primary", interactive=False)
                 self.next_step = view()
-            add_base_note(self.demo, self.service)
+            add_base_note(self.frame, self.service)
             self.note = view()
             self.cards = view(script=PICK)
             self.method, self.address, self.settings = (hidden_text() for _ in range(3))

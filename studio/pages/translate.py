@@ -56,7 +56,7 @@ class TranslatePage(StudioPage):
         with page(self.demo, self.service, "translate", "Translate", TEXT) as self.frame:
             with self.frame.actions:
                 self.run = gr.Button("Translate documents", variant="primary", interactive=False)
-            add_base_note(self.demo, self.service)
+            add_base_note(self.frame, self.service)
             self.nothing = view()
             with gated(gr.Column, elem_classes="tm-stack tm-translate") as self.form:
                 with gr.Row(elem_classes="tm-card tm-pad tm-fields tm-with"):

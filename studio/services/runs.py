@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.atomic_files import read_json
-from engine.errors import InputError, TailorError
+from engine.errors import InputError, ModelError
 from engine.jobs import enqueue
 from engine.methods import method_names
 from engine.store import JobRow, PluginRow, ProjectRow
@@ -21,7 +21,7 @@ from engine.store.queue import ASKED
 from engine.training import BUDGETS, budget_options
 from engine.workflows.customize.request import AUTO, CustomizeRequest, training_config
 from engine.workflows.customize.steps import SOURCES, sources_in
-from engine.workflows.estimate import CorpusStats, Estimate, estimate
+from engine.workflows.estimate import CorpusStats, Estimate, estimate, estimate_each
 from engine.workflows.preview import FILE
 from studio.i18n.translate import tr
 from studio.services.files import JsonRow, read_rows
@@ -98,13 +98,15 @@ class Runs:
 
     def estimate(self, project: ProjectRow, request: CustomizeRequest) -> Estimate | None:
         """What the run would take; None without samples. Raises OptionError on a setting that cannot be."""
-        counts = self.counts(project)
-        if counts is None:
-            return None
-        done = self.done(project, request.base)
-        if request.base == project.base and not done & {"sources", "pairs"}:
+        counts, done = self._work(project, request.base)
+        return estimate(request, counts, self.service.settings, done) if counts else None
+
+    def _work(self, project: ProjectRow, base: str) -> tuple[CorpusStats | None, frozenset[str]]:
+        """What there is to do with that base: counts of the samples, None without any, and the steps that are done."""
+        counts, done = self.counts(project), self.done(project, base)
+        if counts is not None and base == project.base and not done & {"sources", "pairs"}:
             counts = replace(counts, written=self.written(project))
-        return estimate(request, counts, self.service.settings, done)
+        return counts, done
 
     def written(self, project: ProjectRow) -> float:
         """The share of the samples whose sources were written for the samples as they were before."""
@@ -114,14 +116,14 @@ class Runs:
 
     def estimates(self, project: ProjectRow, base: str, budget: str) -> dict[str, Estimate]:
         """One for each method under a budget, as it is; methods whose estimate cannot be made are left out."""
-        result: dict[str, Estimate] = {}
-        for name in (AUTO, *method_names()):
-            request = CustomizeRequest(method=name, budget=budget, base=base, training_options={"watch": WATCH})
-            with contextlib.suppress(TailorError):
-                if (made := self.estimate(project, request)) is None:
-                    break
-                result[name] = made
-        return result
+        counts, done = self._work(project, base)
+        requests = {
+            name: CustomizeRequest(method=name, budget=budget, base=base, training_options={"watch": WATCH})
+            for name in (AUTO, *method_names())
+        }
+        with contextlib.suppress(ModelError):
+            return estimate_each(requests, counts, self.service.settings, done) if counts else {}
+        return {}
 
     def bases(self, project: ProjectRow) -> list[tuple[str, str]]:
         """(label, path) of the bases that know the project's languages, its own first."""

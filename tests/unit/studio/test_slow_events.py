@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -35,6 +37,17 @@ def send(client: TestClient, number: int, event: Any, session: str) -> None:
     body = {"data": [None] * len(event.inputs), "fn_index": number, "session_hash": session, "event_data": {}}
     answer = client.post("/gradio_api/queue/join", json=body)
     assert answer.status_code == 200, answer.text
+
+
+def test_a_page_carries_no_style_sheet_and_links_the_one_that_is_served(
+    studio: tuple[TestClient, dict[int, Any]],
+) -> None:
+    client, _ = studio
+    page = client.get("/train", headers={"Accept": "text/html"}).text
+    (address,) = re.findall(r'<link rel="stylesheet" href="(/tm/[^"]+)">', page)
+    assert client.get(address).headers["content-type"].startswith("text/css")
+    (config,) = re.findall(r"window\.gradio_config = (\{.*?\});</script>", page, re.DOTALL)
+    assert not json.loads(config)["css"]
 
 
 def test_what_reads_files_is_bounded(studio: tuple[TestClient, dict[int, Any]]) -> None:

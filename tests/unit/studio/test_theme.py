@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 
 from studio.components.domain_figures import corpus_card
 from studio.components.import_report import side_cards
@@ -16,6 +18,7 @@ from studio.components.phrase_map import map_figure
 from studio.components.phrase_table import detail_card
 from studio.components.plotly import domain_colours
 from studio.components.plots import loss_curve
+from studio.components.static_routes import add_static_routes
 from studio.components.theme import (
     DOMAINS,
     FONTS,
@@ -25,6 +28,7 @@ from studio.components.theme import (
     STATIC,
     build_theme,
     layer_colours,
+    page_style,
     plain_style,
     style_sheet,
 )
@@ -105,6 +109,22 @@ def test_latin_letters_and_quotes_take_a_latin_font_except_in_chinese() -> None:
 def test_every_role_that_the_rules_use_is_defined() -> None:
     used = set(re.findall(r"var\(--tm-([\w-]+)\)", style_sheet()))
     assert used <= set(ROLES)
+
+
+def test_a_browser_loads_the_style_sheet_once_and_no_step_carries_it() -> None:
+    address, sheet = page_style()
+    rules = sheet.decode()
+    assert rules.count(".tm-hists rect:not(.tm-hit)") == 2, "alone, and with more weight than a component's"
+    assert "\n.dark & .tm-welcome img" in rules, "the dark rules hold within pages too"
+    app = FastAPI()
+    add_static_routes(app)
+    client = TestClient(app)
+    for packing, kind in (("identity", None), ("gzip", "gzip")):
+        answer = client.get(address, headers={"Accept-Encoding": packing})
+        assert answer.text == rules
+        assert answer.headers.get("content-encoding") == kind
+        assert answer.headers["content-type"].startswith("text/css")
+        assert "immutable" in answer.headers["cache-control"]
 
 
 def test_layer_colours_go_from_light_to_dark() -> None:

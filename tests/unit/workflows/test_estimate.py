@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as trials
 from hypothesis import strategies as st
 
 from engine.core.progress import Progress
 from engine.core.settings import Settings
+from engine.errors import ModelError
 from engine.methods import Artefacts, get_method, method_names
 from engine.methods.cost import Shape, Workload
 from engine.workflows.customize.request import CustomizeRequest
-from engine.workflows.estimate import CorpusStats, Estimate, estimate
+from engine.workflows.estimate import CorpusStats, Estimate, estimate, estimate_each
 from engine.workflows.throughput import NumberedProgress, ThroughputLog, TimedProgress, machine, shape_key
 from tests.bases import EN_ZH, tiny_base
 
@@ -81,6 +82,18 @@ def test_every_method_has_an_estimate_before_anything_was_measured(settings: Set
     assert sum(result.parts.values()) == pytest.approx(result.seconds, abs=1)
 
 
+def test_the_estimates_of_a_page_are_those_of_its_requests(settings: Settings) -> None:
+    ThroughputLog(settings, SHAPE).note_all({"weighing": 5000.0, "training memory_adapter": 900.0})
+    requests = {
+        name: CustomizeRequest(method=name, base=str(EN_ZH), budget="quick") for name in ("auto", *method_names())
+    }
+    impossible = requests["auto"].replace(method="memory_adapter", method_options={"gate": 3})
+    made = estimate_each(requests | {"impossible": impossible}, COUNTS, settings, {"phrases"})
+    assert made == {name: estimate(request, COUNTS, settings, {"phrases"}) for name, request in requests.items()}
+    with pytest.raises(ModelError):
+        estimate_each({"one": requests["auto"].replace(base=settings.home)}, COUNTS, settings)
+
+
 def test_more_work_takes_longer(settings: Settings) -> None:
     many = CorpusStats(sentences=4870, characters=136_000, phrases=60_000, language="zh")
     assert estimated(settings, counts=many).seconds > estimated(settings).seconds
@@ -113,6 +126,7 @@ SHARES = [
     method=st.sampled_from(["auto", "memory_adapter", "houlsby_adapter", "knn"]),
     minutes=st.none() | st.floats(0.1, 600),
 )
+@example(paces={"evaluation houlsby_adapter": 1.0}, shares={}, sentences=1615, sourced=0.0, method="auto", minutes=1.0)
 def test_a_larger_budget_is_never_said_to_take_less(
     settings: Settings, paces: dict[str, float], shares: dict[str, float], sentences: int, sourced: float, method: str,
     minutes: float | None,
