@@ -70,7 +70,7 @@ def demo(settings: Settings, folder: Path, progress: Progress, to: str = "zh") -
     vanilla, customized = translate(base, sources), translate(base, sources, plugin)
     rows = list(zip(sources, vanilla, customized, strict=True))
     after = translate(base, sources[:2])
-    left = plugin.domain_filter.accepts(base, sources).count(False) if plugin.domain_filter else 0
+    left = plugin.shares(base, sources).count(0.0)
     figures = summary["metrics"]
     text = "\n".join(
         [

@@ -12,13 +12,14 @@ general text than is bundled: so no usual word is taken for the samples' since a
 
 Each σ is the spread of its score in held-out samples. x is like the samples where s(x) is at least the threshold. `ACCEPTED` of
 the held-out samples lie above it; fewer, but no less than `FEWEST_ACCEPTED`, where else more than `MISTAKEN` of the general
-sentences that are not learned from would lie above it too.
+sentences that are not learned from would lie above it too. Of the held-out samples that this leaves out, the upper `HALF_LIKE` are
+above a second threshold: x between the two is half like the samples, and translated at `SHARE` of the strength.
 
 domain_filter.safetensors
     features   (U,)  int64    n-grams of one and two source pieces, in rising order
     ratios     (U,)  float32  r_f / σ_r
     direction  (d,)  float32  `STATES` · w / σ_w
-    threshold  (1,)  float32
+    threshold  (1,)  float32  (2,) with a second one
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ VOCABULARY = 1_000_000  # pieces of general text that the vocabulary's probabili
 STATES = 2.0  # weight of the regression's score beside that of the n-grams
 ACCEPTED, FEWEST_ACCEPTED = 0.95, 0.70  # shares of held-out samples
 MISTAKEN = 0.003  # share of held-out general text that may be accepted
+HALF_LIKE, SHARE = 0.4, 0.6
 MOST = 5000  # samples whose states are looked at: they take a run of the encoder each, and say much the same
 EVERY = 5  # of so many general sentences one is held out
 FEWEST = 20  # sentences of either kind to learn from
@@ -59,12 +61,13 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class DomainFilter:
-    """The weights of both scores and the threshold of their sum."""
+    """The weights of both scores and the thresholds of their sum."""
 
     features: Ints  # (U,)
     ratios: Floats  # (U,)
     direction: Floats  # (d,)
-    threshold: float
+    threshold: float  # like the samples
+    lower: float  # half like them; the same where nothing is
 
     @classmethod
     def learn(
@@ -82,9 +85,12 @@ class DomainFilter:
         direction *= STATES / max(1e-6, (states @ direction).std())
         scores = mean_ratios(features, ratios, words) + states @ direction  # (N,)
         lowest, highest = np.quantile(scores, (1 - ACCEPTED, 1 - FEWEST_ACCEPTED))
-        made = cls(features, ratios, direction, float(lowest))
+        made = cls(features, ratios, direction, float(lowest), float(lowest))
         wanted = np.quantile(made.scores(base, general[::EVERY]), 1 - MISTAKEN)
-        return replace(made, threshold=float(np.clip(wanted, lowest, highest)))
+        threshold = float(np.clip(wanted, lowest, highest))
+        accepted = float((scores >= threshold).mean())
+        more = HALF_LIKE * max(0.0, ACCEPTED - accepted)
+        return replace(made, threshold=threshold, lower=min(threshold, float(np.quantile(scores, 1 - accepted - more))))
 
     def scores(self, base: BaseModel, texts: Sequence[str]) -> Floats:
         """s (N,) of each source."""
@@ -93,13 +99,19 @@ class DomainFilter:
 
     def accepts(self, base: BaseModel, texts: Sequence[str]) -> list[bool]:
         """Which of these sources are like the samples."""
-        return [bool(one) for one in self.scores(base, texts) >= self.threshold]
+        return [share == 1 for share in self.shares(base, texts)]
+
+    def shares(self, base: BaseModel, texts: Sequence[str]) -> list[float]:
+        """The share of a plugin's strength for each of these sources: 1 like the samples, `SHARE` half like them, 0 the others."""
+        scores = self.scores(base, texts)
+        return [1.0 if score >= self.threshold else SHARE if score >= self.lower else 0.0 for score in scores]
 
     def save(self, folder: Path) -> Path:
         """Raises StorageError."""
         tensors = {name: torch.from_numpy(getattr(self, name)) for name in KEYS[:-1]}
+        thresholds = [self.threshold, self.lower] if self.lower < self.threshold else [self.threshold]
         return save_tensors(
-            folder / DOMAIN_FILTER, tensors | {"threshold": torch.tensor([self.threshold])}, "the domain filter"
+            folder / DOMAIN_FILTER, tensors | {"threshold": torch.tensor(thresholds)}, "the domain filter"
         )
 
     @classmethod
@@ -113,12 +125,13 @@ class DomainFilter:
         features, ratios, direction, threshold = (tensors[name].numpy() for name in KEYS)
         fits = (
             features.dtype == np.int64 and {one.dtype for one in (ratios, direction, threshold)} == {np.dtype("float32")}
-            and features.ndim == 1 and ratios.shape == features.shape and direction.shape == (d,) and threshold.shape == (1,)
+            and features.ndim == 1 and ratios.shape == features.shape and direction.shape == (d,)
+            and threshold.shape in ((1,), (2,)) and threshold[-1] <= threshold[0]
             and rising(features)
         )  # fmt: skip
         if not fits:
             raise BundleError("{file} does not fit its base. Get a new copy of the bundle.", file=DOMAIN_FILTER)
-        return cls(features, ratios, direction, float(threshold[0]))
+        return cls(features, ratios, direction, float(threshold[0]), float(threshold[-1]))
 
 
 def encoded(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:

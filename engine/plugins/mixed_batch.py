@@ -31,6 +31,8 @@ def can_mix(base: BaseModel, plugins: Sequence[Plugin | PluginStack | None], str
 
 
 def spots_of(base: BaseModel, plugin: Plugin | PluginStack, strength: float) -> Sequence[HookPoint] | None:
+    if isinstance(plugin, PluginStack) and len(plugin.plugins) == 1:  # one at a share of its strength
+        return spots_of(base, plugin.plugins[0], strength * plugin.weights[0])
     if not isinstance(plugin, Plugin) or plugin.knn is not None or plugin.fixed_rows or not plugin.shares_source:
         return None
     return None if plugin.logits_processors(base, strength) else plugin.method.spots(base, plugin.module, strength)

@@ -117,16 +117,29 @@ class Plugin:
         """The same, acting on every source."""
         return replace(self, domain_filter=None)
 
+    def shares(self, base: BaseModel, texts: Sequence[str]) -> list[float]:
+        """The share of its strength at which it acts on each source: all of it without a domain filter."""
+        if self.domain_filter is None:
+            return [1.0] * len(texts)
+        shares = self.domain_filter.shares(base, texts)
+        return shares if self.method.capabilities.offers_strength else [float(share == 1) for share in shares]
+
     def routes(self, base: BaseModel, texts: Sequence[str]) -> Routes:
-        """Which sources are like the samples, so that the plugin acts on them, and which are left to the base; empty without a
-        domain filter.
+        """Which sources are like the samples, so that the plugin acts on them, on which it acts more weakly, and which are left to
+        the base; empty without a domain filter.
         """
+        from engine.plugins.stack import PluginStack
+
         if self.domain_filter is None:
             return self.method.routes(base, self.module, texts)
-        places: dict[bool, list[int]] = {}
-        for i, accepted in enumerate(self.domain_filter.accepts(base, texts)):
-            places.setdefault(accepted, []).append(i)
-        return [(self.unfiltered if accepted else None, rows) for accepted, rows in places.items()]
+        places: dict[float, list[int]] = {}
+        for i, share in enumerate(self.shares(base, texts)):
+            places.setdefault(share, []).append(i)
+        own = self.unfiltered
+        return [
+            (own if share == 1 else PluginStack([own], [share]) if share else None, rows)
+            for share, rows in places.items()
+        ]
 
     @contextlib.contextmanager
     def attached(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:

@@ -69,18 +69,19 @@ class PluginStack:
         """Which of the plugins act on which sources; empty where none has a domain filter."""
         if all(plugin.domain_filter is None for plugin in self.plugins):
             return []
-        accepted = [
-            one.domain_filter.accepts(base, texts) if one.domain_filter else [True] * len(texts) for one in self.plugins
-        ]
-        places: dict[tuple[bool, ...], list[int]] = {}
-        for i, which in enumerate(zip(*accepted, strict=True)):
-            places.setdefault(which, []).append(i)
-        return [(self.of(which), rows) for which, rows in places.items()]
+        places: dict[tuple[float, ...], list[int]] = {}
+        for i, shares in enumerate(zip(*(one.shares(base, texts) for one in self.plugins), strict=True)):
+            places.setdefault(shares, []).append(i)
+        return [(self.of(shares), rows) for shares, rows in places.items()]
 
-    def of(self, which: Sequence[bool]) -> PluginStack | None:
-        """A stack of these of the plugins, acting on every source; None of none."""
-        pairs = [pair for pair, acts in zip(zip(self.plugins, self.weights, strict=True), which, strict=True) if acts]
-        return PluginStack([one.unfiltered for one, _ in pairs], [weight for _, weight in pairs]) if pairs else None
+    def of(self, shares: Sequence[float]) -> PluginStack | None:
+        """A stack of the plugins that act at a share of their weights above 0, on every source; None of none."""
+        parts = [
+            (plugin.unfiltered, weight * share)
+            for plugin, weight, share in zip(self.plugins, self.weights, shares, strict=True)
+            if share
+        ]
+        return PluginStack([plugin for plugin, _ in parts], [weight for _, weight in parts]) if parts else None
 
     def translate(
         self,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -18,7 +19,7 @@ from engine.errors import BundleError
 from engine.methods import Artefacts, get_method
 from engine.plugins import Plugin, PluginStack
 from engine.plugins.bundle import DOMAIN_FILTER
-from engine.plugins.domain_filter import DomainFilter, encoded, log_ratios, plain
+from engine.plugins.domain_filter import SHARE, DomainFilter, encoded, log_ratios, plain
 from engine.plugins.mixed_batch import translate_mixed
 from tests.bases import EN_ZH, SAMPLES
 
@@ -53,7 +54,7 @@ def plugin(base: BaseModel, learned: DomainFilter) -> Plugin:
     torch.manual_seed(1)
     module = method.build(base, Artefacts(), method.config_class(bottleneck=8))
     for parameter in module.parameters():
-        parameter.data += torch.randn_like(parameter) * 0.1
+        parameter.data += torch.randn_like(parameter) * 0.03
     method.finish(module)
     return Plugin(method, module, {"name": "help"}, domain_filter=learned)
 
@@ -73,27 +74,53 @@ def test_too_little_text_makes_no_filter(base: BaseModel, texts: dict[str, list[
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("half_like", [0, 2])
 def test_what_is_not_accepted_is_the_bases_translation_to_the_letter(
-    base: BaseModel, plugin: Plugin, learned: DomainFilter, texts: dict[str, list[str]]
+    base: BaseModel, plugin: Plugin, learned: DomainFilter, texts: dict[str, list[str]], half_like: int
 ) -> None:
     some = [*texts["tests"][:4], *texts["other"][:4], ""]
-    accepted = learned.accepts(base, some)
-    assert any(accepted)
-    assert not all(accepted)
-    greedy = Decoding(beam=1, guard=False, max_length_ratio=0.5)  # what the random plugin writes has no end
-    alone, every = (translate(base, some, one, decoding=greedy) for one in (None, plugin.unfiltered))
-    wanted = [b if acts else a for a, b, acts in zip(alone, every, accepted, strict=True)]
-    assert wanted not in (alone, every)
+    lower = float(np.sort(learned.scores(base, some)[[not one for one in learned.accepts(base, some)]])[-half_like:][0])
+    known = replace(learned, lower=lower if half_like else learned.threshold)
+    shares = known.shares(base, some)
+    assert sorted(set(shares)) == ([0.0, SHARE, 1.0] if half_like else [0.0, 1.0])
+    plugin = plugin.with_filter(known)
+    greedy = Decoding(beam=1, guard=False)
+    whole, alone = plugin.unfiltered, translate(base, some, decoding=greedy)
+    at = {share: translate(base, some, whole, strength=share, decoding=greedy) for share in (SHARE, 1.0)} | {0.0: alone}
+    wanted = [at[share][i] for i, share in enumerate(shares)]
+    assert wanted not in at.values()
     assert translate_mixed(base, some, [plugin] * len(some), decoding=greedy) == wanted
     assert translate_mixed(base, some, [plugin, *[None] * 8], decoding=greedy) == [wanted[0], *alone[1:]]
-    for stack in (plugin, PluginStack([plugin]), PluginStack([plugin, plugin.unfiltered], [1.0, 0.0])):
+    for stack in (plugin, PluginStack([plugin]), PluginStack([plugin, whole], [1.0, 0.0])):
         assert translate(base, some, stack, decoding=greedy) == wanted
     assert translate(base, some, plugin, strength=0.0, decoding=greedy) == alone
     pairs = list(zip(some, alone, strict=True))[:8]
-    systems: list[Any] = [plugin, None, plugin.unfiltered]
-    filtered, base_alone, unfiltered = (score(base, pairs, one) for one in systems)
-    for result, acts, a, b in zip(filtered, accepted, base_alone, unfiltered, strict=False):
-        assert result == pytest.approx(b if acts else a, rel=1e-5)
+    scores = {share: score(base, pairs, whole, strength=share) for share in (0.0, SHARE, 1.0)}
+    for i, result in enumerate(score(base, pairs, plugin)):
+        assert result == pytest.approx(scores[shares[i]][i], rel=1e-5)
+
+
+def test_a_method_without_strengths_acts_on_what_is_like_the_samples_alone(
+    base: BaseModel, learned: DomainFilter, texts: dict[str, list[str]]
+) -> None:
+    some = [*texts["tests"][:4], *texts["other"][:4]]
+    everything = replace(learned, lower=-1e9)
+    for name, weakest in (("houlsby_adapter", SHARE), ("rewrite", 0.0)):
+        made = Plugin(get_method(name), torch.nn.Module(), {}, domain_filter=everything)
+        assert set(made.shares(base, some)) == {weakest, 1.0}
+
+
+@pytest.mark.slow
+def test_where_the_threshold_gave_way_more_of_the_samples_are_half_like_them(
+    base: BaseModel, texts: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.plugins.domain_filter.MISTAKEN", 0.0)
+    general = [*texts["general"], *texts["own"][:200]]  # no threshold can tell it from the samples
+    strict = DomainFilter.learn(base, texts["own"], general, texts["held out"])
+    assert strict is not None
+    shares = strict.shares(base, texts["held out"])
+    assert shares.count(1.0) / len(shares) == pytest.approx(0.7, abs=0.04)
+    assert shares.count(SHARE) / len(shares) == pytest.approx(0.1, abs=0.04)
 
 
 @pytest.mark.slow
@@ -105,6 +132,10 @@ def test_a_filter_is_read_as_it_was_written_and_damage_is_said(
     again = DomainFilter.open(tmp_path, base.d_model)
     assert again is not None
     assert again.accepts(base, texts["other"]) == learned.accepts(base, texts["other"])
+    assert (again.threshold, again.lower) == pytest.approx((learned.threshold, learned.lower))
+    one = DomainFilter.open(replace(learned, lower=learned.threshold).save(tmp_path / "one").parent, base.d_model)
+    assert one is not None
+    assert one.lower == one.threshold, "as filters of bundles that were made before"
     with pytest.raises(BundleError, match="does not fit its base"):
         DomainFilter.open(tmp_path, base.d_model + 1)
     save_file({name: value for name, value in load_file(file).items() if name != "ratios"}, file)
