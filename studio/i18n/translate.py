@@ -306,10 +306,8 @@ def _escaped(text: str) -> str:
 
 
 class LanguageMiddleware:
-    """Knows the language of each request, remembers a `?lang=…`, and says the page's language where pages begin, with `head` in
-    the head of Gradio's.
-
-    Plain ASGI, so that streams pass through untouched.
+    """Knows the language of each request, remembers a `?lang=…`, and gives pages their language, Gradio's also `head`. Plain ASGI,
+    so that streams pass through untouched.
     """
 
     def __init__(self, app: ASGIApp, head: str = "") -> None:
