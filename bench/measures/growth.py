@@ -67,6 +67,24 @@ def memory_growth(setup: Setup) -> list[Row]:
     return result
 
 
+def sentence_memory_growth(setup: Setup) -> list[Row]:
+    """One batch of sentences under memory adapters by sentence that differ in the number of rows alone."""
+    texts = setup.english[: 2 if setup.small else 128]
+    small, large = 10_000 // (100 if setup.small else 1), setup.size(LARGEST, 2_000)
+    plugins = {
+        rows: setup.plugin("memory_adapter", setup.sentence_memory(rows), retrieval="sentence", bottleneck=128)
+        for rows in (small, large)
+    }
+    result = []
+    for batch in (len(texts), 1):
+        systems = {f"{rows:,}": translator(setup, texts[:batch], plugin) for rows, plugin in plugins.items()}
+        clock = interleaved(systems, setup.rounds)
+        ratio, wall = (clock.ratio(f"{large:,}", f"{small:,}", kind) for kind in ("cpu", "wall"))
+        what = f"memory by sentence of {large:,} rows against {small:,}, beam 4, batch {batch}"
+        result.append(Row("sentence_memory_growth", what, ratio, 1.2, wall=wall, figures=clock.to_mapping()))
+    return result
+
+
 def memory_opening(setup: Setup) -> list[Row]:
     """What one reader of a large memory takes until it can be read: graph and clusters made, and read where they were kept."""
     count = setup.size(100_000, 1_000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from measures.decode import memory_vs_reprojecting, memory_vs_residual
-from measures.growth import memory_growth, memory_opening
+from measures.growth import memory_growth, memory_opening, sentence_memory_growth
 from measures.learning import memory_building, peak_memory, training_step
 from measures.mixed import many_plugins
 from measures.neighbours import knn, knn_by_sentence
@@ -21,6 +21,7 @@ ROWS: dict[str, Callable[[Setup], list[Row]]] = {
     "training_step": training_step,
     "memory_building": memory_building,
     "memory_growth": memory_growth,
+    "sentence_memory_growth": sentence_memory_growth,
     "memory_opening": memory_opening,
     "peak_memory": peak_memory,
     "knn": knn,

@@ -107,7 +107,9 @@ class Setup:
         return Memory(path)
 
     def sentence_memory(self, rows: int) -> Path:
-        """The folder of a memory by sentence of at least so many rows: English lines, each with some Chinese line beside it."""
+        """The folder of a memory by sentence of at least so many rows: English lines, each with some Chinese line beside it; after
+        the first thousands, halves of two lines.
+        """
         from engine.corpora.types import SentencePair
         from engine.memory.sentence_memory import record_sentences
         from engine.methods.memory_adapter.config import MemoryAdapterConfig
@@ -118,7 +120,10 @@ class Setup:
         tokens = 0
         while tokens < rows:
             i = len(pairs)
-            pairs.append(SentencePair(self.english[i % len(self.english)], self.chinese[i * 7 % len(self.chinese)]))
+            turn, place = divmod(i, len(self.english))
+            begin, end = (self.english[(place + shift) % len(self.english)].split() for shift in (0, turn))
+            source = " ".join([*begin[: len(begin) // 2], *end[len(end) // 2 :]])  # the line itself in the first turn
+            pairs.append(SentencePair(source, self.chinese[i * 7 % len(self.chinese)]))
             tokens += len(self.base.label([pairs[-1].target])[0])
         folder = self.scratch / f"sentences-{rows}"
         folder.mkdir(exist_ok=True)
