@@ -296,7 +296,7 @@ def test_what_was_read_names_sentences_of_the_samples(base, datastore):
 
 
 def test_nothing_was_read_where_the_domain_filter_leaves_a_sentence_to_the_base(base, datastore):
-    refuses = SimpleNamespace(accepts=lambda base, texts: [False] * len(texts))
+    refuses = SimpleNamespace(shares=lambda base, texts: [0.0] * len(texts))
     plugin = plugin_with(base, datastore).with_filter(refuses)
     assert plugin.unfiltered.reads(base, *SENTENCES[2])
     assert plugin.reads(base, *SENTENCES[2]) == []
