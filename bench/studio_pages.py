@@ -8,10 +8,9 @@ phrases.
 The sentences are real clauses of the bundled Chinese samples (or of `--text`, one sentence a line) put together anew, two at a
 time; the phrases are their runs of characters, the most frequent first. Pages are opened by a click on their link, as a person
 opens them, in headless Chromium, and timed by the browser's own clock, from the click to the frame that shows what the page has
-of the project. Each page is opened once
-unmeasured, so that its files are read, then `--rounds` times; the table has the medians, and the CPU time that browser and
-studio took, which says more where other work shares the cores. Ends with 1 where something takes longer than its
-limit, or a page does not come at all.
+of the project. Each page is opened once unmeasured, so that its files are read, then `--rounds` times; the table has the medians,
+and the CPU time that browser and studio took, which says more where other work shares the cores. Ends with 1 where something
+takes longer than its limit, or a page does not come at all.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from engine.core.languages import unspaced
 from engine.core.settings import Settings
-from engine.errors import OptionError
+from engine.errors import TailorError
 from engine.messages import Message, mark
 from engine.methods import get_method
 from engine.methods.cost import Shape, Workload
@@ -112,16 +112,14 @@ def estimate(
 def estimate_each(
     requests: Mapping[str, CustomizeRequest], counts: CorpusStats, settings: Settings, done: Collection[str] = ()
 ) -> dict[str, Estimate]:
-    """{name: the estimate of its request} for requests over the same base; one whose settings cannot be is left out. Raises
-    ModelError where the base's folder is no usable base.
+    """{name: the estimate of its request} for requests over the same base; one that cannot be made is left out. Raises ModelError
+    where the base's folder is no usable base.
     """
+    base = BaseSpeed.of(next(iter(requests.values())).base, settings)
     result: dict[str, Estimate] = {}
-    speeds: dict[str, BaseSpeed] = {}
     for name, request in requests.items():
-        if request.base not in speeds:
-            speeds[request.base] = BaseSpeed.of(request.base, settings)
-        with contextlib.suppress(OptionError):
-            result[name] = _estimate(request, counts, speeds[request.base], done)
+        with contextlib.suppress(TailorError):
+            result[name] = _estimate(request, counts, base, done)
     return result
 
 

@@ -75,8 +75,9 @@ def page_style() -> tuple[str, bytes]:
     The rules stand in it twice, the second time with the weight that Gradio gives to an application's style sheet, so that they
     override those of its components. Given to Gradio itself, it would be sent, read and applied anew at each step between pages.
     """
-    rules = re.sub(r"(?m)^(\s*)\.dark ", r"\1.dark & ", style_sheet())
-    sheet = f"{style_sheet()}\n.gradio-container.gradio-container .contain {{\n{rules}\n}}\n".encode()
+    rules = style_sheet()
+    nested = re.sub(r"(?m)^(\s*)\.dark ", r"\1.dark & ", rules)
+    sheet = f"{rules}\n.gradio-container.gradio-container .contain {{\n{nested}\n}}\n".encode()
     return f"/tm/studio-{hashlib.sha256(sheet).hexdigest()[:12]}.css", sheet
 
 

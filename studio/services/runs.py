@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.atomic_files import read_json
-from engine.errors import InputError, ModelError
+from engine.errors import InputError, TailorError
 from engine.jobs import enqueue
 from engine.methods import method_names
 from engine.store import JobRow, PluginRow, ProjectRow
@@ -121,7 +121,7 @@ class Runs:
             name: CustomizeRequest(method=name, budget=budget, base=base, training_options={"watch": WATCH})
             for name in (AUTO, *method_names())
         }
-        with contextlib.suppress(ModelError):
+        with contextlib.suppress(TailorError):
             return estimate_each(requests, counts, self.service.settings, done) if counts else {}
         return {}
 
