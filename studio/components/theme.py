@@ -76,7 +76,7 @@ def page_style() -> tuple[str, bytes]:
     override those of its components. Given to Gradio itself, it would be sent, read and applied anew at each step between pages.
     """
     rules = style_sheet()
-    nested = re.sub(r"(?m)^(\s*)\.dark ", r"\1.dark & ", rules)
+    nested = re.sub(r"(?m)^([ \t]*)\.dark ", r"\1.dark & ", rules)
     sheet = f"{rules}\n.gradio-container.gradio-container .contain {{\n{nested}\n}}\n".encode()
     return f"/tm/studio-{hashlib.sha256(sheet).hexdigest()[:12]}.css", sheet
 
