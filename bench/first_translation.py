@@ -14,6 +14,7 @@ import argparse
 import datetime
 import os
 import platform
+import statistics
 import sys
 import tempfile
 import time
@@ -31,7 +32,7 @@ def ended(store: Any, number: int) -> Any:
     while (job := store.jobs.get(number)).active:
         if time.monotonic() > end:
             sys.exit(f"{job.kind} took longer than {LONGEST} s.")
-        time.sleep(0.2)
+        time.sleep(0.05)
     if job.state != "succeeded":
         sys.exit(f"{job.kind} {job.state}: {job.error}")
     return job
@@ -43,6 +44,22 @@ def shares(job: Any) -> list[tuple[str, float]]:
     last = job.finished.replace(tzinfo=job.finished.tzinfo or datetime.UTC).timestamp()
     ends = [moment for _, moment in begun[1:]] + [last]
     return [(step, end - moment) for (step, moment), end in zip(begun, ends, strict=True)]
+
+
+def typed(service: Any, project: int) -> float:
+    """Seconds from a typed sentence to its translation by the base, which is a job."""
+    from engine.jobs import enqueue
+    from engine.workflows.compare.systems import systems_of
+
+    begin = time.monotonic()
+    sheet = service.store.sheets.create(
+        project, "Typed", [("The old man sat down by the river.", None)], systems_of([])
+    )
+    job = enqueue(
+        service.store, "compare", {"comparison_id": sheet.comparison_id, "measure": False}, project_id=project
+    )
+    ended(service.store, job.id)
+    return time.monotonic() - begin
 
 
 def main() -> None:
@@ -85,6 +102,8 @@ def main() -> None:
             look = next(job for job in service.store.jobs.list(project.id) if job.kind == "preview")
             rows += [(f"– {step}", seconds) for step, seconds in shares(ended(service.store, look.id))]
             rows.append(("upload to phrases and proportions", time.monotonic() - begin))
+            seconds = [typed(service, project.id) for _ in range(5)]
+            rows.append(("a typed sentence to its translation, median of 5", statistics.median(seconds)))
             if args.train:
                 begin = time.monotonic()
                 run = service.start_run(project, CustomizeRequest(method="memory_adapter", budget="quick"))
@@ -95,7 +114,7 @@ def main() -> None:
             stop_background_worker(settings)
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; {args.sentences} sentences\n")
     print("| what | seconds |\n|---|---:|")
-    print("\n".join(f"| {name} | {seconds:.0f} |" for name, seconds in rows))
+    print("\n".join(f"| {name} | {value:.{1 if value < 10 else 0}f} |" for name, value in rows))
 
 
 if __name__ == "__main__":

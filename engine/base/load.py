@@ -34,6 +34,14 @@ def model_class(model_type: str) -> Any:
     return MBartForConditionalGeneration
 
 
+def load_libraries(model_type: str) -> tuple[Any, Any]:
+    """The transformers classes of tokenizers and of a supported architecture; importing them for the first time takes seconds."""
+    with quick_imports():
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer, model_class(model_type)
+
+
 def sinusoids(embedding: Any) -> torch.Tensor:
     """Marian's positions (P, d), those of transformers to the bit, without a Python loop over all of them."""
     import numpy as np
@@ -54,19 +62,17 @@ def load_folder(folder: Path, name: str, device: torch.device, precision: str) -
     """
     config = read_config(folder)
     check_type(config["model_type"], name)
-    with quick_imports():
-        import torch
-        from transformers import AutoTokenizer
-        from transformers.utils import logging
+    tokenizers, kind = load_libraries(config["model_type"])
+    import torch
+    from transformers.utils import logging
 
-        kind = model_class(config["model_type"])
     arguments = loading_arguments(precision, device)
     logging.disable_progress_bar()
     logging.set_verbosity_error()  # its warnings speak to programmers
     try:
         with quick_imports(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # sacremoses is recommended for a normalisation that we do not want
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            tokenizer = tokenizers.from_pretrained(folder, local_files_only=True)
             model, report = kind.from_pretrained(
                 folder, local_files_only=True, use_safetensors=True, output_loading_info=True, **arguments
             )

@@ -35,7 +35,7 @@ def quick_imports() -> Iterator[None]:
     was = gc.isenabled()
     gc.disable()
     try:
-        with without_compiler(), without_first_weights():
+        with without_compiler(), without_first_weights(), without_symbolic_shapes():
             yield
     finally:
         if was:
@@ -96,6 +96,25 @@ def without_first_weights() -> Iterator[None]:
     finally:
         for kind, reset in zip(kinds, own, strict=True):
             kind.reset_parameters = reset  # type: ignore[attr-defined, method-assign]
+
+
+@contextlib.contextmanager
+def without_symbolic_shapes() -> Iterator[None]:
+    """Inside, weights that a checkpoint lacks get their memory without torch's symbolic shapes, which import sympy: 0.7 s."""
+    import torch
+
+    empty_like = torch.empty_like
+
+    def with_memory(tensor: torch.Tensor, **given: Any) -> torch.Tensor:
+        if tensor.is_meta and given.keys() == {"device"}:
+            return torch.empty(tensor.shape, dtype=tensor.dtype, device=given["device"])
+        return empty_like(tensor, **given)
+
+    torch.empty_like = with_memory  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        torch.empty_like = empty_like
 
 
 class StandIn(ModuleType):

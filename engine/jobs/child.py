@@ -1,4 +1,4 @@
-"""The process of one job: `python -m engine.jobs.child JOB_ID`, started by a worker and only by it.
+"""The process of one job: `python -m engine.jobs.child JOB_ID`, or a fork that does the same, started by a worker and only by it.
 
 It ends when its job does, and so gives all memory back. It also ends when its worker does: the pipe on stdin closes,
 the work stops at its next look, or after ORPHAN_SECONDS by force, and the job is interrupted, ready to be resumed. A worker

@@ -36,10 +36,21 @@ def is_child(pid: int, job_id: int) -> bool:
     import psutil
 
     try:
-        words = psutil.Process(pid).cmdline()
+        process = psutil.Process(pid)
+        started = "engine.jobs.child" in (words := process.cmdline()) and words[-1] == str(job_id)
+        return (started or process.name() == _name(job_id)) and running(pid)
     except psutil.Error:
         return False
-    return "engine.jobs.child" in words and words[-1] == str(job_id) and running(pid)
+
+
+def name_process(job_id: int) -> None:
+    """Have this process, a fork, listed by the name of its job (Linux)."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text(_name(job_id), encoding="ascii")
+
+
+def _name(job_id: int) -> str:
+    return f"job {job_id}"  # of 15 letters at most
 
 
 def end_tree(pid: int) -> None:
@@ -82,9 +93,14 @@ def spawn(module: str, arguments: list[str], payload: Json, log: Path) -> subpro
             creationflags=APART,
         )
     assert process.stdin is not None
-    with contextlib.suppress(OSError):  # it has ended already: noticed by whoever waits for it
-        process.stdin.write(json.dumps(payload).encode() + b"\n")
+    send(payload, process.stdin.fileno())
     return process
+
+
+def send(payload: Json, pipe: int) -> None:
+    """Write the payload for `receive` at the other end of the pipe."""
+    with contextlib.suppress(OSError):  # it has ended already: noticed by whoever waits for it
+        os.write(pipe, json.dumps(payload).encode() + b"\n")
 
 
 def receive() -> Json:

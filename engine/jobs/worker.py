@@ -68,7 +68,7 @@ def run(
     """
     stop = stop or threading.Event()
     with _signals(stop):
-        _Worker(settings, list(kinds), stop, poll).serve(once, alone)
+        _Worker(settings, list(kinds), stop, poll, lasting=not once).serve(once, alone)
 
 
 def worker_alive(row: WorkerRow) -> bool:
@@ -77,13 +77,13 @@ def worker_alive(row: WorkerRow) -> bool:
 
 
 class _Worker:
-    def __init__(self, settings: Settings, kinds: list[str], stop: threading.Event, poll: float) -> None:
+    def __init__(self, settings: Settings, kinds: list[str], stop: threading.Event, poll: float, lasting: bool) -> None:
         from engine.store import Store
 
         self.settings, self.kinds, self.stop, self.poll = settings, kinds, stop, poll
         self.store: Store = Store(settings.store_url, wait=OPENING_SECONDS)
         self.pulses = HeartbeatMonitor()
-        self.backend = open_backend(settings)
+        self.backend = open_backend(settings, lasting)
         self.name = f"{HOST}:{os.getpid()}:{secrets.token_hex(4)}"
         self.slots = self.backend.slots(settings)
         self.at_work: dict[int, Slot] = {}  # by the job's number

@@ -397,6 +397,25 @@ def test_a_job_that_ends_its_worker_each_time_is_given_up(store: Store, settings
     assert dead.resumable
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="jobs are forked on Linux")
+def test_a_worker_that_stays_forks_its_jobs_from_a_process_with_the_libraries_and_starts_that_anew(
+    store: Store, settings: Settings
+) -> None:
+    job, other = store.jobs.enqueue("bereaving", {}), store.jobs.enqueue("count", {"until": 9999})
+    with _process(_retrying(settings)) as process:
+        until(lambda: store.jobs.get(job.id).state == "succeeded")
+        done = store.jobs.get(job.id)
+        assert done.result == {"loaded": ["torch", "transformers", "worker_kinds"]}
+        seen = _counting(store, other)
+        assert seen.pid is not None
+        assert is_child(seen.pid, other.id)
+        assert not is_child(seen.pid, job.id)
+        assert psutil.Process(seen.pid).name() == f"job {other.id}"
+        process.kill()
+        until(lambda: not running(seen.pid or 0))
+    assert done.attempt == 2
+
+
 def test_a_service_that_gives_no_answer_is_asked_again_and_bad_input_is_not(store: Store, settings: Settings) -> None:
     job, bad = store.jobs.enqueue("unanswered", {"times": 2}), store.jobs.enqueue("unreadable", {})
     dead = store.jobs.enqueue("unanswered", {"times": 9})

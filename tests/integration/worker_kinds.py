@@ -90,12 +90,22 @@ def deadly(context: JobContext) -> dict[str, Any]:
         runs.write("x")
     context.progress.begin("breaking things", 0, 1)
     time.sleep(0.2)
-    os.kill(os.getppid(), signal.SIGKILL)
+    os.kill(int(context.store.jobs.get(context.job.id).worker.split(":")[1]), signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
     return {}
 
 
+def bereaving(context: JobContext) -> dict[str, Any]:
+    """Ends the process that started this one, the first time, and goes on."""
+    runs = context.workspace / "runs.txt"
+    if not runs.exists():
+        runs.write_text("x", encoding="utf-8")
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+    return {"loaded": sorted({"torch", "transformers", "worker_kinds"} & sys.modules.keys())}
+
+
 KINDS = {
     work.__name__: Kind(work.__name__, work)
-    for work in (count, deaf, sleepy, misplaced, unreadable, broken, hungry, unanswered, deadly)
+    for work in (count, deaf, sleepy, misplaced, unreadable, broken, hungry, unanswered, deadly, bereaving)
 } | {"polite": Kind("polite", count, gives_way_to="anyone"), "loyal": Kind("loyal", count, gives_way_to="owner")}

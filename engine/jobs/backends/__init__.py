@@ -6,6 +6,7 @@ process itself is the same: `engine.jobs.child`, which writes progress, looks fo
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from engine.jobs.backends.base import Backend, JobProcess
@@ -17,14 +18,19 @@ if TYPE_CHECKING:
     from engine.serving.model_cache import ModelCache
 
 
-def open_backend(settings: Settings) -> Backend:
-    """The backend that the settings name. Raises MissingError where its library is not installed, InputError where it
-    cannot be reached.
+def open_backend(settings: Settings, lasting: bool = False) -> Backend:
+    """The backend that the settings name; `lasting`: for a worker that stays, so that preparing the start of many jobs pays.
+
+    Raises MissingError where its library is not installed, InputError where it cannot be reached.
     """
     if settings.backend == "ray":
         from engine.jobs.backends.ray_tasks import RayBackend
 
         return RayBackend(settings)
+    if lasting and sys.platform == "linux":
+        from engine.jobs.backends.forking import ForkingBackend
+
+        return ForkingBackend()
     from engine.jobs.backends.local import LocalBackend
 
     return LocalBackend()
