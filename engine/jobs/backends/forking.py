@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import sys
 import threading
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,8 +67,8 @@ class ForkingBackend:
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["engine.jobs.preload"])
-        self._context.Process(target=int).start()  # nothing: the server is started for it
+        forkserver.set_forkserver_preload(["engine.jobs.preload"])
+        forkserver.ensure_running()
 
     def start(self, job: JobRow, payload: Json, log: Path) -> ForkedProcess:
         log.open("ab").close()  # here, where it can be reported
