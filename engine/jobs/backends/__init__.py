@@ -6,6 +6,7 @@ process itself is the same: `engine.jobs.child`, which writes progress, looks fo
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,8 @@ def open_backend(settings: Settings, lasting: bool = False) -> Backend:
     if lasting and sys.platform == "linux":
         from engine.jobs.backends.forking import ForkingBackend
 
-        return ForkingBackend()
+        with contextlib.suppress(OSError):  # without sockets for it, processes are started anew
+            return ForkingBackend()
     from engine.jobs.backends.local import LocalBackend
 
     return LocalBackend()
