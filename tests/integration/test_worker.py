@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ import pytest
 from engine.core.settings import Settings
 from engine.errors import InputError
 from engine.jobs import child, enqueue, heartbeat, log_tail, start_background_worker, stop_background_worker, worker
+from engine.jobs.backends import forking
 from engine.jobs.processes import end_tree, is_child, running
 from engine.store import JobRow, Store
 from engine.store.queue import ASKED
@@ -414,6 +416,20 @@ def test_a_worker_that_stays_forks_its_jobs_from_a_process_with_the_libraries_an
         process.kill()
         until(lambda: not running(seen.pid or 0))
     assert done.attempt == 2
+
+
+def test_jobs_are_started_anew_once_the_program_has_changed(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update while the worker runs: what its fork server has imported would not fit what a job imports itself."""
+    times = itertools.count()
+    monkeypatch.setattr(forking, "installed", lambda: next(times))
+    job = store.jobs.enqueue("count", {"until": 9999})
+    with _thread(settings):
+        seen = _counting(store, job)
+        assert psutil.Process(seen.pid).cmdline()[1:] == ["-m", "engine.jobs.child", str(job.id)]
+        store.jobs.cancel(job.id)
+        assert _ended(store, job).state == "cancelled"
 
 
 def test_a_service_that_gives_no_answer_is_asked_again_and_bad_input_is_not(store: Store, settings: Settings) -> None:

@@ -28,7 +28,13 @@ def start(settings: Settings, tmp_path: Path) -> Callable[[JobRow], ForkedProces
     """Starts the process of a job as a worker does, with a log of this test's own."""
     backend = ForkingBackend()
     payload = {"settings": settings.to_mapping(), "kinds": KINDS}
-    return lambda job: backend.start(job, {**payload, "attempt": job.attempt}, tmp_path / "jobs.log")
+
+    def started(job: JobRow) -> ForkedProcess:
+        process = backend.start(job, {**payload, "attempt": job.attempt}, tmp_path / "jobs.log")
+        assert isinstance(process, ForkedProcess)
+        return process
+
+    return started
 
 
 def ended(pid: int) -> bool:

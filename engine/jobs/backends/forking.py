@@ -1,7 +1,8 @@
 """Jobs as forks of a process that has loaded the libraries, so that a job begins at once instead of after seconds (Linux).
 
 The process is Python's own fork server: it runs nothing but imports (`engine.jobs.preload`), so there are no threads or locks that
-a fork could lose. A job's process is otherwise as `engine.jobs.child` describes it.
+a fork could lose. A job's process is otherwise as `engine.jobs.child` describes it. Once the program was updated, which a worker
+outlives, what has been imported would not fit what a job imports itself: from then on each job starts a new Python.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import io
 import multiprocessing
 import os
 import sys
+import sysconfig
 import threading
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
@@ -18,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.core.json_object import Json
-from engine.core.settings import Settings
+from engine.core.settings import ROOT, Settings
+from engine.jobs.backends.local import LocalBackend, LocalProcess
 from engine.jobs.processes import STOP, end_tree, name_process, send
 from engine.jobs.slots import Slot, slots_of
 from engine.store.records import JobRow
@@ -66,11 +69,14 @@ class ForkingBackend:
     """Starts jobs on this machine by forking; the process that is forked loads its libraries from now on."""
 
     def __init__(self) -> None:
+        self._anew, self._installed = LocalBackend(), installed()
         self._context = multiprocessing.get_context("forkserver")
         forkserver.set_forkserver_preload(["engine.jobs.preload"])
         forkserver.ensure_running()
 
-    def start(self, job: JobRow, payload: Json, log: Path) -> ForkedProcess:
+    def start(self, job: JobRow, payload: Json, log: Path) -> ForkedProcess | LocalProcess:
+        if installed() != self._installed:  # updated since
+            return self._anew.start(job, payload, log)
         log.open("ab").close()  # here, where it can be reported
         reading, writing = self._context.Pipe(duplex=False)
         process = self._context.Process(target=run_job, args=(job.id, reading, str(log), dict(os.environ)))
@@ -85,6 +91,15 @@ class ForkingBackend:
 
     def close(self) -> None:
         pass  # the server ends with this process
+
+
+def installed() -> tuple[float, float] | None:
+    """When the program and the libraries beside it were last changed, in seconds since 1970; None while they are being changed."""
+    try:
+        program = max(file.stat().st_mtime for file in (ROOT / "engine").rglob("*.py"))
+        return program, Path(sysconfig.get_paths()["purelib"]).stat().st_mtime
+    except OSError:
+        return None
 
 
 def run_job(number: int, pipe: Connection, log: str, environment: dict[str, str]) -> None:
