@@ -48,6 +48,9 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+ENDING_SECONDS = (
+    20  # that requests have to end once the studio was told to; a connection that asks for nothing never does
+)
 # Gradio's scripts and styles, all of which have a hash of their content in their names.
 HASHED = re.compile(r"/assets/[^/]+\.(?:js|css)")
 
@@ -176,7 +179,10 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
             app.state.end_streams()  # uvicorn waits for all of them, and an open page keeps one
             await super().shutdown(sockets)
 
-    Server(uvicorn.Config(app, log_level="warning", log_config=None, proxy_headers=False)).run(sockets=[door])
+    config = uvicorn.Config(
+        app, log_level="warning", log_config=None, proxy_headers=False, timeout_graceful_shutdown=ENDING_SECONDS
+    )
+    Server(config).run(sockets=[door])
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

@@ -71,6 +71,18 @@ def test_the_studio_ends_although_a_page_keeps_its_stream(settings: Settings) ->
         process.wait(timeout=60)
 
 
+def test_the_studio_ends_although_a_request_never_does(settings: Settings) -> None:
+    head = (
+        "POST /api/v1/translate HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 90\r\n\r\n"
+    )
+    with served(settings) as (_, process), socket.create_connection(("127.0.0.1", settings.port)) as client:
+        client.sendall(head.format(port=settings.port).encode())
+        time.sleep(0.5)
+        process.terminate()
+        process.wait(timeout=60)
+
+
 def test_an_upload_that_breaks_off_is_no_error_of_the_studio(settings: Settings) -> None:
     head = (
         "POST /gradio_api/upload HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 9000000\r\n"
