@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.core.json_object import Json
-from engine.core.settings import ROOT, Settings
-from engine.jobs.backends.local import LocalBackend, LocalProcess
+from engine.core.settings import ROOT
+from engine.jobs.backends.base import JobProcess
+from engine.jobs.backends.local import LocalBackend
 from engine.jobs.processes import STOP, end_tree, name_process, send
-from engine.jobs.slots import Slot, slots_of
 from engine.store.records import JobRow
 
 if TYPE_CHECKING:
@@ -65,18 +65,18 @@ class ForkedProcess:
         self.ask()
 
 
-class ForkingBackend:
-    """Starts jobs on this machine by forking; the process that is forked loads its libraries from now on."""
+class ForkingBackend(LocalBackend):
+    """Starts jobs on this machine by forking; the process that is forked is begun here, and ends with this one."""
 
     def __init__(self) -> None:
-        self._anew, self._installed = LocalBackend(), installed()
+        self._installed = installed()
         self._context = multiprocessing.get_context("forkserver")
         forkserver.set_forkserver_preload(["engine.jobs.preload"])
         forkserver.ensure_running()
 
-    def start(self, job: JobRow, payload: Json, log: Path) -> ForkedProcess | LocalProcess:
+    def start(self, job: JobRow, payload: Json, log: Path) -> JobProcess:
         if installed() != self._installed:  # updated since
-            return self._anew.start(job, payload, log)
+            return super().start(job, payload, log)
         log.open("ab").close()  # here, where it can be reported
         reading, writing = self._context.Pipe(duplex=False)
         process = self._context.Process(target=run_job, args=(job.id, reading, str(log), dict(os.environ)))
@@ -85,12 +85,6 @@ class ForkingBackend:
         reading.close()
         send(payload, writing.fileno())
         return ForkedProcess(process, writing)
-
-    def slots(self, settings: Settings) -> list[Slot]:
-        return slots_of(settings)
-
-    def close(self) -> None:
-        pass  # the server ends with this process
 
 
 def installed() -> tuple[float, float] | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.core.json_object import Json
 from engine.core.settings import Settings
+from engine.jobs.backends.base import JobProcess
 from engine.jobs.processes import STOP, end_tree, spawn
 from engine.jobs.slots import Slot, slots_of
 from engine.store.records import JobRow
@@ -50,7 +51,7 @@ class LocalProcess:
 class LocalBackend:
     """Starts jobs on this machine."""
 
-    def start(self, job: JobRow, payload: Json, log: Path) -> LocalProcess:
+    def start(self, job: JobRow, payload: Json, log: Path) -> JobProcess:
         return LocalProcess(spawn("engine.jobs.child", [str(job.id)], payload, log))
 
     def slots(self, settings: Settings) -> list[Slot]:
