@@ -48,9 +48,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-ENDING_SECONDS = (
-    20  # that requests have to end once the studio was told to; a connection that asks for nothing never does
-)
+# That requests have to end once the studio was told to. A connection that asks for nothing never does.
+ENDING_SECONDS = 10
 # Gradio's scripts and styles, all of which have a hash of their content in their names.
 HASHED = re.compile(r"/assets/[^/]+\.(?:js|css)")
 

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from engine.core.settings import Settings
+from engine.jobs import log_tail
 from engine.jobs.backends.forking import ForkedProcess, ForkingBackend
+from engine.jobs.paths import log_file
 from engine.jobs.processes import running
 from engine.store import JobRow, Store
 from tests.waiting import until
@@ -24,13 +26,13 @@ LEARNING = {"max_updates": 24, "validate_every": 6, "checkpoint_every": 2, "toke
 
 
 @pytest.fixture
-def start(settings: Settings, tmp_path: Path) -> Callable[[JobRow], ForkedProcess]:
-    """Starts the process of a job as a worker does, with a log of this test's own."""
+def start(settings: Settings) -> Callable[[JobRow], ForkedProcess]:
+    """Starts the process of a job as a worker does."""
     backend = ForkingBackend()
     payload = {"settings": settings.to_mapping(), "kinds": KINDS}
 
     def started(job: JobRow) -> ForkedProcess:
-        process = backend.start(job, {**payload, "attempt": job.attempt}, tmp_path / "jobs.log")
+        process = backend.start(job, {**payload, "attempt": job.attempt}, log_file(settings, job.id))
         assert isinstance(process, ForkedProcess)
         return process
 
@@ -41,7 +43,9 @@ def ended(pid: int) -> bool:
     return not running(pid)
 
 
-def run(store: Store, start: Callable[[JobRow], ForkedProcess], pause: Callable[[int], float | None]) -> int:
+def run(
+    store: Store, settings: Settings, start: Callable[[JobRow], ForkedProcess], pause: Callable[[int], float | None]
+) -> int:
     """Do what is queued as workers do that are lost after `pause(kills)` seconds each; returns how often they were."""
     kills = 0
     while True:
@@ -51,7 +55,7 @@ def run(store: Store, start: Callable[[JobRow], ForkedProcess], pause: Callable[
         if job is None:
             return kills
         process = start(job)
-        store.jobs.started(job.id, job.attempt, pid=process.pid, log_path="")
+        store.jobs.started(job.id, job.attempt, pid=process.pid, log_path=str(log_file(settings, job.id)))
         seconds = pause(kills)
         if process.wait(600 if seconds is None else seconds) is None:
             assert seconds is not None, "the job does not end"
@@ -59,8 +63,9 @@ def run(store: Store, start: Callable[[JobRow], ForkedProcess], pause: Callable[
                 process._pipe.close()
                 process.wait(random.uniform(0, 0.2))
             process.end()
+            assert process.wait(120) is not None
             kills += 1
-        assert kills < 10 * KILLS, store.jobs.get(job.id).error
+        assert kills < 10 * KILLS, log_tail(store.jobs.get(job.id))
 
 
 def weights(bundle: Path) -> dict[str, Any]:
@@ -89,16 +94,16 @@ def test_kills_at_random_moments_change_no_bit(
 
     quiet = enqueue("quiet")
     begin = time.monotonic()
-    assert run(store, start, lambda kills: None) == 0
+    assert run(store, settings, start, lambda kills: None) == 0
     whole = time.monotonic() - begin
     (job,) = store.jobs.list()
-    assert job.state == "succeeded", job.error
+    assert job.state == "succeeded", log_tail(job)
     expected = weights(quiet)
     kills, outputs = 0, []
     while kills < KILLS:
         outputs.append(enqueue(f"killed-{len(outputs)}"))
         # Longer from kill to kill, since the machine may be slower now than when `whole` was measured.
-        kills += run(store, start, lambda kills: draw.uniform(0, 0.5 * whole * 1.04**kills))
+        kills += run(store, settings, start, lambda kills: draw.uniform(0, 0.5 * whole * 1.04**kills))
     assert {row.state for row in store.jobs.list()} == {"succeeded"}
     for output in outputs:
         result = weights(output)
@@ -133,7 +138,7 @@ def test_a_cancel_ends_the_process_within_two_seconds_at_every_step(
             if row.state == "running" and row.pid and (row.step or "Loading") not in seconds:
                 begin, step = time.monotonic(), row.step or "Loading"
                 store.jobs.cancel(job.id)
-                until(partial(ended, row.pid))
+                until(partial(ended, row.pid), 120)
                 seconds[step] = time.monotonic() - begin
                 while store.jobs.get(job.id).active:
                     time.sleep(0.01)
@@ -173,7 +178,7 @@ def test_a_job_that_runs_twice_makes_one_plugin(
         name: value for name, value in made.items() if name.endswith("_options")
     }
     job = enqueue(store, "customize", arguments, project_id=project.id)
-    assert run(store, start, lambda kills: None) == 0
+    assert run(store, settings, start, lambda kills: None) == 0
     done = store.jobs.get(job.id)
     assert done.state == "succeeded", done.error
     assert {one.state for one in steps_of(done)} == {"succeeded"}
@@ -184,7 +189,7 @@ def test_a_job_that_runs_twice_makes_one_plugin(
     # Its worker was lost after all was done, before that was written down: the job is done again, and changes nothing.
     with store.write() as session:
         session.execute(update(tables.Job).where(tables.Job.id == job.id).values(state="interrupted"))
-    run(store, start, lambda kills: None)
+    run(store, settings, start, lambda kills: None)
     again = store.jobs.get(job.id)
     assert (again.state, again.attempt) == ("succeeded", 2)
     assert [row.path for row in store.plugins.list(project.id)] == [str(bundle)]
