@@ -171,18 +171,30 @@ def matcher(found: Found) -> Callable[[Any], object]:
     return lambda text: sum(1 for _ in pattern.finditer(text))
 
 
-def seconds(found: Found, text: str) -> float:
-    """Seconds of the processor; the lesser of two measurements where one is not little."""
+def seconds(found: Found, text: str, looks: int = 1) -> float:
+    """Seconds of the processor: the least of some measurements, since the processor is others' too."""
     assert found.pattern is not None
     whole: Any = text if isinstance(found.pattern.pattern, str) else text.encode()
-    work, best = matcher(found), 9.0
-    for _ in range(2):
+    work = matcher(found)
+
+    def measured() -> float:
         begin = time.process_time()
         work(whole)
-        best = min(best, time.process_time() - begin)
-        if best < LITTLE:
-            break
-    return best
+        return time.process_time() - begin
+
+    return min(measured() for _ in range(looks))
+
+
+def square(found: Found, long: str, short: str, little: float) -> tuple[float, float] | None:
+    """Seconds for the short and the long text, if that one takes more than `little`, and more than its length would explain.
+
+    A long text measured beside other work looks slow, and a short one makes the long one look fast: both are measured again.
+    """
+    first = seconds(found, long)
+    if first < little or first <= MOST * (least := seconds(found, short, 5)):
+        return None
+    again = seconds(found, long, 3)
+    return (round(least, 4), round(again, 4)) if again > MOST * least else None
 
 
 def units_of(found: Found) -> set[str]:
@@ -199,10 +211,9 @@ def slow(found: Found, units: Iterable[str] = ()) -> dict[str, tuple[float, floa
     result = {}
     for unit in sorted(units or units_of(found)):
         for before, after in AROUND:
-            texts = [before + (unit * length)[:length] + after for length in (LONG, SHORT)]
-            long = seconds(found, texts[0])
-            if long > LITTLE and long > MOST * (short := seconds(found, texts[1])):
-                result[before + unit] = (round(short, 4), round(long, 4))
+            long, short = (before + (unit * length)[:length] + after for length in (LONG, SHORT))
+            if times := square(found, long, short, LITTLE):
+                result[before + unit] = times
     return result
 
 
@@ -211,14 +222,11 @@ def slow_when_pumped(found: Found) -> dict[Pump, tuple[float, float]]:
     assert found.pattern is not None
     for pump in pumps(found.pattern):
         for length in FIRST_LOOKS:  # a pattern that takes powers of two, or the cube, would not end with more
-            if (taken := seconds(found, pump.text(length))) > STUCK:
+            text = pump.text(length)
+            if seconds(found, text) > STUCK and (taken := seconds(found, text)) > STUCK:
                 return {pump: (0.0, taken)}
-        long = seconds(found, pump.text(PUMPED))
-        if long < SOON or long <= MOST * seconds(found, pump.text(PUMPED // 4)):
-            continue
-        long, short = (min(seconds(found, pump.text(n)) for _ in range(3)) for n in (PUMPED, PUMPED // 4))
-        if long > MOST * short:  # twice, since the processor is others' too
-            return {pump: (round(short, 4), round(long, 4))}
+        if times := square(found, pump.text(PUMPED), pump.text(PUMPED // 4), SOON):
+            return {pump: times}
     return {}
 
 
