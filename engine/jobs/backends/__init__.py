@@ -31,7 +31,8 @@ def open_backend(settings: Settings, lasting: bool = False) -> Backend:
     if lasting and sys.platform == "linux":
         from engine.jobs.backends.forking import ForkingBackend
 
-        with contextlib.suppress(OSError):  # without sockets for it, processes are started anew
+        # Without sockets for it, or in a script without a main guard, processes are started anew.
+        with contextlib.suppress(OSError, RuntimeError):
             return ForkingBackend()
     from engine.jobs.backends.local import LocalBackend
 
