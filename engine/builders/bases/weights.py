@@ -4,7 +4,9 @@ and their running average; saved and restored without pickle.
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from torch import Tensor
 from engine.builders.bases.network import trained_names
 from engine.builders.bases.options import BaseTrainingOptions
 from engine.core.atomic_files import atomic_folder, folder_and_old
+from engine.core.devices import fast_bfloat16
 from engine.core.random_state import random_state, set_random_state
 from engine.errors import StorageError
 
@@ -60,6 +63,7 @@ class Weights:
             # Muon (Jordan et al. 2024): about twice AdamW's progress an update on these models.
             self.optimizers.append(torch.optim.Muon(matrices, lr=options.muon_rate, weight_decay=options.weight_decay))
         self.highest = [options.learning_rate, options.muon_rate]
+        self.arithmetic = contextlib.nullcontext if fast_bfloat16(device) else float32_for_bfloat16
 
     def step(self, factor: float) -> None:
         """One update with the gradients of the live weights, the rates being `factor` of their highest."""
@@ -71,7 +75,8 @@ class Weights:
         for optimizer, highest in zip(self.optimizers, self.highest, strict=False):
             for group in optimizer.param_groups:
                 group["lr"] = highest * factor
-            optimizer.step()
+            with self.arithmetic():
+                optimizer.step()
         with torch.no_grad():
             for master in self.masters:
                 master.grad = None
@@ -146,3 +151,16 @@ class Weights:
         self.to_live(self.masters)
         drawn = {key: tensors[name] for key, name in RANDOM.items() if name in tensors}
         set_random_state(drawn, self.masters[0].device)
+
+
+@contextlib.contextmanager
+def float32_for_bfloat16() -> Iterator[None]:
+    """Inside, what is cast to bfloat16 is a copy in float32. torch's Muon orthogonalizes in bfloat16 only, which takes three times
+    as long on a processor that has to emulate it.
+    """
+    kept = torch.Tensor.bfloat16
+    torch.Tensor.bfloat16 = lambda tensor: tensor.float().clone()  # type: ignore[assignment,method-assign]
+    try:
+        yield
+    finally:
+        torch.Tensor.bfloat16 = kept  # type: ignore[method-assign]

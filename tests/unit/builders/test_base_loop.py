@@ -17,6 +17,7 @@ from engine.builders.bases.packing import encode_pairs, packed_batches
 from engine.builders.bases.pairs import PairFile
 from engine.builders.bases.run import BaseRun, train_base
 from engine.builders.bases.vocabulary import load_vocabulary
+from engine.builders.bases.weights import Weights
 from engine.core.progress import Progress
 from engine.decoding.translate import translate
 from engine.errors import Cancelled, CorpusError, ModelError, OptionError
@@ -127,6 +128,28 @@ class TestNetwork:
         assert choose_candidates(batch.labels, 100, 3000, (0,)) is None or vocabulary.size <= 3000
 
 
+class TestOptimizers:
+    def test_where_bfloat16_is_slow_muon_takes_the_same_steps_in_float32(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        vocabulary = load_vocabulary(EN_ZH, "en", "zh")
+        examples = encode_pairs(SENTENCES, [1.0] * len(SENTENCES), vocabulary, 60)
+        (batch,) = packed_batches(examples, rows=99, row_tokens=64, seed=0, epoch=0)
+        cast, after = torch.Tensor.bfloat16, []
+        for fast in (True, False):
+            monkeypatch.setattr("engine.builders.bases.weights.fast_bfloat16", lambda device, fast=fast: fast)
+            torch.manual_seed(0)
+            model = initial_model(vocabulary, QUICK, None)
+            before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+            weights = Weights(model, QUICK, torch.device("cpu"))
+            PackedLoss(model, 0.1, torch.float32).eval()(batch, None).backward()
+            weights.step(1.0)
+            after.append({name: weight.detach() - before[name] for name, weight in model.named_parameters()})
+        assert torch.Tensor.bfloat16 is cast
+        name = "model.encoder.layers.0.fc1.weight"
+        half, single = after[0][name], after[1][name]
+        assert float((half - single).norm()) < 0.1 * float(single.norm()), "which has eight bits"
+        assert not torch.equal(half, single)
+
+
 class TestRates:
     def test_rise_plateau_fall(self) -> None:
         options = BaseTrainingOptions(updates=100, warmup=10, decay=0.4)
@@ -159,11 +182,11 @@ class TestTraining:
             assert len(translate(BaseModel.load(tmp_path / "en-zh", *way), ["He left.", "他走了。"])) == 2
 
     def test_stopped_and_resumed_it_ends_with_the_same_weights(self, files: tuple[Path, Path], tmp_path: Path) -> None:
-        options = QUICK.replace(updates=50, dropout=0.1, watched=0)
+        options = QUICK.replace(updates=30, dropout=0.1, watched=0)
         arguments = ([PairFile(files[0])], [files[1]], "en", "zh")
         train_base(BaseRun(*arguments, tmp_path / "whole", options))
         with pytest.raises(Cancelled):
-            train_base(BaseRun(*arguments, tmp_path / "parts", options), StopAt(20))
+            train_base(BaseRun(*arguments, tmp_path / "parts", options), StopAt(12))
         assert not (tmp_path / "parts/model.safetensors").exists()
         train_base(BaseRun(*arguments, tmp_path / "parts", options))
         whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
