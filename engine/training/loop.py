@@ -355,14 +355,14 @@ class Trainer:
     def stop_where_due(self) -> None:
         """Say in the position why the training ends with this update, where it does."""
         position, options = self.position, self.options
-        if options.patience and position.worse >= options.patience and self.validates_now():
+        if position.update >= self.limit:  # whatever else is so too: there is nothing to go on with
+            position.stopped_by = "max_updates" if self.limit == options.max_updates else "max_epochs"
+        elif options.patience and position.worse >= options.patience and self.validates_now():
             position.stopped_by = "patience"
-        if self.seconds() > self.cap and not position.stopped_by:
-            if position.update % options.validate_every:
+        elif self.seconds() > self.cap:
+            if not self.validates_now():
                 self.validate()
             position.stopped_by = "max_minutes"
-        if position.update >= self.limit and not position.stopped_by:
-            position.stopped_by = "max_updates" if self.limit == options.max_updates else "max_epochs"
 
     def write(self, row: dict[str, object]) -> None:
         """A row for the log and for whoever looks on."""

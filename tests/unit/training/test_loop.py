@@ -147,6 +147,13 @@ def test_patience_and_minutes_end_a_training(base, artefacts, tmp_path):
     assert result.ended == "stopped at the time limit after 1 of 60 updates"
 
 
+@pytest.mark.parametrize("also", [{"max_minutes": 0}, {"patience": 1, "learning_rate": 0.9}])
+def test_a_training_that_came_to_its_last_update_was_not_stopped(base, artefacts, tmp_path, also):
+    options = OPTIONS.replace(max_updates=1, warmup=0, validate_every=1, **also)
+    result, _ = run(base, artefacts, tmp_path, options)
+    assert (result.stopped_by, result.ended) == ("max_updates", "all 1 updates")
+
+
 def test_epochs_end_a_training(base, artefacts, tmp_path):
     options = OPTIONS.replace(max_updates=500, max_epochs=2, patience=0)
     batches = len(epoch_batches(Pairs.encode(base, SENTENCES).lengths, 64, seed=1, epoch=0))
