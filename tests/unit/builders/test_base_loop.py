@@ -182,11 +182,11 @@ class TestTraining:
             assert len(translate(BaseModel.load(tmp_path / "en-zh", *way), ["He left.", "他走了。"])) == 2
 
     def test_stopped_and_resumed_it_ends_with_the_same_weights(self, files: tuple[Path, Path], tmp_path: Path) -> None:
-        options = QUICK.replace(updates=30, dropout=0.1, watched=0)
+        options = QUICK.replace(updates=50, dropout=0.1, watched=0)
         arguments = ([PairFile(files[0])], [files[1]], "en", "zh")
         train_base(BaseRun(*arguments, tmp_path / "whole", options))
         with pytest.raises(Cancelled):
-            train_base(BaseRun(*arguments, tmp_path / "parts", options), StopAt(12))
+            train_base(BaseRun(*arguments, tmp_path / "parts", options), StopAt(20))
         assert not (tmp_path / "parts/model.safetensors").exists()
         train_base(BaseRun(*arguments, tmp_path / "parts", options))
         whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
