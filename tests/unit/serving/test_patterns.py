@@ -47,10 +47,10 @@ UNITS = (
     *("a='", "http://", "a ", "a,", "1,", "1.", "( ", "  \n", "a\n", "[](", "--", "]]"),
 )
 AROUND = (("", ""), ('"', ""), ("<", ""), ("(", "\x01"), ("# a", "b"))
-SHORT, LONG = 2_000, 8_000  # characters
-MOST = 10.0  # times the time for four times the text; 16 were the square
+SHORT, LONG = 1_000, 8_000  # characters
+MOST = 20.0  # times the time for eight times the text; 64 were the square, and 41 to 107 are measured of it
 LITTLE = 0.006  # seconds for LONG that need no second look
-PUMPED = 8_000  # characters of the texts made for one pattern; a quarter of it is measured too if this takes long
+PUMPED = 8_000  # characters of the texts made for one pattern; an eighth of it is measured too if this takes long
 SOON = 0.002  # seconds for PUMPED that need no second look
 FIRST_LOOKS = [int(20 * 1.2**k) for k in range(20)]  # each at most some 25 times as slow as the one before
 STUCK = 0.2  # seconds for one of those
@@ -218,14 +218,14 @@ def slow(found: Found, units: Iterable[str] = ()) -> dict[str, tuple[float, floa
 
 
 def slow_when_pumped(found: Found) -> dict[Pump, tuple[float, float]]:
-    """The first text made for this pattern that takes the square, with the seconds for it and for a quarter of it."""
+    """The first text made for this pattern that takes the square, with the seconds for it and for an eighth of it."""
     assert found.pattern is not None
     for pump in pumps(found.pattern):
         for length in FIRST_LOOKS:  # a pattern that takes powers of two, or the cube, would not end with more
             text = pump.text(length)
             if seconds(found, text) > STUCK and (taken := seconds(found, text)) > STUCK:
                 return {pump: (0.0, taken)}
-        if times := square(found, pump.text(PUMPED), pump.text(PUMPED // 4), SOON):
+        if times := square(found, pump.text(PUMPED), pump.text(PUMPED // 8), SOON):
             return {pump: times}
     return {}
 
