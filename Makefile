@@ -68,7 +68,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 bench: $(READY)
-	$(BIN)/python bench/speed.py
+	OMP_NUM_THREADS=1 $(BIN)/python bench/speed.py --threads 1
 
 pictures: $(READY)
 	$(BIN)/python docs/make_pictures.py

@@ -16,6 +16,7 @@ import argparse
 import json
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for name in chosen:
             print(f"{name} …", file=sys.stderr, flush=True)
+            begun = time.monotonic()
             result = ROWS[name](setup)
-            print(table(result), file=sys.stderr, flush=True)
+            print(f"{table(result)}\n{time.monotonic() - begun:.0f} s\n", file=sys.stderr, flush=True)
             rows += result
             runs = [machine(setup.rounds)]
             if args.json:  # after each, so that one that fails loses none of the others
