@@ -146,7 +146,7 @@ def memory_building(setup: Setup) -> list[Row]:
     from engine.decoding.translate import length_batches
     from engine.memory import record
 
-    base, count = setup.base, setup.size(100_000, 300)
+    base, count = setup.base, setup.size(2_000, 300)
     pairs = setup.phrase_pairs(count)
 
     def plain() -> None:

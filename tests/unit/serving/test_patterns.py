@@ -47,9 +47,9 @@ UNITS = (
     *("a='", "http://", "a ", "a,", "1,", "1.", "( ", "  \n", "a\n", "[](", "--", "]]"),
 )
 AROUND = (("", ""), ('"', ""), ("<", ""), ("(", "\x01"), ("# a", "b"))
-SHORT, LONG = 1_000, 8_000  # characters
+SHORT, LONG = 500, 4_000  # characters
 MOST = 20.0  # times the time for eight times the text; 64 were the square, and 41 to 107 are measured of it
-LITTLE = 0.006  # seconds for LONG that need no second look
+LITTLE = 0.0015  # seconds for LONG that need no second look
 PUMPED = 8_000  # characters of the texts made for one pattern; an eighth of it is measured too if this takes long
 SOON = 0.002  # seconds for PUMPED that need no second look
 FIRST_LOOKS = [int(20 * 1.2**k) for k in range(20)]  # each at most some 25 times as slow as the one before
