@@ -176,7 +176,8 @@ def memory_building(setup: Setup) -> list[Row]:
 
 
 INSIDE = """
-import json, resource, sys
+import json, sys
+from pathlib import Path
 sys.path[:0] = [sys.argv[1], sys.argv[1] + "/bench"]
 from measures.learning import update
 from measures.setup import Setup
@@ -185,7 +186,8 @@ setup = Setup(base_path=sys.argv[4], small=bool(int(sys.argv[5])))
 setup.english, setup.chinese
 memory = setup.memory(size) if size else None
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    lines = Path("/proc/self/status").read_text().splitlines()  # the system's own figure begins with the parent's peak
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 run, module = update(setup, "memory_adapter" if size else "residual_adapter", memory, tokens,
                      **({"memory_dropout": 0.5} if size else {}))
 if size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -50,7 +51,7 @@ ENGLISH = (SAMPLES / "elizabethan-en" / "elizabethan-en.txt").read_bytes()
 BAD_SAMPLES = {
     "empty": (b"", "is empty"),
     "blank": (b"\n \n\t\n", "no sentences|no usable sentence"),
-    "binary": (os.urandom(64) + bytes(range(256)) * 40, "binary data|not text|encoding"),
+    "binary": (random.Random(0).randbytes(64) + bytes(range(256)) * 40, "binary data|not text|encoding"),
     "pdf": (b"%PDF-1.7\n" + bytes(200), "a PDF document"),
     "undecodable": (b"\x81\x8d\x8f\x90\x9d\xa0\xff\xfe\xfd" * 200, "encoding|binary data|no usable sentence"),
     "wrong language": (ENGLISH, "not in the target language.*English"),
