@@ -20,6 +20,8 @@ ENVIRONMENT = {
     "RAY_raylet_start_wait_time_s": "120",
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_TRAIN_ENABLE_STATE_TRACKING": "0",
+    # Threads of gRPC stay in the process after the cluster's end, and its handlers would break what other tests fork.
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
 # A node that was killed refuses connections and is noticed in five seconds; one that is only slow has half a minute.
 WATCHFUL = {

@@ -49,6 +49,7 @@ UNITS = (
 AROUND = (("", ""), ('"', ""), ("<", ""), ("(", "\x01"), ("# a", "b"))
 SHORT, LONG = 500, 4_000  # characters
 MOST = 20.0  # times the time for eight times the text; 64 were the square, and 41 to 107 are measured of it
+LOOKS = 20  # at a text that seems to take the square
 LITTLE = 0.0015  # seconds for LONG that need no second look
 PUMPED = 8_000  # characters of the texts made for one pattern; an eighth of it is measured too if this takes long
 SOON = 0.002  # seconds for PUMPED that need no second look
@@ -172,15 +173,15 @@ def matcher(found: Found) -> Callable[[Any], object]:
 
 
 def seconds(found: Found, text: str, looks: int = 1) -> float:
-    """Seconds of the processor: the least of some measurements, since the processor is others' too."""
+    """Seconds of the processor for this thread: the least of some measurements, since the processor is others' too."""
     assert found.pattern is not None
     whole: Any = text if isinstance(found.pattern.pattern, str) else text.encode()
     work = matcher(found)
 
     def measured() -> float:
-        begin = time.process_time()
+        begin = time.thread_time()
         work(whole)
-        return time.process_time() - begin
+        return time.thread_time() - begin
 
     return min(measured() for _ in range(looks))
 
@@ -188,13 +189,18 @@ def seconds(found: Found, text: str, looks: int = 1) -> float:
 def square(found: Found, long: str, short: str, little: float) -> tuple[float, float] | None:
     """Seconds for the short and the long text, if that one takes more than `little`, and more than its length would explain.
 
-    A long text measured beside other work looks slow, and a short one makes the long one look fast: both are measured again.
+    A long text measured beside other work looks slow, and a short one makes the long one look fast: the short one is measured
+    more often, and the long one until it is fast enough, at most `LOOKS` times.
     """
-    first = seconds(found, long)
-    if first < little or first <= MOST * (least := seconds(found, short, 5)):
+    taken = seconds(found, long)
+    if taken < little:
         return None
-    again = seconds(found, long, 3)
-    return (round(least, 4), round(again, 4)) if again > MOST * least else None
+    least = seconds(found, short, 5)
+    for _ in range(LOOKS):
+        if taken <= MOST * least:
+            return None
+        taken = min(taken, seconds(found, long))
+    return round(least, 4), round(taken, 4)
 
 
 def units_of(found: Found) -> set[str]:

@@ -55,10 +55,10 @@ def tagged(text: str) -> None:
 
 
 def seconds(run: object, text: str) -> float:
-    begin = time.process_time()
+    begin = time.thread_time()
     with contextlib.suppress(TailorError):  # an answer too
         run(text)  # type: ignore[operator]
-    return time.process_time() - begin
+    return time.thread_time() - begin
 
 
 @pytest.mark.parametrize("run", [plain, tagged], ids=["plain", "tagged"])
@@ -66,6 +66,8 @@ def test_time_grows_with_the_length(run: object) -> None:
     slow = {}
     for unit in PLAIN if run is plain else PLAIN + TAGGED:
         short, long = (seconds(run, (unit * n)[:n]) for n in (SHORT, LONG))
+        if long > 0.5 and long > MOST * short:  # beside other work either may look slow
+            long = min(long, *(seconds(run, (unit * LONG)[:LONG]) for _ in range(4)))
         if long > 0.5 and long > MOST * short:
             slow[unit] = (round(short, 2), round(long, 2))
     assert slow == {}
