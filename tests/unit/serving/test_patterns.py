@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import statistics
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -49,7 +50,7 @@ UNITS = (
 AROUND = (("", ""), ('"', ""), ("<", ""), ("(", "\x01"), ("# a", "b"))
 SHORT, LONG = 500, 4_000  # characters
 MOST = 20.0  # times the time for eight times the text; 64 were the square, and 41 to 107 are measured of it
-LOOKS = 20  # at a text that seems to take the square
+TURNS = 9  # of a text that seems to take the square
 LITTLE = 0.0015  # seconds for LONG that need no second look
 PUMPED = 8_000  # characters of the texts made for one pattern; an eighth of it is measured too if this takes long
 SOON = 0.002  # seconds for PUMPED that need no second look
@@ -189,18 +190,18 @@ def seconds(found: Found, text: str, looks: int = 1) -> float:
 def square(found: Found, long: str, short: str, little: float) -> tuple[float, float] | None:
     """Seconds for the short and the long text, if that one takes more than `little`, and more than its length would explain.
 
-    A long text measured beside other work looks slow, and a short one makes the long one look fast: the short one is measured
-    more often, and the long one until it is fast enough, at most `LOOKS` times.
+    Other work on the processor makes either look slow, for a while. So what seems to take the square is measured in turns of one
+    long text and as much of the short one, in about the same time, and the turn in the middle counts.
     """
     taken = seconds(found, long)
-    if taken < little:
+    if taken < little or taken <= MOST * seconds(found, short, 5):
         return None
-    least = seconds(found, short, 5)
-    for _ in range(LOOKS):
-        if taken <= MOST * least:
-            return None
-        taken = min(taken, seconds(found, long))
-    return round(least, 4), round(taken, 4)
+    turns = []
+    for _ in range(TURNS):
+        few = statistics.mean(seconds(found, short) for _ in range(round(len(long) / len(short))))
+        turns.append((few, seconds(found, long)))
+    few, many = sorted(turns, key=lambda turn: turn[1] / turn[0])[TURNS // 2]
+    return (round(few, 4), round(many, 4)) if many > MOST * few else None
 
 
 def units_of(found: Found) -> set[str]:
