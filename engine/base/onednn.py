@@ -1,7 +1,8 @@
 """Matrix products by oneDNN on a CPU, twice as fast where PyTorch's own library is slow (docs/performance.md).
 
-PyTorch multiplies in float32 with Intel's MKL, which on processors of other makers leaves AVX-512 unused. oneDNN, which
-PyTorch has on board as well, uses it, on weights that are laid out for it once. For inference: no gradient goes through.
+PyTorch multiplies in float32 with Intel's MKL, which on processors of other makers leaves AVX-512 unused, and on Intel's own is
+slow with a few rows and a large weight, such as the output layer. oneDNN, which PyTorch has on board as well, multiplies by
+weights that are laid out for it once. For inference: no gradient goes through.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from engine.base.model import BaseModel
 
 LARGEST = 512 * 2**20  # bytes of weights that are kept twice; a larger base is left as it is
-
+LARGE = 2**21  # numbers of a weight with which oneDNN is the faster one on Intel's processors too
 
 _MADE: WeakKeyDictionary[Any, dict[int, Layout]] = WeakKeyDictionary()  # by the model
 _JOINED: WeakKeyDictionary[Any, Joined] = WeakKeyDictionary()  # by the first of the layers
@@ -30,14 +31,14 @@ _ENTERING = threading.Lock()
 
 
 @cache
-def pays() -> bool:
-    """Is this a processor where oneDNN is faster: AVX-512, and not Intel's?"""
+def pays(numbers: int = 0) -> bool:
+    """Is oneDNN faster here for a weight of so many numbers: a processor with AVX-512 that is not Intel's, or a large weight?"""
     import torch
 
     if torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available():
         return False
     known = cpuinfo()
-    return bool(known) and "GenuineIntel" not in known
+    return bool(known) and (numbers >= LARGE or "GenuineIntel" not in known)
 
 
 def cpuinfo() -> str:
@@ -200,10 +201,9 @@ def _layouts(base: BaseModel) -> dict[int, Layout]:
 
         layouts = {key: Int8Layout.of(one) for key, one in weights.items()}
     elif (
-        pays()
-        and all(one.device.type == "cpu" and one.dtype is torch.float32 for one in weights.values())
+        all(one.device.type == "cpu" and one.dtype is torch.float32 for one in weights.values())
         and sum(one.numel() * one.element_size() for one in weights.values()) <= LARGEST
     ):
-        layouts = {key: Layout.of(one) for key, one in weights.items()}
+        layouts = {key: Layout.of(one) for key, one in weights.items() if pays(one.numel())}
     _MADE[base.model] = layouts
     return layouts

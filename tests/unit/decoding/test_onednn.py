@@ -32,7 +32,7 @@ def paying(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As on a processor where they are faster; they give the same elsewhere."""
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this PyTorch has no oneDNN")
-    monkeypatch.setattr(products, "pays", lambda: True)
+    monkeypatch.setattr(products, "pays", lambda numbers=0: True)
     products._MADE.clear()
     yield
     products._MADE.clear()
@@ -42,9 +42,31 @@ def test_translations_are_the_same(base: BaseModel, monkeypatch: pytest.MonkeyPa
     fast = translate(base, LINES)
     assert products._MADE[base.model], "the layouts were used"
     products._MADE.clear()
-    monkeypatch.setattr(products, "pays", lambda: False)
+    monkeypatch.setattr(products, "pays", lambda numbers=0: False)
     assert translate(base, LINES) == fast
     assert products._MADE[base.model] == {}
+
+
+@pytest.mark.parametrize(
+    ("maker", "capability", "small", "large"),
+    [
+        ("AuthenticAMD", "AVX512", True, True),
+        ("GenuineIntel", "AVX512", False, True),
+        ("GenuineIntel", "AVX2", False, False),
+        ("", "AVX512", False, False),
+    ],
+)
+def test_which_weights_it_multiplies_faster_depends_on_the_processor(
+    maker: str, capability: str, small: bool, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # the real rule, of another processor
+    monkeypatch.setattr(products, "cpuinfo", lambda: maker)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    products.pays.cache_clear()
+    try:
+        assert (products.pays(256 * 256), products.pays(products.LARGE)) == (small, large)
+    finally:
+        products.pays.cache_clear()
 
 
 def test_products_are_those_of_the_weights_up_to_rounding_and_outside_nothing_changes(base: BaseModel) -> None:
