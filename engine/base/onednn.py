@@ -41,10 +41,13 @@ def pays(numbers: int = 0) -> bool:
     return bool(known) and (numbers >= LARGE or "GenuineIntel" not in known)
 
 
+@cache
 def cpuinfo() -> str:
     """What Linux says of the processors; empty elsewhere."""
-    about = Path("/proc/cpuinfo")
-    return about.read_text(encoding="utf-8", errors="replace") if about.exists() else ""
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 class Product:

@@ -11,9 +11,9 @@ import contextlib
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
+from engine.base.onednn import cpuinfo
 from engine.core.languages import unspaced
 from engine.core.settings import Settings
 from engine.errors import TailorError
@@ -178,13 +178,9 @@ def estimate_samples(request: CustomizeRequest, settings: Settings) -> Estimate:
     return estimate(request.replace(base=base), counts, settings)
 
 
-@cache
 def has_fast_half() -> bool:
     """Whether the processor says that it multiplies bfloat16 fast; without torch, so that a page can request."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return False
+    flags = cpuinfo()
     return "avx512_bf16" in flags or "amx_bf16" in flags
 
 
