@@ -244,7 +244,7 @@ def test_sigterm_stops_the_worker_and_its_job_cleanly(store: Store, settings: Se
         pid = _counting(store, job).pid
         assert pid is not None
         process.send_signal(signal.SIGTERM)
-        assert process.wait(300) == 0
+        assert process.wait(8) == 0
     assert not running(pid)
     stopped = store.jobs.get(job.id)
     assert (stopped.state, stopped.resumable) == ("interrupted", True)
@@ -296,7 +296,7 @@ def test_a_worker_ends_when_its_home_folder_is_deleted(settings: Settings, tmp_p
     with _process(settings.replace(home=str(home))) as process:
         until(lambda: (home / "tailor.db").exists() and Store(f"sqlite:///{home / 'tailor.db'}").workers.list())
         shutil.rmtree(home)
-        process.wait(300)
+        process.wait(8)
     assert not home.exists()
 
 
@@ -304,8 +304,8 @@ def test_a_worker_ends_when_its_home_folder_is_deleted(settings: Settings, tmp_p
 def test_two_workers_never_run_one_job(store: Store, settings: Settings) -> None:
     jobs = [store.jobs.enqueue("count", {"until": 2}) for _ in range(3)]
     with _process(settings, "--once") as one, _process(settings, "--once") as two:
-        assert one.wait(300) == 0
-        assert two.wait(300) == 0
+        assert one.wait(30) == 0
+        assert two.wait(30) == 0
     for job in jobs:
         assert store.jobs.get(job.id).state == "succeeded"
         runs = (_workspace(settings, job) / "runs.txt").read_text(encoding="utf-8").splitlines()
@@ -361,7 +361,7 @@ def test_what_was_interrupted_goes_on_by_itself_at_the_next_start(store: Store, 
     with _process(settings) as process:
         _counting(store, job)
         process.send_signal(signal.SIGTERM)
-        process.wait(300)
+        process.wait(8)
     assert store.jobs.get(job.id).state == "interrupted"
     with _thread(_retrying(settings)):
         until(lambda: store.jobs.get(job.id).state == "succeeded")
@@ -388,7 +388,7 @@ def test_a_job_that_ends_its_worker_each_time_is_given_up(store: Store, settings
     job = store.jobs.enqueue("deadly", {})
     for _ in range(3):
         with _process(_retrying(settings)) as process:
-            process.wait(300)
+            until(lambda: process.poll() is not None)
             assert process.returncode == -signal.SIGKILL
     worker.run(_retrying(settings), once=True, kinds=KINDS)
     dead = store.jobs.get(job.id)

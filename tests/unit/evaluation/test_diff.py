@@ -52,7 +52,7 @@ def test_runs_read_well(language: str, vanilla: str, customized: str, changes: l
 
 @pytest.mark.alone
 def test_long_texts_do_not_take_long() -> None:
-    begin = time.thread_time()
+    begin = time.perf_counter()
     ops = word_diff("一二三" * 4000, "三二一四" * 4000, "zh")
-    assert time.thread_time() - begin < 5
+    assert time.perf_counter() - begin < 5
     assert "".join(b for _, _, b in ops) == "三二一四" * 4000

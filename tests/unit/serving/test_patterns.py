@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-import statistics
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.growth import growth
 from tests.unit.serving.pumped import Pump, pumps
 
 pytestmark = pytest.mark.slow
@@ -48,9 +48,9 @@ UNITS = (
     *("a='", "http://", "a ", "a,", "1,", "1.", "( ", "  \n", "a\n", "[](", "--", "]]"),
 )
 AROUND = (("", ""), ('"', ""), ("<", ""), ("(", "\x01"), ("# a", "b"))
-SHORT, LONG = 500, 4_000  # characters
+TIMES = 8
+SHORT, LONG = 500, TIMES * 500  # characters
 MOST = 20.0  # times the time for eight times the text; 64 were the square, and 41 to 107 are measured of it
-TURNS = 9  # of a text that seems to take the square
 LITTLE = 0.0015  # seconds for LONG that need no second look
 PUMPED = 8_000  # characters of the texts made for one pattern; an eighth of it is measured too if this takes long
 SOON = 0.002  # seconds for PUMPED that need no second look
@@ -190,17 +190,12 @@ def seconds(found: Found, text: str, looks: int = 1) -> float:
 def square(found: Found, long: str, short: str, little: float) -> tuple[float, float] | None:
     """Seconds for the short and the long text, if that one takes more than `little`, and more than its length would explain.
 
-    Other work on the processor makes either look slow, for a while. So what seems to take the square is measured in turns of one
-    long text and as much of the short one, in about the same time, and the turn in the middle counts.
+    What seems to take the square at a first look is measured with more care.
     """
     taken = seconds(found, long)
     if taken < little or taken <= MOST * seconds(found, short, 5):
         return None
-    turns = []
-    for _ in range(TURNS):
-        few = statistics.mean(seconds(found, short) for _ in range(round(len(long) / len(short))))
-        turns.append((few, seconds(found, long)))
-    few, many = sorted(turns, key=lambda turn: turn[1] / turn[0])[TURNS // 2]
+    few, many = growth(lambda: seconds(found, short), lambda: seconds(found, long), TIMES)
     return (round(few, 4), round(many, 4)) if many > MOST * few else None
 
 
@@ -232,7 +227,7 @@ def slow_when_pumped(found: Found) -> dict[Pump, tuple[float, float]]:
             text = pump.text(length)
             if seconds(found, text) > STUCK and (taken := seconds(found, text)) > STUCK:
                 return {pump: (0.0, taken)}
-        if times := square(found, pump.text(PUMPED), pump.text(PUMPED // 8), SOON):
+        if times := square(found, pump.text(PUMPED), pump.text(PUMPED // TIMES), SOON):
             return {pump: times}
     return {}
 

@@ -6,6 +6,7 @@ import contextlib
 import time
 import tracemalloc
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
@@ -16,6 +17,7 @@ from engine.corpora.sentences import split_sentences
 from engine.decoding.word_alignment import Alignment, even_alignment
 from engine.errors import TailorError
 from engine.serving.units.translate import TranslationCache, Translator, translate_units
+from tests.growth import growth
 
 pytestmark = pytest.mark.slow
 
@@ -65,9 +67,10 @@ def seconds(run: object, text: str) -> float:
 def test_time_grows_with_the_length(run: object) -> None:
     slow = {}
     for unit in PLAIN if run is plain else PLAIN + TAGGED:
-        short, long = (seconds(run, (unit * n)[:n]) for n in (SHORT, LONG))
-        if long > 0.5 and long > MOST * short:  # beside other work either may look slow
-            long = min(long, *(seconds(run, (unit * LONG)[:LONG]) for _ in range(4)))
+        few, much = (partial(seconds, run, (unit * n)[:n]) for n in (SHORT, LONG))
+        short, long = few(), much()
+        if long > 0.5 and long > MOST * short:
+            short, long = growth(few, much, LONG // SHORT)
         if long > 0.5 and long > MOST * short:
             slow[unit] = (round(short, 2), round(long, 2))
     assert slow == {}

@@ -106,11 +106,11 @@ def test_a_comparison_of_old_opens_as_a_sheet(store: Store, project: int, store_
 def test_forty_thousand_lines_stay_fluid(store: Store, project: int) -> None:
     lines = [(f"Sentence {position} of a long manual.", None) for position in range(40_000)]
     sheet = store.sheets.create(project, "manual", lines, SYSTEMS[:2])
-    begin = time.thread_time()
+    begin = time.process_time()
     store.sheets.pending(sheet.comparison_id, 64)
     part = store.sheets.page(sheet.comparison_id, "difference", 39_900, 25)
     assert store.sheets.count(sheet.comparison_id) == (0, 0)
-    assert time.thread_time() - begin < 0.5
+    assert time.process_time() - begin < 0.5
     assert len(part) == 25
 
 
