@@ -16,7 +16,7 @@ from engine.jobs import log_tail
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.components.html import gated, hidden_text, link_button, shown_if, view, visible_if
-from studio.components.layout import EACH, LAST, QUIET, address, guard, in_turn, wanted
+from studio.components.layout import EACH, LAST, QUIET, address, guard, wanted
 from studio.components.plots import MEASURES, bleu_curve, loss_curve, overlaid
 from studio.components.preview_card import LOOK, look_card
 from studio.components.run_cards import (
@@ -30,13 +30,10 @@ from studio.components.run_cards import (
     runs_table,
     training,
 )  # fmt: skip
-from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.services.runs import Runs
 
 LOG = 6_000  # characters of the log's end
-# What is chosen goes into the address, so that a reload or a shared link shows it again.
-MARK = script("train.js")
 CURVES = [("Loss", "loss"), ("BLEU", "bleu")]
 BARE: dict[str, object] = {"show_label": False, "container": False}
 
@@ -49,7 +46,7 @@ class RunsPanel:
 
     def layout(self) -> None:
         """Lay out the run that is shown, the table of all, the comparison and the first look."""
-        self.stamps, self.compared_runs, self.address, self.sample = (hidden_text() for _ in range(4))
+        self.stamps, self.compared_runs, self.sample = (hidden_text() for _ in range(3))
         with gated(gr.Row, elem_classes="tm-live") as self.live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
                 self.status = view(script=ACT)
@@ -82,10 +79,8 @@ class RunsPanel:
         timer.tick(guard(self.poll, polled=True), self._asked, self._polled, **QUIET)
         for component in (self.table, self.figures, self.status):
             self.poll_after(component.act(guard(self.act), None, None, **EACH))
-        compared = self.table.pick(guard(self.choose), None, [self.compared_runs, self.address], **in_turn("runs"))
-        watched = self.figures.pick(guard(self.watch), None, [self.sample, self.address], **in_turn("runs"))
-        for event in (compared, watched):
-            self.poll_after(event.then(None, self.address, None, js=MARK))
+        self.poll_after(self.table.pick(None, None, self.compared_runs, js="() => tmParameter('runs')", **EACH))
+        self.poll_after(self.figures.pick(None, None, self.sample, js="() => tmParameter('sample')", **EACH))
         self.poll_after(self.look.look(guard(self.look_again), None, None, **QUIET))
         self.poll_after(self.look.make(guard(self.start_knn), None, None, **QUIET))
         for control in (self.curve, self.measure):
@@ -177,16 +172,6 @@ class RunsPanel:
             self.store.jobs.resume(number)
         elif event.act == "go_on":
             self.runs.continued(project, job)
-
-    def choose(self, event: gr.EventData) -> dict[Any, Any]:
-        """The runs to compare."""
-        chosen = ",".join(run_numbers(str(event.runs)))
-        return {self.compared_runs: chosen, self.address: json.dumps({"runs": chosen})}
-
-    def watch(self, event: gr.EventData) -> dict[Any, Any]:
-        """Which of the user's sentences is shown as it changes."""
-        chosen = str(event.sample)
-        return {self.sample: chosen, self.address: json.dumps({"sample": chosen})}
 
     def look_again(self, request: gr.Request) -> None:
         """Make a first look."""

@@ -22,9 +22,9 @@ from studio.components.method_cards import (
     project_cards,
 )
 from studio.components.run_cards import queued_text
-from studio.components.runs_panel import BARE, MARK, QUIET, RunsPanel, run_numbers
+from studio.components.runs_panel import BARE, QUIET, RunsPanel, run_numbers
 from studio.components.settings_fields import COLLECTED, FOLD, collected
-from studio.components.templating import render
+from studio.components.templating import render, script
 from studio.components.train_form import BUDGETS, PlanForm, plan_in_address
 from studio.i18n.translate import mark, tr
 from studio.pages import Values
@@ -32,6 +32,7 @@ from studio.services.files import machine
 from studio.services.runs import Runs
 from studio.services.service import Service
 
+MARK = script("train.js")  # the plan stands in the address, so that a reload or a shared link shows it again
 TEXT = "Only the plugin is trained; the base stays unchanged. You can close this page: training continues."
 
 

@@ -2,9 +2,15 @@ element.addEventListener('click', (event) => {
   const link = event.target.closest('[data-act]');
   if (link) trigger('act', {act: link.dataset.act, job: link.dataset.job});
 });
+// What is chosen stands in the address, where a reload or a shared link finds it, before the server has drawn it: answers may
+// come in another order than the clicks.
 element.addEventListener('change', (event) => {
-  if (event.target.matches('[data-sample]')) trigger('pick', {sample: event.target.value});
-  if (!event.target.closest('[data-run]')) return;
-  const picked = [...element.querySelectorAll('[data-run]:checked')].map((one) => one.dataset.run);
-  trigger('pick', {runs: picked.join(',')});
+  const {run} = event.target.dataset;
+  if (event.target.matches('[data-sample]')) tmAddress({sample: event.target.value});
+  else if (run) {
+    const runs = new Set(tmParameter('runs').split(',').filter((one) => element.querySelector(`[data-run="${CSS.escape(one)}"]`)));
+    if (event.target.checked) runs.add(run); else runs.delete(run);
+    tmAddress({runs: [...runs].join(',')});
+  } else return;
+  trigger('pick');
 });

@@ -21,9 +21,11 @@ from studio.services.service import Service
 from tests.browser.conftest import BASE, SAMPLE, Studio, free_settings, served
 from tests.waiting import until
 
-FIRST = {"style_bleu": 2.1, "general_bleu": 13.4, "sample_source": "The rain.", "sample_translation": "雨。"}
-LATER = {"style_bleu": 3.9, "general_bleu": 13.0, "sample_source": "The rain.", "sample_translation": "雨停。"}
-ROWS = [
+FIRST: dict[str, Any] = {"style_bleu": 2.1, "general_bleu": 13.4, "sample_source": "The rain.", "sample_translation": "雨。"}
+LATER: dict[str, Any] = {"style_bleu": 3.9, "general_bleu": 13.0, "sample_source": "The rain.", "sample_translation": "雨停。"}
+FIRST["samples"] = [["The rain.", "雨。", None], ["The snow.", "雪。", None]]
+LATER["samples"] = [["The rain.", "雨停。", None], ["The snow.", "雪融。", None]]
+ROWS: list[dict[str, Any]] = [
     {"step": 0, "valid_loss": 5.2, **FIRST},
     {"step": 10, "nll": 5.1, "tokens_per_second": 940.0},
     {"step": 50, "nll": 4.1, "tokens_per_second": 950.0},
@@ -96,7 +98,10 @@ def test_a_run_is_watched_queued_behind_and_cancelled(studio: Studio, page: Any)
             expect(page.locator(".block.tm-foot")).to_contain_text("Making a plugin · 70 %")
             expect(page.get_by_text("CPU 1.4 of")).to_be_visible()
             expect(page.locator(".tm-sample mark.new").first).to_be_visible()
+            page.get_by_label("Sentence to monitor").select_option("The snow.")
+            expect(page.locator(".tm-sample")).to_contain_text("雪融。")
             page.reload()
+            expect(page.locator(".tm-sample")).to_contain_text("雪融。")
         # Another run waits for it, and can be taken out of the queue again.
         page.get_by_text("Quick", exact=True).click()
         page.get_by_role("button", name="Add to the queue").click()
@@ -222,20 +227,20 @@ def test_a_run_is_cloned_and_runs_are_compared(studio: Studio, page: Any) -> Non
     metrics = {"bleu": 13.1, "bleu_vanilla": 7.8, "general_bleu": 10.1, "general_bleu_vanilla": 10.2}
     studio.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=metrics, job_id=two.id)
     page.goto(f"{studio.url}/train?project={project.id}")
-    late: list[tuple[Any, Any]] = []  # the first tick, which is not answered before the second comes
+    late: list[Any] = []  # what is asked after the first tick, and not answered before the second comes
 
     def hold(call: Any) -> None:
-        if late or '"runs"' not in (call.request.post_data or ""):
+        if late or f'"{one.id}"' not in (call.request.post_data or ""):
             call.continue_()
         else:
-            late.append((call, call.fetch()))
+            late.append(call)
 
     page.route("**/queue/join*", hold)
     page.locator(f"[data-run='{one.id}']").click()
     until(lambda: page.wait_for_timeout(20) or late)
     page.locator(f"[data-run='{two.id}']").click()
-    call, answer = late[0]
-    call.fulfill(response=answer)
+    expect(page.get_by_text("10.2 → 10.1")).to_be_visible()
+    late[0].continue_()
     for run in (one, two):
         expect(page.locator(f"[data-run='{run.id}']")).to_be_checked()
     expect(page.get_by_text("10.2 → 10.1")).to_be_visible()
