@@ -21,8 +21,18 @@ from studio.services.service import Service
 from tests.browser.conftest import BASE, SAMPLE, Studio, free_settings, served
 from tests.waiting import until
 
-FIRST: dict[str, Any] = {"style_bleu": 2.1, "general_bleu": 13.4, "sample_source": "The rain.", "sample_translation": "雨。"}
-LATER: dict[str, Any] = {"style_bleu": 3.9, "general_bleu": 13.0, "sample_source": "The rain.", "sample_translation": "雨停。"}
+FIRST: dict[str, Any] = {
+    "style_bleu": 2.1,
+    "general_bleu": 13.4,
+    "sample_source": "The rain.",
+    "sample_translation": "雨。",
+}
+LATER: dict[str, Any] = {
+    "style_bleu": 3.9,
+    "general_bleu": 13.0,
+    "sample_source": "The rain.",
+    "sample_translation": "雨停。",
+}
 FIRST["samples"] = [["The rain.", "雨。", None], ["The snow.", "雪。", None]]
 LATER["samples"] = [["The rain.", "雨停。", None], ["The snow.", "雪融。", None]]
 ROWS: list[dict[str, Any]] = [
