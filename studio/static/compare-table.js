@@ -76,10 +76,7 @@ element.addEventListener('click', (event) => {
     return;
   }
   const leaf = event.target.closest('[data-offset]');
-  if (leaf) {
-    const order = element.querySelector('[data-order]');
-    trigger('leaf', {order: order ? order.value : 'place', offset: Number(leaf.dataset.offset)});
-  }
+  if (leaf) trigger('leaf', {order: tmParameter('order') || 'place', offset: Number(leaf.dataset.offset)});
 });
 element.addEventListener('keydown', (event) => {
   const box = near(event);
@@ -122,5 +119,9 @@ element.addEventListener('change', (event) => {
     turned = said;
     trigger('dial', {system: Number(event.target.dataset.system), strength: Number(event.target.value)});
   }
-  if (event.target.matches('[data-order]')) trigger('leaf', {order: event.target.value, offset: 0});
+  if (event.target.matches('[data-order]')) {
+    const order = event.target.value;
+    tmAddress({order: order === 'place' ? '' : order, offset: ''});  // the next page is asked for in this order, whatever is drawn by then
+    trigger('leaf', {order, offset: 0});
+  }
 });

@@ -8,11 +8,13 @@ import json
 import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import studio
 from engine.core.flagged import FLAGS, Flagged
 from engine.errors import InputError
 from engine.store.comparisons import ComparisonLineRow, ComparisonRecord
@@ -212,3 +214,15 @@ def test_texts_of_right_to_left_languages_stand_so() -> None:
     assert lang_attribute("zh") == ' lang="zh"'
     assert lang_attribute("zh", auto=True) == ' lang="zh" dir="auto"'
     assert lang_attribute("") == ""
+
+
+def test_a_link_to_a_file_does_not_leave_its_page() -> None:
+    """A browser asks such a link whether the page may be left, on which Gradio gives up what the page waits for."""
+    links = [
+        link
+        for path in sorted((Path(studio.__file__).parent / "templates").glob("*.html"))
+        for link in re.findall(r"<a\b[^>]*", path.read_text(encoding="utf-8"))
+        if 'href="/download' in link
+    ]
+    assert links
+    assert [link for link in links if " download" not in link] == []
