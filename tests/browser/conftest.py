@@ -163,7 +163,9 @@ def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     shown.set_default_timeout(60_000)
     outside: list[str] = []
     errors: list[str] = []
-    leaving = False  # from asking for a page to its arrival, in which the page before goes on working
+    leaving = (
+        False  # from asking for a page to its arrival: the page before goes on, and the server may have given it up
+    )
 
     def asked(request: Any) -> None:
         if not request.url.startswith(("http://127.0.0.1:", "data:", "blob:", "about:")):
@@ -173,21 +175,17 @@ def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
         nonlocal leaving
         leaving = leaving or (request.is_navigation_request() and request.frame == shown.main_frame)
 
-    def arrived(_: Any) -> None:
+    def arrived(frame: Any) -> None:
         nonlocal leaving
-        leaving = False
+        leaving = leaving and frame != shown.main_frame
 
     context.on("request", asked)
     shown.on("request", left)
-    shown.on("domcontentloaded", arrived)
+    shown.on("framenavigated", arrived)
 
     def complained(text: str) -> None:
-        # Leaving a page cuts its event stream off, and late answers to it meet the next page: Gradio reports both as errors. Until
-        # the next one is there the page may ask for a stream again, which the server has given up.
-        late = r"AbortError|errored out|Component with ID \d+ not found" + (
-            r"|Unexpected error 404: Not Found" if leaving else ""
-        )
-        if not re.search(late, text):
+        # Leaving a page cuts its event stream off, and late answers to it meet the next page: Gradio reports both as errors.
+        if not leaving and not re.search(r"AbortError|errored out|Component with ID \d+ not found", text):
             errors.append(text)
 
     shown.on("pageerror", lambda error: complained(str(error)))

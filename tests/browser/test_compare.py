@@ -111,8 +111,7 @@ def test_two_plugins_a_dial_a_word_a_link_and_files(
 
     position = next(position for position, text in enumerate(reading[:3]) if re.search("[\u4e00-\u9fff]", text))
     words = page.locator(f'.tm-words[data-system="1"][data-line="{position}"]')
-    words.hover()
-    words.locator(".w").first.click()
+    words.click(position={"x": 6, "y": 10})  # on its first word
     panel = page.locator(".tm-reading")
     expect(panel.locator("[data-of] .tm-read:visible li").first).to_be_visible()
     texts = panel.locator("[data-of] .tm-read:visible li > div:first-child > span:first-child").all_inner_texts()
