@@ -76,7 +76,7 @@ element.addEventListener('click', (event) => {
     return;
   }
   const leaf = event.target.closest('[data-offset]');
-  if (leaf) trigger('leaf', {order: tmParameter('order') || 'place', offset: Number(leaf.dataset.offset)});
+  if (leaf) trigger('leaf', {order: tmParameter('order'), offset: Number(leaf.dataset.offset)});
 });
 element.addEventListener('keydown', (event) => {
   const box = near(event);
@@ -121,7 +121,7 @@ element.addEventListener('change', (event) => {
   }
   if (event.target.matches('[data-order]')) {
     const order = event.target.value;
-    tmAddress({order: order === 'place' ? '' : order, offset: ''});  // the next page is asked for in this order, whatever is drawn by then
+    tmAddress({order, offset: ''});  // the next page is asked for in this order, whatever is drawn by then
     trigger('leaf', {order, offset: 0});
   }
 });

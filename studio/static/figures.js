@@ -138,8 +138,8 @@
 
   async function draw(element, trigger) {
     element.querySelectorAll('[data-layers][data-name]').forEach((control) => {
-      const given = new URL(window.location.href).searchParams.get(control.dataset.name);
-      if (given !== null) { control.value = given; say(control); }
+      const given = tmParameter(control.dataset.name);
+      if (given) { control.value = given; say(control); }
     });
     for (const figure of element.querySelectorAll('.tm-fig')) {
       if (state.has(figure)) continue;
@@ -171,11 +171,7 @@
     control.setAttribute('aria-valuetext', name);
   }
   function remember(control) {
-    if (!control.dataset.name) return;
-    const address = new URL(window.location.href);
-    if (control.value === '0') address.searchParams.delete(control.dataset.name);
-    else address.searchParams.set(control.dataset.name, control.value);
-    window.history.replaceState(null, '', address);
+    if (control.dataset.name) tmAddress({[control.dataset.name]: control.value === '0' ? '' : control.value});
   }
 
   window.tmFigures = {

@@ -6,6 +6,7 @@ window.tmAddress = (values) => {
   }
   window.history.replaceState(null, '', address);
 };
+// What stands there under a name, or nothing.
 window.tmParameter = (name) => new URL(window.location.href).searchParams.get(name) || '';
 // A double click is one click: the second part of it begins nothing again, nor what the first has brought under the pointer, be it
 // "Resume" in the place of "Cancel", the button of the page that was opened, or what a dialog had covered. Nor does a key held down.

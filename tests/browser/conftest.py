@@ -163,9 +163,8 @@ def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     shown.set_default_timeout(60_000)
     outside: list[str] = []
     errors: list[str] = []
-    leaving = (
-        False  # from asking for a page to its arrival: the page before goes on, and the server may have given it up
-    )
+    # The request of the next page until that is there: the page before goes on meanwhile, and the server may have given it up.
+    leaving: Any = None
 
     def asked(request: Any) -> None:
         if not request.url.startswith(("http://127.0.0.1:", "data:", "blob:", "about:")):
@@ -173,19 +172,27 @@ def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
 
     def left(request: Any) -> None:
         nonlocal leaving
-        leaving = leaving or (request.is_navigation_request() and request.frame == shown.main_frame)
+        if request.is_navigation_request() and request.frame == shown.main_frame:
+            leaving = request
+
+    def stayed(request: Any) -> None:  # as where the answer is a file
+        nonlocal leaving
+        if request == leaving:
+            leaving = None
 
     def arrived(frame: Any) -> None:
         nonlocal leaving
-        leaving = leaving and frame != shown.main_frame
+        if frame == shown.main_frame:
+            leaving = None
 
     context.on("request", asked)
     shown.on("request", left)
+    shown.on("requestfailed", stayed)
     shown.on("framenavigated", arrived)
 
     def complained(text: str) -> None:
         # Leaving a page cuts its event stream off, and late answers to it meet the next page: Gradio reports both as errors.
-        if not leaving and not re.search(r"AbortError|errored out|Component with ID \d+ not found", text):
+        if leaving is None and not re.search(r"AbortError|errored out|Component with ID \d+ not found", text):
             errors.append(text)
 
     shown.on("pageerror", lambda error: complained(str(error)))

@@ -26,15 +26,15 @@ FIRST: dict[str, Any] = {
     "general_bleu": 13.4,
     "sample_source": "The rain.",
     "sample_translation": "雨。",
+    "samples": [["The rain.", "雨。", None], ["The snow.", "雪。", None]],
 }
 LATER: dict[str, Any] = {
     "style_bleu": 3.9,
     "general_bleu": 13.0,
     "sample_source": "The rain.",
     "sample_translation": "雨停。",
+    "samples": [["The rain.", "雨停。", None], ["The snow.", "雪融。", None]],
 }
-FIRST["samples"] = [["The rain.", "雨。", None], ["The snow.", "雪。", None]]
-LATER["samples"] = [["The rain.", "雨停。", None], ["The snow.", "雪融。", None]]
 ROWS: list[dict[str, Any]] = [
     {"step": 0, "valid_loss": 5.2, **FIRST},
     {"step": 10, "nll": 5.1, "tokens_per_second": 940.0},
