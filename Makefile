@@ -15,7 +15,7 @@ help:
 	@echo "make demo     the main job end to end on a bundled sample, in the terminal (some minutes)"
 	@echo "make studio   open the studio in a browser"
 	@echo "make test     the quick tests, on two cores (some minutes)"
-	@echo "make test-slow what make test leaves out: slow tests, then those in a browser, then one by one those that bound seconds"
+	@echo "make test-slow what make test leaves out: slow tests, then those in a browser"
 	@echo "make test-all all tests"
 	@echo "make lint     ruff, mypy and import-linter"
 	@echo "make format   ruff's formatter"
@@ -41,21 +41,18 @@ studio: $(READY)
 
 PARALLEL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 # The browser's tests have a process of their own: an event loop of Playwright's runs in it to the end.
-BROWSER := $(PARALLEL) tests/browser -m "not alone"
-SERIAL := $(BIN)/python -m pytest -q -m alone
+BROWSER := $(PARALLEL) tests/browser
 
 test: $(READY)
-	$(PARALLEL) -m "not slow and not browser and not alone"
+	$(PARALLEL) -m "not slow and not browser"
 
 test-slow: $(READY)
-	$(PARALLEL) -m "slow and not browser and not alone"
+	$(PARALLEL) -m "slow and not browser"
 	$(BROWSER)
-	$(SERIAL)
 
 test-all: $(READY)
-	$(PARALLEL) -m "not browser and not alone"
+	$(PARALLEL) -m "not browser"
 	$(BROWSER)
-	$(SERIAL)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -463,15 +463,13 @@ def test_many_at_once_share_batches_and_get_their_own_texts(
     assert result == [[known[text] for text in texts] for texts in wishes]
 
 
-@pytest.mark.alone
 def test_the_server_answers_while_it_translates(studio: Running, api: httpx.Client) -> None:
     with ThreadPoolExecutor(1) as pool:
-        many = [f"{text[:-1]} in room {number}." for number in range(60) for text in ENGLISH]
+        many = [f"{text[:-1]} in room {number}." for number in range(20) for text in ENGLISH]
         long = pool.submit(translated, api, many, project=str(studio.project.id), plugin="base")
-        time.sleep(0.2)
-        begun = time.monotonic()
-        assert ask(api, "GET", "/status")["version"]
-        waited = time.monotonic() - begun
-        assert not long.done()
-        assert waited < 2
-        assert len(long.result(120)) == len(many)
+        answers = 0
+        while not long.done():
+            assert ask(api, "GET", "/status")["version"]
+            answers += 1
+        assert answers > 10, "of a server that is held up, one is answered before it begins and one after its end"
+        assert len(long.result()) == len(many)

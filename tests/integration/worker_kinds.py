@@ -12,6 +12,8 @@ from typing import Any
 from engine.errors import CorpusError, TransientError
 from engine.jobs.registry import JobContext, Kind
 
+PAUSE = 0.05  # seconds from one number to the next
+
 
 def count(context: JobContext) -> dict[str, Any]:
     """Counts to `until`, one each `pause` seconds, and goes on from where an earlier attempt stopped."""
@@ -23,7 +25,7 @@ def count(context: JobContext) -> dict[str, Any]:
     context.progress.begin("counting", 1, 3)
     while number < until:
         context.progress.advance(number, until, f"at {number}")
-        time.sleep(context.job.arguments.get("pause", 0.05))
+        time.sleep(context.job.arguments.get("pause", PAUSE))
         number += 1
         fresh = folder.with_suffix(".new")
         fresh.write_text(str(number), encoding="utf-8")

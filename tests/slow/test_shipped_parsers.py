@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from engine.core.model_card import read_card_file
 from engine.core.settings import ROOT, Settings
 from engine.errors import OptionError
 from engine.phrases import PhraseOptions, extract_phrases, parse_tree, stanza_models
-from engine.phrases.stanza_models import find_models, load_pipeline
+from engine.phrases.stanza_models import find_models
 
 ASSETS = ROOT / "assets"
 PARSERS = ASSETS / "parsers"
@@ -126,13 +125,3 @@ def test_parsers_run_on_the_device_of_the_settings(monkeypatch: pytest.MonkeyPat
     assert devices == ["cpu"], "auto is the same parser where there is no GPU"
     with pytest.raises(OptionError, match="There is no device cuda here"):
         extract_phrases(["The king saw a ship."], "en", options, parser_dirs=[PARSERS], device="cuda")
-
-
-@pytest.mark.alone
-def test_loading_takes_seconds_not_minutes() -> None:
-    import time
-
-    stanza_models.cached_pipeline.cache_clear()
-    begun = time.process_time()
-    load_pipeline(next(find_models("zh", "dependency", [Path(PARSERS)])))
-    assert time.process_time() - begun < 10

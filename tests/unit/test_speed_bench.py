@@ -25,7 +25,6 @@ def spin(seconds: float) -> None:
         pass
 
 
-@pytest.mark.alone
 def test_systems_take_turns_and_a_ratio_is_of_processor_time() -> None:
     order: list[str] = []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import unicodedata
 from pathlib import Path
 
@@ -142,12 +141,9 @@ def test_splitting_any_text_loses_nothing(text: str, language: str) -> None:
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the reference data sets are not on this machine")
 @pytest.mark.parametrize(("name", "language"), [("train.luxun.random.zh", "zh"), ("train.shake.all.en", "en")])
-@pytest.mark.alone
-def test_splitting_a_corpus_of_sentences_is_fast_and_leaves_them(name: str, language: str) -> None:
+def test_splitting_a_corpus_of_sentences_leaves_them(name: str, language: str) -> None:
     lines = (DATA / "mtsc" / name).read_text(encoding="utf-8").splitlines()
-    begin = time.perf_counter()
     pieces = [split_sentences(clean(line), language) for line in lines]
-    assert time.perf_counter() - begin < 15
     # These files hold one sentence a line already.
     assert sum(len(piece) == 1 for piece in pieces) > 0.98 * len(lines)
 

@@ -188,9 +188,9 @@ def test_many_runs_and_paragraphs_take_time_in_proportion(tmp_path: Path) -> Non
             "ppt/l.xml": slide(shape(*[drawn_run("x y")] * count), "sldLayout"),
         }
         file = pptx([shape(runs) + shape(*["<a:br/>"] * count, drawn_run("End"))], tmp_path / "a.pptx", layout)
-        begin = time.perf_counter()
+        begin = time.process_time()
         open_document(file, Context("a.pptx", "en", "de"))
-        return time.perf_counter() - begin
+        return time.process_time() - begin
 
     few = min(seconds(500) for _ in range(3))
     assert min(seconds(4_000) for _ in range(2)) < 40 * max(few, 0.01)

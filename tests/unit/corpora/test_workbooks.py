@@ -314,9 +314,9 @@ def test_texts_in_formulas(formula: str, texts: list[str]) -> None:
 
 @pytest.mark.parametrize("piece", ['"', "'", "[", "]", "'[", '"a', '""', "['", "'\"", ","])
 def test_a_long_formula_is_read_at_once(piece: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     list(texts_in(piece * 500_000))
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 CELLS = st.lists(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 
 import pytest
 
@@ -100,18 +99,6 @@ def test_a_comparison_of_old_opens_as_a_sheet(store: Store, project: int, store_
     with pytest.raises(InputError, match="There is no comparison"):
         again.sheets.get(made.id)
     assert list(again.sheets.lines(made.id)) == []
-
-
-@pytest.mark.alone
-def test_forty_thousand_lines_stay_fluid(store: Store, project: int) -> None:
-    lines = [(f"Sentence {position} of a long manual.", None) for position in range(40_000)]
-    sheet = store.sheets.create(project, "manual", lines, SYSTEMS[:2])
-    begin = time.process_time()
-    store.sheets.pending(sheet.comparison_id, 64)
-    part = store.sheets.page(sheet.comparison_id, "difference", 39_900, 25)
-    assert store.sheets.count(sheet.comparison_id) == (0, 0)
-    assert time.process_time() - begin < 0.5
-    assert len(part) == 25
 
 
 def test_all_lines_are_read_in_parts_in_their_order(
