@@ -35,12 +35,12 @@ def naive_bayes(base: Any, train: dict[str, list[str]], test: dict[str, list[str
     """Shares of test pieces and sentences that counts of pieces in the training sentences give to their own domain: what
     can be had of words without their context.
     """
-    counts = {name: Counter(i for row in base.label(some) for i in row) for name, some in train.items()}
+    counts = {name: Counter(i for row in base.encode_target(some) for i in row) for name, some in train.items()}
     sums = {name: sum(count.values()) for name, count in counts.items()}
     pieces: list[bool] = []
     sentences: list[bool] = []
     for own, some in test.items():
-        for row in base.label(some):
+        for row in base.encode_target(some):
             totals = Counter[str]()
             for i in row:
                 scores = {name: math.log((counts[name][i] + 0.5) / sums[name]) for name in counts}

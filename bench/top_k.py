@@ -55,7 +55,7 @@ def main() -> int:
     every = stretches(texts, given.longest, " " if spaced else "")
     targets = sorted(random.Random(2).sample(every, min(len(every), given.phrases * layers)), key=len)
     begin = time.process_time()
-    sources = back_translate(base.directed(given.target, given.source), targets)
+    sources = back_translate(base.for_direction(given.target, given.source), targets)
     pairs = [
         PhrasePair(layer, text, source, len(text), 1)
         for text, source, layer in zip(targets, sources, assign_layers(list(map(len, targets)), layers), strict=True)

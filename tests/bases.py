@@ -114,7 +114,7 @@ def tiny_pair(**shape: int) -> LanguagePair:
     from engine.base import LanguagePair
 
     forward = tiny_base(**shape)
-    return LanguagePair(forward, forward.directed("zh", "en"))
+    return LanguagePair(forward, forward.for_direction("zh", "en"))
 
 
 def make_base(

@@ -27,8 +27,8 @@ class HeldBatcher(Batcher):
         self.seen: list[tuple[TranslationSpec, list[str]]] = []
         self.entered = threading.Semaphore(0)
 
-    def _company(self, work: TranslationSpec) -> str | None:
-        return "all of them" if work in self.company and work not in self._alone else None
+    def _batch_key(self, work: TranslationSpec) -> str | None:
+        return "all of them" if work in self.company and work not in self._quarantined else None
 
     def _translate(self, works: Sequence[TranslationSpec], texts: Sequence[str]) -> list[str]:
         self.entered.release()

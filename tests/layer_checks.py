@@ -124,7 +124,7 @@ def check_learning(name: str, family: str, *, updates: int = 8, rate: float = 5e
     method, module = make(name, base, **options)
     pairs = Pairs.encode(base, SENTENCES)
     start = {key: value.clone() for key, value in module.state_dict().items()}
-    optimizer = torch.optim.Adam(module.parameters(), lr=rate * method.speed(module))
+    optimizer = torch.optim.Adam(module.parameters(), lr=rate * method.lr_scale(module))
     losses = []
     with method.attach(base, module):
         module.train()

@@ -89,7 +89,7 @@ def scattered(module: Any, size: float = 0.3) -> Any:
 
 def tokens(base: BaseModel) -> tuple[Tensor, Tensor]:
     """Source tokens (1, S) and decoder input (1, T) of the pair."""
-    return base.pad_batch(base.encode([PAIR[0]])), base.shift_right(base.pad_batch(base.label([PAIR[1]])))
+    return base.pad_batch(base.encode([PAIR[0]])), base.shift_right(base.pad_batch(base.encode_target([PAIR[1]])))
 
 
 def hidden_states(base: BaseModel) -> Tensor:

@@ -35,7 +35,7 @@ def samples_of(base: Any, workspace: Path, extra: list[tuple[str, str]] = TWINS)
     workspace.mkdir(parents=True, exist_ok=True)
     pairs = [SentencePair(source, target) for source, target in [*SENTENCES, *extra]]
     parts = {"train": pairs, "valid": pairs[:3]}
-    pair = LanguagePair(base, base.directed("zh", "en"))
+    pair = LanguagePair(base, base.for_direction("zh", "en"))
     return Samples(pair, [], [], workspace, load_settings(), sentence_pairs=parts)
 
 
@@ -50,7 +50,7 @@ def trained_module(name: str, base: Any, workspace: Path, *, moved: bool = True,
         torch.manual_seed(4)
         for key, parameter in module.named_parameters():
             parameter.data += 0.04 if key.endswith("scale") else torch.randn_like(parameter) * 0.05
-    method.finish(module)
+    method.prepare_for_inference(module)
     return module
 
 

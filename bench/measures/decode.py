@@ -84,7 +84,7 @@ def reprojecting(reader: Any) -> Callable[[Any], Any]:
 
     def read(query: Any) -> Any:
         keys, values = reader.key(reader.memory), reader.value(reader.memory)  # (N, d)
-        weights = torch.softmax(reader.query(query) @ keys.T * reader.sharpness, -1)  # (..., N)
+        weights = torch.softmax(reader.query(query) @ keys.T * reader.inverse_temperature, -1)  # (..., N)
         return weights @ values  # (..., d)
 
     return read

@@ -166,7 +166,7 @@ def line_calls(home: Path) -> Sequence[Call]:
         Call("the done ones counted, as a job does after every 16", lambda: sheets.count(1)[0]),
         Call("the next ones without a translation", lambda: sheets.pending(1, 16)),
         Call("all read, as for an export", lambda: sum(1 for _ in sheets.lines(1)), once=True),
-        Call("another strength: all have to be made again", lambda: sheets.turn(1, 1, 0.5), once=True),
+        Call("another strength: all have to be made again", lambda: sheets.set_strength(1, 1, 0.5), once=True),
     ]
 
 

@@ -149,7 +149,8 @@ def accuracy(setup: Setup, reader: Any) -> dict[str, float]:
             flat[torch.randperm(len(flat), generator=torch.Generator().manual_seed(1))[:QUERIES]]
         )  # (R, d)
         scores = (
-            torch.cat([queries @ reader.key(part).T for part in reader.memory.split(65_536)], -1) * reader.sharpness
+            torch.cat([queries @ reader.key(part).T for part in reader.memory.split(65_536)], -1)
+            * reader.inverse_temperature
         )  # (R, N)
         best, rows = reader.nearest.best(queries)  # (R, k)
         wanted = scores.topk(rows.shape[1]).indices  # (R, k)

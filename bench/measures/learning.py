@@ -150,7 +150,10 @@ def memory_building(setup: Setup) -> list[Row]:
     pairs = setup.phrase_pairs(count)
 
     def plain() -> None:
-        sources, targets = base.encode([pair.source for pair in pairs]), base.label([pair.target for pair in pairs])
+        sources, targets = (
+            base.encode([pair.source for pair in pairs]),
+            base.encode_target([pair.target for pair in pairs]),
+        )
         lengths = [len(a) + len(b) for a, b in zip(sources, targets, strict=True)]
         with torch.no_grad():
             for rows in length_batches(lengths, base.batch_tokens):

@@ -172,7 +172,7 @@ def by_sentence(setup: Setup, count: int) -> Any:
     from engine.methods.batches import Pairs
     from engine.methods.knn.datastore import Datastore
     from engine.methods.knn.decoder import Knn
-    from engine.methods.knn.gate import Gate
+    from engine.methods.knn.gate import NeighbourGate
     from engine.methods.knn.options import KnnOptions
 
     some = setup.english[: setup.size(300, 20)]
@@ -209,7 +209,7 @@ def by_sentence(setup: Setup, count: int) -> Any:
         None,
         options,
         "cpu",
-        gate=Gate.prior(),
+        gate=NeighbourGate.prior(),
     )
 
 

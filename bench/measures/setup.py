@@ -124,7 +124,7 @@ class Setup:
             begin, end = (self.english[(place + shift) % len(self.english)].split() for shift in (0, turn))
             source = " ".join([*begin[: len(begin) // 2], *end[len(end) // 2 :]])  # the line itself in the first turn
             pairs.append(SentencePair(source, self.chinese[i * 7 % len(self.chinese)]))
-            tokens += len(self.base.label([pairs[-1].target])[0])
+            tokens += len(self.base.encode_target([pairs[-1].target])[0])
         folder = self.scratch / f"sentences-{rows}"
         folder.mkdir(exist_ok=True)
         record_sentences(self.base, pairs, places, MemoryAdapterConfig().key_size).save(folder)
@@ -143,7 +143,7 @@ class Setup:
         artefacts = method.open(memory, self.base, config) if isinstance(memory, Path) else Artefacts(memory=memory)
         module = method.build(self.base, artefacts, config)
         if ready:
-            method.finish(module)
+            method.prepare_for_inference(module)
         return method, module
 
     def plugin(self, name: str, memory: Any = None, **settings: Any) -> Any:

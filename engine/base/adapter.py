@@ -21,11 +21,11 @@ class Adapter(Protocol):
     """A plugin, several in a stack, or one for each row of a batch (`engine.plugins`)."""
 
     @property
-    def fixed_rows(self) -> bool:
+    def needs_fixed_batch(self) -> bool:
         """Whether the rows of a batch must stay where they are while it is decoded."""
 
     @property
-    def shares_source(self) -> bool:
+    def batches_beams_per_sentence(self) -> bool:
         """Whether cross-attention may take the hypotheses of a sentence together."""
 
     def attached(self, base: BaseModel, strength: float = 1.0) -> AbstractContextManager[None]:
@@ -34,10 +34,10 @@ class Adapter(Protocol):
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> Sequence[Any]:
         """What acts on the output distribution; nothing at strength 0."""
 
-    def see(self, base: BaseModel, sources: torch.Tensor) -> None:
+    def set_source(self, base: BaseModel, sources: torch.Tensor) -> None:
         """Take the source tokens (B, S) of the batch that comes next."""
 
-    def stay(self, alive: torch.Tensor) -> None:
+    def on_batch_shrink(self, active: torch.Tensor) -> None:
         """Go on with these sentences (b,) of the batch, numbered from 0; the others are done."""
 
     def check_likelihood(self) -> None:
@@ -60,7 +60,7 @@ class Adapter(Protocol):
         """A translation made in a way of its own, or None; `inner` translates without this adapter."""
 
 
-def acting(base: BaseModel, source: str, adapter: Adapter | None, strength: float) -> Adapter | None:
+def active_adapter(base: BaseModel, source: str, adapter: Adapter | None, strength: float) -> Adapter | None:
     """What acts on a single source, None where the base alone translates it."""
     if adapter is None or not strength:
         return None

@@ -32,7 +32,7 @@ class Family(ABC):
         """Source token ids, special tokens included."""
 
     @abstractmethod
-    def label(self, texts: list[str], source: str, target: str) -> list[list[int]]:
+    def encode_target(self, texts: list[str], source: str, target: str) -> list[list[int]]:
         """Target token ids as the decoder should predict them, special tokens included."""
 
     def forced_bos(self, target: str) -> int | None:
@@ -57,7 +57,7 @@ class Marian(Family):
         tag = f"{self._own(target)} " if self.directions.tagged else ""
         return self.tokenizer([tag + text for text in texts])["input_ids"]
 
-    def label(self, texts: list[str], source: str, target: str) -> list[list[int]]:
+    def encode_target(self, texts: list[str], source: str, target: str) -> list[list[int]]:
         return self.tokenizer(text_target=texts)["input_ids"]
 
     def direction_ids(self) -> set[int]:
@@ -84,7 +84,7 @@ class Coded(Family):
             self._set(source, target)
             return self.tokenizer(texts)["input_ids"]
 
-    def label(self, texts: list[str], source: str, target: str) -> list[list[int]]:
+    def encode_target(self, texts: list[str], source: str, target: str) -> list[list[int]]:
         with self._lock:
             self._set(source, target)
             return self.tokenizer(text_target=texts)["input_ids"]

@@ -14,7 +14,7 @@ from weakref import ref
 import torch
 from torch import Tensor
 
-from engine.base.onednn import Layout, cpuinfo
+from engine.base.onednn import PackedLayout, cpuinfo
 
 HALF = 127  # the largest magnitude of a quantized number
 ZERO = 128  # inputs are unsigned: this stands for 0
@@ -26,7 +26,7 @@ def available() -> bool:
     return "fbgemm" in torch.backends.quantized.supported_engines and "avx512_vnni" in cpuinfo()
 
 
-class Int8Layout(Layout):
+class Int8Layout(PackedLayout):
     """A weight (O, I) in eight bits, and the state of the weight that it was made from."""
 
     fewest_rows = 1  # every row, so that a token's result is the same in a batch of any size

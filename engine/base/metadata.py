@@ -31,17 +31,17 @@ def read_card(folder: str | Path) -> Json:
     Raises ModelError where the folder is no usable base.
     """
     folder = Path(folder)
-    return deepcopy(_read_card(folder, _stamps(folder)))
+    return deepcopy(_read_card(folder, _file_states(folder)))
 
 
-def _stamps(folder: Path) -> tuple[tuple[str, int, int], ...]:
+def _file_states(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """What changes when any of the folder's files does."""
     files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else ()
     return tuple((str(file), (about := file.stat()).st_size, about.st_mtime_ns) for file in files)
 
 
 @lru_cache(maxsize=64)
-def _read_card(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> Json:
+def _read_card(folder: Path, states: tuple[tuple[str, int, int], ...]) -> Json:
     config = read_config(folder)
     name = folder.resolve().name
     check_type(config["model_type"], name)
@@ -56,7 +56,7 @@ def _read_card(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> Json:
         "decoder_layers": config.get("decoder_layers", 0),
         "d_model": config.get("d_model", 0),
         "parameters": count_parameters(folder),
-        "bytes": sum(size for _, size, _ in stamps),
+        "bytes": sum(size for _, size, _ in states),
         "license": card.license_name,
         "card": card.body,
     }

@@ -152,7 +152,7 @@ class BaseModel:
         """Ids that belong to no phrase: end of sentence, padding, language tags and codes."""
         return frozenset({*self.tokenizer.all_special_ids, *self.family.direction_ids(), self.pad})
 
-    def directed(self, source: str, target: str) -> BaseModel:
+    def for_direction(self, source: str, target: str) -> BaseModel:
         """The same weights for another direction. Raises ModelError when the model does not know it."""
         other = copy.copy(self)
         other.source, other.target = self.family.check(source, target)
@@ -177,19 +177,19 @@ class BaseModel:
         """Source token ids, special tokens included."""
         return self.family.encode(list(texts), self.source, self.target) if texts else []
 
-    def label(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """Target token ids that the decoder should predict, special tokens included."""
-        return self.family.label(list(texts), self.source, self.target) if texts else []
+        return self.family.encode_target(list(texts), self.source, self.target) if texts else []
 
     def fits(self, source: str, target: str) -> bool:
         """Whether a text and its translation are short enough to be processed in one piece."""
         with self.lock:
-            return max(len(self.encode([source])[0]), len(self.label([target])[0])) <= self.max_tokens
+            return max(len(self.encode([source])[0]), len(self.encode_target([target])[0])) <= self.max_tokens
 
-    def pieces(self, text: str) -> list[str]:
+    def subwords(self, text: str) -> list[str]:
         """The text's subword pieces on the target side, without special tokens."""
         with self.lock:
-            ids = [i for i in self.label([text])[0] if i not in self.special_ids]
+            ids = [i for i in self.encode_target([text])[0] if i not in self.special_ids]
         return self.tokenizer.convert_ids_to_tokens(ids)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
@@ -290,7 +290,7 @@ class LanguagePair:
         forward = load(path, source, target)
         if not backward:
             with contextlib.suppress(ModelError):
-                return cls(forward, forward.directed(target, source))
+                return cls(forward, forward.for_direction(target, source))
             try:
                 backward = BaseRegistry(settings or load_settings()).default(target, source, added_first=True)
             except MissingError:

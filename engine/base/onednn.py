@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LARGEST = 512 * 2**20  # bytes of weights that are kept twice; a larger base is left as it is
 LARGE = 2**21  # numbers of a weight with which oneDNN is the faster one on Intel's processors too
 
-_MADE: WeakKeyDictionary[Any, dict[int, Layout]] = WeakKeyDictionary()  # by the model
+_MADE: WeakKeyDictionary[Any, dict[int, PackedLayout]] = WeakKeyDictionary()  # by the model
 _JOINED: WeakKeyDictionary[Any, Joined] = WeakKeyDictionary()  # by the first of the layers
 _INSIDE: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # by the model, how many blocks are in use
 _ENTERING = threading.Lock()
@@ -50,7 +50,7 @@ def cpuinfo() -> str:
         return ""
 
 
-class Product:
+class PackedLinear:
     """x Wᵀ + b for a matrix W (O, I) that stays as it is and b (O,), laid out once; `then` may be "relu"."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, then: str = "none") -> None:
@@ -105,7 +105,7 @@ def fast_products(base: BaseModel) -> Iterator[None]:
                     one.__dict__.pop("forward", None)
 
 
-def _forward(linear: nn.Linear, layout: Layout, x: Tensor) -> Tensor:
+def _forward(linear: nn.Linear, layout: PackedLayout, x: Tensor) -> Tensor:
     """x Wᵀ + b for x (..., I): (..., O)."""
     import torch
 
@@ -116,7 +116,7 @@ def _forward(linear: nn.Linear, layout: Layout, x: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PackedLayout:
     """A weight as oneDNN wants it, and the state of the weight that it was made from."""
 
     laid_out: Any
@@ -126,7 +126,7 @@ class Layout:
     fewest_rows: ClassVar[int] = 2  # a product with a single vector is no faster
 
     @classmethod
-    def of(cls, weight: Tensor) -> Layout:
+    def of(cls, weight: Tensor) -> PackedLayout:
         return cls(_laid_out(weight), ref(weight), weight._version)
 
     def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
@@ -141,7 +141,7 @@ class Layout:
 class Joined:
     """Several linear layers of the same inputs in one product: x (..., I) to (..., O1 + O2 + ...), the layers' own results."""
 
-    def __init__(self, linears: Sequence[nn.Linear], make: type[Layout]) -> None:
+    def __init__(self, linears: Sequence[nn.Linear], make: type[PackedLayout]) -> None:
         import torch
 
         with torch.inference_mode(False), torch.no_grad():
@@ -178,7 +178,7 @@ def joined(linears: Sequence[nn.Linear]) -> Joined | None:
     return made
 
 
-def _layout_of(linear: nn.Linear) -> Layout | None:
+def _layout_of(linear: nn.Linear) -> PackedLayout | None:
     """The layout that the layer multiplies with inside `fast_products`."""
     forward = linear.__dict__.get("forward")
     layout = forward.args[1] if isinstance(forward, partial) and forward.func is _forward else None
@@ -191,13 +191,13 @@ def _linears(base: BaseModel) -> list[nn.Linear]:
     return [one for one in base.model.modules() if type(one) is torch.nn.Linear]
 
 
-def _layouts(base: BaseModel) -> dict[int, Layout]:
+def _layouts(base: BaseModel) -> dict[int, PackedLayout]:
     """{id of a weight: its layout}, made once for a base; empty where it does not pay."""
     import torch
 
     if (made := _MADE.get(base.model)) is not None:
         return made
-    layouts: dict[int, Layout] = {}
+    layouts: dict[int, PackedLayout] = {}
     weights = {id(one.weight): one.weight for one in _linears(base)}
     if base.precision == "int8" and base.device.type == "cpu":
         from engine.base.int8 import Int8Layout
@@ -207,6 +207,6 @@ def _layouts(base: BaseModel) -> dict[int, Layout]:
         all(one.device.type == "cpu" and one.dtype is torch.float32 for one in weights.values())
         and sum(one.numel() * one.element_size() for one in weights.values()) <= LARGEST
     ):
-        layouts = {key: Layout.of(one) for key, one in weights.items() if pays(one.numel())}
+        layouts = {key: PackedLayout.of(one) for key, one in weights.items() if pays(one.numel())}
     _MADE[base.model] = layouts
     return layouts

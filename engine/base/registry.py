@@ -43,7 +43,7 @@ STALE = 24 * 3600  # seconds after which the leavings of a killed `base add` are
 
 
 @dataclass(frozen=True)
-class Entry:
+class BaseEntry:
     """One base on the shelf."""
 
     name: str
@@ -83,13 +83,13 @@ class BaseRegistry:
         """Where added bases lie."""
         return self.settings.home_dir / "models"
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[BaseEntry]:
         """All folders on the shelf, the shipped ones first; an added one hides behind a shipped one of its name."""
-        result: dict[str, Entry] = {}
+        result: dict[str, BaseEntry] = {}
         for root, shipped in ((self.settings.assets_dir / "models", True), (self.folder, False)):
             for folder in sorted(root.iterdir()) if root.is_dir() else ():
                 if folder.is_dir() and not folder.name.startswith("."):
-                    result.setdefault(folder.name, Entry(folder.name, folder, shipped))
+                    result.setdefault(folder.name, BaseEntry(folder.name, folder, shipped))
         return list(result.values())
 
     def cards(self) -> list[Json]:
@@ -166,7 +166,7 @@ class BaseRegistry:
         revision: str = "",
         convert: bool = False,
         progress: Progress | None = None,
-    ) -> Entry:
+    ) -> BaseEntry:
         """Check a folder or fetch a hub id, and put it on the shelf under `name` (by default its own).
 
         `convert` allows pickled weights: they are read by torch's reader for weights alone, which runs no code, and kept as
@@ -199,7 +199,7 @@ class BaseRegistry:
             (staging / ORIGIN).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
             staging.chmod(0o755)
             staging.rename(self.folder / name)
-        return Entry(name, self.folder / name, False)
+        return BaseEntry(name, self.folder / name, False)
 
     def _check_name(self, name: str) -> None:
         if not NAME.fullmatch(name):
@@ -232,7 +232,7 @@ class BaseRegistry:
 
     # -- removing
 
-    def users(self, entry: Entry, store: Store | None = None) -> list[str]:
+    def users(self, entry: BaseEntry, store: Store | None = None) -> list[str]:
         """What uses a base: projects by their base, plugins by its fingerprint; as `the project Novels`. Of a `store` that
         was opened for somebody, what they may see.
         """

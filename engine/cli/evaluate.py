@@ -143,14 +143,14 @@ def of_sentences(args: argparse.Namespace) -> Shown:
     from engine.evaluation import Report
     from engine.workflows.compare.evaluate import measure
     from engine.workflows.compare.input import read_sentences
-    from engine.workflows.compare.systems import Translator
+    from engine.workflows.compare.systems import SystemTranslator
     from engine.workflows.compare.translate_missing import ENFORCED, enforcing
 
     check_outputs(args)
     read = read_sentences(args.input, args.source, args.target)
     base = load_base(args)
     systems, paths = named_systems(args)
-    translate = Translator.of_files(base, paths, args.settings.home_dir / "unpacked")
+    translate = SystemTranslator.of_files(base, paths, args.settings.home_dir / "unpacked")
     further, ground = further_of(args, None), ground_of(args, base)
     if args.enforce_terms:
         systems = [{**one, "enforced": digest_files([args.terms])[0]} for one in systems]

@@ -114,12 +114,12 @@ def ready(
 
     request = steps.validated(request)
     with steps.workspace_lock(workspace):
-        stamps = StepCache(workspace)
-        corpus = steps.read_samples(request, workspace, stamps, args.progress)
+        cache = StepCache(workspace)
+        corpus = steps.read_samples(request, workspace, cache, args.progress)
         learn, valid = steps.split_samples(corpus) if train else ([], list(corpus.segments))
         pair = steps.load_pair(request, args.settings)
         plugin = Plugin.load(args.plugin, pair.forward, cache=args.settings.home_dir / "unpacked")
-        return steps.make_pairs(learn, valid, pair, None, stamps, args.progress), plugin, pair
+        return steps.make_pairs(learn, valid, pair, None, cache, args.progress), plugin, pair
 
 
 def general_pairs(
@@ -129,7 +129,7 @@ def general_pairs(
     from engine.evaluation.general_text import learnable_pairs
 
     own = [one.target for part in pairs.values() for one in part]
-    return learnable_pairs(pair, args.settings, but=own, progress=args.progress)
+    return learnable_pairs(pair, args.settings, exclude=own, progress=args.progress)
 
 
 def clean(args: argparse.Namespace, workspace: Path) -> None:

@@ -224,7 +224,7 @@ class Codes:
         part = len(tag.language) == 3 and wanted.language != "zh"
         return part and _registry()[0].get(tag.language) == wanted.language
 
-    def nearest(self, text: str, most: int = 3) -> list[str]:
+    def nearest(self, text: str, limit: int = 3) -> list[str]:
         """The model's tags most like a text: related languages; for a text that is no tag, those spelt alike."""
         from langcodes import tag_distance
 
@@ -236,10 +236,10 @@ class Codes:
                 if distance < 50 and not (name == "en" and distance > 10):  # everybody is near English in CLDR's table
                     near.append((distance, name))
         names = [name for _, name in sorted(near)]
-        return names[:most] if wanted else difflib.get_close_matches(text.lower(), self.tags, n=most, cutoff=0.5)
+        return names[:limit] if wanted else difflib.get_close_matches(text.lower(), self.tags, n=limit, cutoff=0.5)
 
 
-def listed(tags: Iterable[str], most: int = 12) -> str:
+def listed(tags: Iterable[str], limit: int = 12) -> str:
     """Tags for a sentence: all of a few, the number of many."""
     tags = list(tags)
-    return ", ".join(tags) if len(tags) <= most else f"{', '.join(tags[:most])} and {len(tags) - most} more"
+    return ", ".join(tags) if len(tags) <= limit else f"{', '.join(tags[:limit])} and {len(tags) - limit} more"

@@ -70,7 +70,7 @@ class HalveOnOom:
     def __init__(self, setting: str) -> None:
         self.setting, self.halved = setting, False
 
-    def each(self, rows: Sequence[int], work: Callable[[list[int]], None]) -> None:
+    def run(self, rows: Sequence[int], work: Callable[[list[int]], None]) -> None:
         """Do the work for the rows, in halves once memory has run out. Work that ran out of memory is restarted.
 
         Raises TailorError where half of a batch does not fit, or a batch of one row.

@@ -1,4 +1,4 @@
-"""Stamps: what each step of a workspace was made from, so that a step is done again exactly when that has changed."""
+"""What each step of a workspace was made from, as a hash: its key. A step is done again exactly when that has changed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def digest_files(paths: Iterable[str]) -> list[str]:
 class StepCache:
     """steps.json of a folder.
 
-    `shared`: several runs use the folder, perhaps with different settings, so `home` gives each way of doing a step a place
-    of its own. `used` holds the stamps of the steps that were asked for, wherever they are kept; `made` names those that
+    `shared`: several runs use the folder, perhaps with different settings, so `variant` gives each way of doing a step a place
+    of its own. `used` holds the keys of the steps that were asked for, wherever they are kept; `made` names those that
     were done, not skipped.
     """
 
@@ -42,40 +42,40 @@ class StepCache:
         self.used: dict[str, str] = {}
         self.made: set[str] = set()
         held = read_json(self.file).items()
-        self.values: dict[str, str] = {step: stamp for step, stamp in held if isinstance(stamp, str)}
+        self.values: dict[str, str] = {step: key for step, key in held if isinstance(key, str)}
 
     def get(self, step: str) -> str:
         return self.values.get(step, "")
 
-    def home(self, step: str, stamp: str) -> StepCache:
+    def variant(self, step: str, key: str) -> StepCache:
         """Where that step is kept: here, or, where another run's stands here that is made of the same samples, in a folder of
         its own. What is made of samples that have changed makes room.
         """
-        self.used[step] = stamp
+        self.used[step] = key
         samples = self.get("samples")
-        if not self.shared or self.get(step) in ("", stamp) or self.get(f"{step} of") != samples:
+        if not self.shared or self.get(step) in ("", key) or self.get(f"{step} of") != samples:
             return self
         name = step.replace(" ", "-")
         for other in (self.folder / SHARED).glob(f"{name}-*"):
             if StepCache(other).get(f"{step} of") != samples:
                 shutil.rmtree(other, ignore_errors=True)
-        folder = self.folder / SHARED / f"{name}-{stamp[:16]}"
+        folder = self.folder / SHARED / f"{name}-{key[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
         apart = StepCache(folder, of=samples)
         apart.made = self.made
         return apart
 
-    def holds(self, step: str, stamp: str, *files: Path) -> bool:
-        """Whether the step was done with this stamp and its files are still there."""
-        return self.values.get(step) == stamp and all(file.exists() for file in files)
+    def is_fresh(self, step: str, key: str, *files: Path) -> bool:
+        """Whether the step was done with this key and its files are still there."""
+        return self.values.get(step) == key and all(file.exists() for file in files)
 
-    def begin(self, step: str) -> None:
+    def invalidate(self, step: str) -> None:
         """The step's files are about to change: what they were is no longer sure."""
         if self.values.pop(step, None) is not None:
             self._write()
 
-    def set(self, step: str, stamp: str) -> None:
-        self.values[step] = stamp
+    def mark_done(self, step: str, key: str) -> None:
+        self.values[step] = key
         self.made.add(step)
         samples = self._of or self.get("samples")
         if samples and step != "samples":

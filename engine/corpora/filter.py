@@ -32,7 +32,7 @@ class SentenceFilter:
     decisions: Decisions
     seen: set[bytes] = field(default_factory=set)
 
-    def pour(self, reading: Reading, report: FileReport, label: str) -> Iterator[None]:
+    def run(self, reading: Reading, report: FileReport, label: str) -> Iterator[None]:
         """Write what is kept of a file; gives control back after every record."""
         for item in reading.items:
             if isinstance(item, SkippedLine):

@@ -106,7 +106,7 @@ def import_to(
         join_wrapped_lines=options.join_wrapped_lines,
     )
     report = ImportReport(language=language, source_language=source_language)
-    report.decided = decisions.stamp() if decisions else ""
+    report.decided = decisions.key() if decisions else ""
     errors: list[TailorError] = []
     with CorpusWriter(folder) as writer:
         sentences = SentenceFilter(writer, options, language, decisions or Decisions())
@@ -146,7 +146,7 @@ def _read_file(
     check_file(path)
     reading, size = open_samples(path, request), path.stat().st_size
     try:
-        for count, _ in enumerate(sentences.pour(reading, file, label)):
+        for count, _ in enumerate(sentences.run(reading, file, label)):
             if count % EVERY == 0:
                 progress.advance(min(reading.position(), size), None, file.name)
     finally:
@@ -187,20 +187,20 @@ def _check_something_left(path: Path, file: FileReport, reading: Reading, report
     raise CorpusError("{nothing}.", nothing=nothing)
 
 
-def _thin(writer: CorpusWriter, most: int, report: ImportReport) -> None:
+def _thin(writer: CorpusWriter, max_sentences: int, report: ImportReport) -> None:
     """Leave out what is more than can be worked with, evenly over all files, and say so."""
     total = writer.count
     files = {file.name: file for file in report.files}
-    for segment in writer.thin(most):
+    for segment in writer.thin(max_sentences):
         files[segment.file].leave_out(segment.line, segment.text)
         writer.skip(segment.file, segment.line, LEFT_OUT, segment.text, segment.source)
-    if total > most:
+    if total > max_sentences:
         report.warnings.append(
             Message(
                 "Of {all:,} usable sentences {count:,} are used, taken evenly from all files; set max_sentences higher to "
                 "use more.",
                 all=total,
-                count=most,
+                count=max_sentences,
             )
         )
 
@@ -268,7 +268,7 @@ def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport)
     segments = [segment for _, segment in sample]
     wanted = base_language(report.language)
     expected = [report.language, *([report.source_language] if report.source_language else [])]
-    seen = detect([segment.text for segment in segments], *expected, most=MOST_DETECTED)
+    seen = detect([segment.text for segment in segments], *expected, max_texts=MOST_DETECTED)
     if seen is None:
         report.warnings.append(
             Message(

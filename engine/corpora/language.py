@@ -63,13 +63,13 @@ def evenly_spaced(items: Sequence[Item], count: int = SAMPLE) -> list[Item]:
     return [items[i * len(items) // count] for i in range(count)]
 
 
-def identify(texts: Sequence[str], *expected: str, most: int = SAMPLE) -> dict[str, float] | None:
+def identify(texts: Sequence[str], *expected: str, max_texts: int = SAMPLE) -> dict[str, float] | None:
     """Shares of the languages of a sample of at most that many of the texts, by code, most frequent first; they add up to 1.
 
     `expected` are the codes of the project's languages. None when the first of them is one that cannot be told,
     or when there is nothing to look at.
     """
-    result = detect(texts, *expected, most=most)
+    result = detect(texts, *expected, max_texts=max_texts)
     return None if result is None else shares(result)
 
 
@@ -78,14 +78,14 @@ def shares(identified: Sequence[tuple[int, str]]) -> dict[str, float]:
     return {code: count / len(identified) for code, count in Counter(code for _, code in identified).most_common()}
 
 
-def detect(texts: Sequence[str], *expected: str, most: int = SAMPLE) -> list[tuple[int, str]] | None:
+def detect(texts: Sequence[str], *expected: str, max_texts: int = SAMPLE) -> list[tuple[int, str]] | None:
     """(index, code) for a sample of at most that many of the texts, spread over all; None as in `identify`."""
     if expected and _lingua_language(expected[0]) is None:
         return None
-    sample = evenly_spaced(range(len(texts)), 3 * most)
+    sample = evenly_spaced(range(len(texts)), 3 * max_texts)
     telling = [position for position in sample if _telling(texts[position])]
     # With too few telling ones (a list of exclamations) a rough answer is better than one from a handful.
-    sample = evenly_spaced(telling if len(telling) * 5 >= len(sample) else sample, most)
+    sample = evenly_spaced(telling if len(telling) * 5 >= len(sample) else sample, max_texts)
     if not sample:
         return None
     detector = _detector(_codes(expected))

@@ -101,9 +101,9 @@ def check_leaks(
         for name in (LEAKS_FILE, LEAK_ROWS):
             (workspace / name).unlink(missing_ok=True)
         return {}
-    stamp = content_hash(1, [path.name for path in files], digest_files(map(str, [*files, workspace / CORPUS_FILE])))
+    key = content_hash(1, [path.name for path in files], digest_files(map(str, [*files, workspace / CORPUS_FILE])))
     known = read_json(workspace / LEAKS_FILE)
-    if known.get("stamp") == stamp:
+    if known.get("stamp") == key:
         return known
     progress.begin("Comparing with the test files", 0, 1)
     tests: list[tuple[str, Record]] = []
@@ -122,7 +122,7 @@ def check_leaks(
     rows = list(find_leaks(segments, tests, progress))
     for one in about:
         one["leaked"] = len({row["line"] for row in rows if row["file"] == one["name"]})
-    result = {"stamp": stamp, "files": about, "samples": len(rows)}
+    result = {"stamp": key, "files": about, "samples": len(rows)}
     write_jsonl(workspace / LEAK_ROWS, rows, "the leaked sentences")
     write_json(workspace / LEAKS_FILE, result, "the leaked sentences")
     return result

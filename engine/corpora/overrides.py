@@ -52,7 +52,7 @@ class Decisions:
         return bool(self.excluded or self.approved)
 
     def to_list(self) -> list[list[str]]:
-        """What holds, in one order, for a stamp; empty where nothing was decided."""
+        """What holds, in one order, to be hashed; empty where nothing was decided."""
         return [sorted(self.excluded), sorted(self.approved)] if self else []
 
     @classmethod
@@ -106,7 +106,7 @@ class Decisions:
         append_undo(workspace / DECISIONS_FILE, Decisions.load(workspace).steps)
         return Decisions.load(workspace)
 
-    def stamp(self) -> str:
+    def key(self) -> str:
         """Short text that is the same while the same decisions hold; empty for none."""
         return hashlib.sha256(json.dumps(self.to_list()).encode()).hexdigest()[:16] if self else ""
 

@@ -115,7 +115,7 @@ class FileReport:
 class ImportReport:
     """The whole import. `languages` are shares of a sample (0 to 1, most frequent first), `domains` kept sentences by label, in the
     order of the files (empty without labels), `lengths` kept sentences by their characters, `warnings` sentences.
-    `decided` is the stamp of the user's decisions that were honoured."""
+    `decided` is the key of the user's decisions that were honoured."""
 
     language: str
     source_language: str | None = None

@@ -100,12 +100,12 @@ class CorpusWriter:
         """What was noticed so far, in the order of writing."""
         return self._rows(NOTICED_FILE)
 
-    def thin(self, most: int) -> Iterator[Segment]:
-        """Keep `most` sentences, evenly taken; gives those that go. Notices follow their sentences."""
+    def thin(self, max_sentences: int) -> Iterator[Segment]:
+        """Keep `max_sentences` sentences, evenly taken; gives those that go. Notices follow their sentences."""
         total = self.count
-        if total <= most:
+        if total <= max_sentences:
             return
-        selected = {index * total // most: index for index in range(most)}
+        selected = {index * total // max_sentences: index for index in range(max_sentences)}
         segments, notices = self.segments(), self.notices()
         fresh: dict[str, IO[str]] = {}
         for name in (CORPUS_FILE, NOTICED_FILE):
@@ -126,7 +126,7 @@ class CorpusWriter:
                 self._files[name].close()
                 os.replace(self.part(f"{name}.thin"), self.part(name))
                 self._files[name] = self.part(name).open("a", encoding="utf-8", errors="replace", newline="\n")
-            self.count = most
+            self.count = max_sentences
         finally:
             for name, file in fresh.items():
                 file.close()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.base.adapter import Adapter, acting
+from engine.base.adapter import Adapter, active_adapter
 from engine.base.decoding_options import Decoding
 from engine.base.model import BaseModel
 from engine.core.languages import unspaced
@@ -42,7 +42,7 @@ def alternatives(
     words to go on with. Raises InputError where sentence or prefix is longer than the base's maximum length, OptionError where the
     plugin gives no probabilities.
     """
-    plugin = acting(base, text, plugin, strength)
+    plugin = active_adapter(base, text, plugin, strength)
     if plugin is not None:
         plugin.check_likelihood()
     count = max(1, min(MAX_HYPOTHESES, count))
@@ -51,7 +51,7 @@ def alternatives(
     if not text:
         return Alternatives([], [])
     with base.lock:
-        row, labels = base.encode([text])[0], base.label([prefix])[0]
+        row, labels = base.encode([text])[0], base.encode_target([prefix])[0]
     if max(len(row), len(labels) + 1) > base.max_tokens:
         raise InputError("This sentence is longer than the base's maximum length, so it has no alternatives. Split it.")
     with attached(base, plugin, strength):

@@ -41,7 +41,7 @@ def write_back(base: BaseModel, texts: Sequence[str], partial: Path | None, prog
 
 def loses_thread(base: BaseModel, texts: Sequence[str], translations: Sequence[str]) -> list[bool]:
     """Which translations repeat four pieces more than twice, are as long as the search allows, or empty."""
-    given, written = base.encode(list(texts)), base.label(list(translations))
+    given, written = base.encode(list(texts)), base.encode_target(list(translations))
     results = []
     for text, own, pieces in zip(texts, given, written, strict=True):
         repeats = Counter(tuple(pieces[i : i + 4]) for i in range(len(pieces) - 3))

@@ -30,17 +30,17 @@ def beam_search(
     input_ids: Tensor,
     logits_processor: Any,
     generation_config: Any,
-    fixed_rows: bool = False,
-    share_source: bool = True,
-    stay: Callable[[Tensor], None] | None = None,
+    needs_fixed_batch: bool = False,
+    batch_beams_per_sentence: bool = True,
+    on_batch_shrink: Callable[[Tensor], None] | None = None,
     **model_kwargs: Any,
 ) -> Tensor:
     """The best translations of each sentence: ids (B * n, T), filled up with padding, the best first; n is `num_return_sequences`.
 
     Called by `model.generate(..., custom_generate=beam_search)` with decoder prompts (B * K, P) and what it has encoded.
-    `fixed_rows` keeps all sentences in the batch until the last is done, for plugins that remember which row is which;
-    without `share_source` the attention over the source sees every hypothesis by itself. `stay` is told which sentences are left,
-    numbered from 0, when others have gone.
+    `needs_fixed_batch` keeps all sentences in the batch until the last is done, for plugins that remember which row is which;
+    without `batch_beams_per_sentence` the attention over the source sees every hypothesis by itself. `on_batch_shrink` is called
+    with the sentences that are left, numbered from 0, when others are done.
     """
     import torch
 
@@ -50,7 +50,7 @@ def beam_search(
     beams, longest = rules.beams, rules.longest
     encoded = model_kwargs["encoder_outputs"].last_hidden_state[::beams]  # (B, S, d)
     mask = model_kwargs["attention_mask"][::beams]  # (B, S)
-    decoder = Decoder(model, encoded, mask, share_source)
+    decoder = Decoder(model, encoded, mask, batch_beams_per_sentence)
     token = input_ids[::beams]  # (b * k, P)
     state = _Hypotheses.start(token, rules)
     result = torch.full(
@@ -65,8 +65,8 @@ def beam_search(
                 logits, state.running[:, :, :length], state.scores, logits_processor, rules.candidate_count
             )
             owners, finished = state.extend(*best, length, rules)
-            result[state.alive[finished]] = state.ended[finished, : rules.returned]
-            at_work = int(state.going.sum())
+            result[state.active[finished]] = state.ended[finished, : rules.returned]
+            at_work = int(state.unfinished.sum())
             if not at_work:
                 break
 
@@ -75,12 +75,12 @@ def beam_search(
             if k != beams:
                 decoder.widen(beams)
             left = None
-            if not fixed_rows and at_work <= CROWD * b:
-                left = state.going.nonzero().squeeze(1)  # (b',)
+            if not needs_fixed_batch and at_work <= CROWD * b:
+                left = state.unfinished.nonzero().squeeze(1)  # (b',)
                 state.keep(left)
                 rows = rows.view(b, beams)[left].flatten()  # (b' * K,)
-                if stay is not None:
-                    stay(state.alive)
+                if on_batch_shrink is not None:
+                    on_batch_shrink(state.active)
             decoder.reorder(rows, left)
             token = state.running[:, :, length].reshape(-1, 1)  # (b' * K, 1)
     result = result.flatten(0, 1)  # (B * n, T)
@@ -118,8 +118,8 @@ class _Rules:
 class _Hypotheses:
     """Those of the sentences in the batch: k a sentence go on (one before the first step), K are the best of the done ones."""
 
-    alive: Tensor  # (b,) the sentences, by number
-    going: Tensor  # (b,) whether they are at work
+    active: Tensor  # (b,) the sentences, by number
+    unfinished: Tensor  # (b,) whether they are at work
     running: Tensor  # (b, k, T)
     scores: Tensor  # (b, k)
     ended: Tensor  # (b, K, T)
@@ -178,8 +178,8 @@ class _Hypotheses:
         hope = (self.scores[:, :1] / ahead**rules.penalty > worst).any(1) & ~hits.all(1)  # (b,)
         if rules.early is True:
             hope &= ~self.full.all(1)
-        finished = self.going & ~hope  # (b,)
-        self.going = self.going & hope
+        finished = self.unfinished & ~hope  # (b,)
+        self.unfinished = self.unfinished & hope
         return owners.gather(1, chosen), finished
 
     def keep(self, rows: Tensor) -> None:

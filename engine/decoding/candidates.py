@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.base import BaseModel
-from engine.base.adapter import Adapter, acting
+from engine.base.adapter import Adapter, active_adapter
 from engine.core.languages import UNSPACED, primary_language
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def candidates(
     """
     import torch
 
-    plugin = acting(base, source, plugin, strength)
+    plugin = active_adapter(base, source, plugin, strength)
     if plugin is not None:
         plugin.check_likelihood()
     row = base.encode([source])[0][: base.max_tokens]
@@ -77,7 +77,7 @@ class _Following:
         inputs = base.pad_batch([self.source] * len(prefixes))  # (k, S)
         labels = base.pad_batch([[*prefix, base.pad] for prefix in prefixes])  # (k, T)
         if self.plugin is not None:
-            self.plugin.see(base, inputs)
+            self.plugin.set_source(base, inputs)
         logits = base.logits(inputs, labels)  # (k, T, V)
         last = [len(prefix) for prefix in prefixes]
         return logits[range(len(prefixes)), last].float().log_softmax(-1)  # (k, V)

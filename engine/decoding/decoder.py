@@ -18,13 +18,13 @@ from engine.decoding.marian_step import MarianStep, Source, hooked
 class Decoder:
     """The decoder with its caches, sources (b, S, d) and their mask (b, S)."""
 
-    def __init__(self, model: Any, encoded: Tensor, mask: Tensor, share_source: bool) -> None:
+    def __init__(self, model: Any, encoded: Tensor, mask: Tensor, batch_beams_per_sentence: bool) -> None:
         self.model, self.encoded, self.mask = model, encoded, mask
         self.step = MarianStep.of(model)
         bias = getattr(model, "final_logits_bias", None)
         self.bias = bias if bias is not None and bool(bias.any()) else None  # (1, V)
         self.cache, self.named = search_cache(len(model.get_decoder().layers)), cache_argument(model)
-        self.readers = source_attention(model) if share_source else []
+        self.readers = source_attention(model) if batch_beams_per_sentence else []
         # Those that are told apart by hooks need a source for each hypothesis, and so does a model's own forward.
         self.seen = self.readers if self.step is None else [one for one in self.readers if hooked(one)]
         self.by_row = self.step is None or bool(self.seen) or not self.readers

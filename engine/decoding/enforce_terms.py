@@ -46,7 +46,7 @@ class Beginning:
             for number, piece in enumerate(search.pieces)
             if (piece[:1] in old if joined else piece[:1].isalnum())
         ]
-        return cls(base.label([begun])[0], barred)
+        return cls(base.encode_target([begun])[0], barred)
 
 
 def enforce(

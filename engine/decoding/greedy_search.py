@@ -62,7 +62,7 @@ def back_translate(
 
         fit = HalveOnOom("batch_tokens")
         for batch in length_batches([len(row) for row in rows], base.batch_tokens):
-            fit.each(batch, decode)
+            fit.run(batch, decode)
             done += len(batch)
             progress.advance(done * len(texts) // len(rows), len(texts))
     progress.advance(len(texts), len(texts))
@@ -121,10 +121,10 @@ def greedy_batch(
 
     config = base.model.config
     inputs = base.pad_batch(rows)  # (B, S)
-    decoder = Decoder(base.model, base.encoder_states(inputs), base.mask(inputs), share_source=True)
+    decoder = Decoder(base.model, base.encoder_states(inputs), base.mask(inputs), batch_beams_per_sentence=True)
     forced = base.family.forced_bos(base.target)
     start = config.decoder_start_token_id
-    alive = torch.arange(len(rows), device=base.device)  # (b,) places of unfinished rows
+    active = torch.arange(len(rows), device=base.device)  # (b,) places of unfinished rows
     first = start if start is not None else forced or 0
     token = torch.full((len(rows), 1), first, device=base.device)  # (b, 1)
     caps = torch.tensor(limits, device=base.device)  # (b,)
@@ -137,17 +137,17 @@ def greedy_batch(
         chosen = logits.argmax(-1)  # (b,)
         if step == 0 and forced is not None and start is not None:
             chosen = torch.full_like(chosen, forced)  # (b,)
-        for position, word in zip(alive.tolist(), chosen.tolist(), strict=True):
+        for position, word in zip(active.tolist(), chosen.tolist(), strict=True):
             outputs[position].append(word)
-        going = (chosen != config.eos_token_id) & (caps > step + 1)  # (b,)
-        if not bool(going.any()):
+        unfinished = (chosen != config.eos_token_id) & (caps > step + 1)  # (b,)
+        if not bool(unfinished.any()):
             break
         token = chosen[:, None]  # (b, 1)
         # Copying the caches costs something, so rows leave in groups.
-        if int(going.sum()) <= 0.85 * len(alive):
-            keep = going.nonzero().squeeze(1)  # (b',)
+        if int(unfinished.sum()) <= 0.85 * len(active):
+            keep = unfinished.nonzero().squeeze(1)  # (b',)
             decoder.reorder(keep, keep)
-            alive, token, caps = alive[keep], token[keep], caps[keep]  # (b',), (b', 1), (b',)
+            active, token, caps = active[keep], token[keep], caps[keep]  # (b',), (b', 1), (b',)
     return [trim(ids, config.eos_token_id) for ids in outputs]
 
 

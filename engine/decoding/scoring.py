@@ -34,7 +34,7 @@ def score(
             )
             return in_order(parts)
     sources = [ids[: base.max_tokens] for ids in base.encode([source for source, _ in pairs])]
-    targets = [ids[: base.max_tokens] for ids in base.label([target for _, target in pairs])]
+    targets = [ids[: base.max_tokens] for ids in base.encode_target([target for _, target in pairs])]
     codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)
     order = sorted(range(len(pairs)), key=lambda i: len(targets[i]) + len(sources[i]))
     results: list[tuple[float, int]] = [(0.0, 0)] * len(pairs)
@@ -46,7 +46,7 @@ def score(
                 base.pad_batch([targets[i] for i in rows]),
             )  # (B, S), (B, T)
             if plugin is not None and strength:
-                plugin.see(base, inputs)
+                plugin.set_source(base, inputs)
             logits = base.logits(inputs, labels)  # (B, T, V)
             picked = logits.float().log_softmax(-1).gather(-1, labels[..., None]).squeeze(-1)  # (B, T)
             real = (labels != base.pad) & ~torch.isin(labels, codes)  # (B, T)
@@ -56,5 +56,5 @@ def score(
 
         fit = HalveOnOom("longest (a decoding setting), or take shorter sentences")
         for begin in range(0, len(order), size):
-            fit.each(order[begin : begin + size], score_some)
+            fit.run(order[begin : begin + size], score_some)
     return results

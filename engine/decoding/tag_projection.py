@@ -25,14 +25,14 @@ STOPS = frozenset(".!?…。！？｡")  # what ends a sentence
 
 
 @dataclass
-class Node:
+class TagNode:
     """A pair with what is in it, a lone tag, or (the root) the whole text; places are characters of the source."""
 
     id: int
     start: int
     end: int = -1
     alone: Tag | None = None
-    children: list[Node] = field(default_factory=list)
+    children: list[TagNode] = field(default_factory=list)
     words: range = range(0)  # of the source
 
 
@@ -154,8 +154,8 @@ def _runs(rows: Sequence[object]) -> Iterator[Range]:
             start = position
 
 
-def _tree(parts: Sequence[str | Tag], length: int) -> Node:
-    root = Node(-1, 0, length)
+def _tree(parts: Sequence[str | Tag], length: int) -> TagNode:
+    root = TagNode(-1, 0, length)
     stack, at = [root], 0
     pairs = _pairs(parts)
     closing = set(pairs.values())
@@ -163,13 +163,13 @@ def _tree(parts: Sequence[str | Tag], length: int) -> Node:
         if isinstance(part, str):
             at += len(part)
         elif part.kind == "open" and index in pairs:
-            node = Node(part.id, at)
+            node = TagNode(part.id, at)
             stack[-1].children.append(node)
             stack.append(node)
         elif part.kind == "close" and index in closing:
             stack.pop().end = at
         else:
-            stack[-1].children.append(Node(part.id, at, at, alone=part))
+            stack[-1].children.append(TagNode(part.id, at, at, alone=part))
     return root
 
 
@@ -189,7 +189,7 @@ def _pairs(parts: Sequence[str | Tag]) -> dict[int, int]:
     return result
 
 
-def _fit(node: Node, links: Links) -> None:
+def _fit(node: TagNode, links: Links) -> None:
     """Note which source words each pair is around: those that lie in it by more than half, else the one it is in."""
     first, end = bisect_right(links.ends, node.start), bisect_left(links.source, (node.end, 0))
     parts = [min(b, node.end) - max(a, node.start) for a, b in links.source[first:end]]
@@ -202,13 +202,13 @@ def _fit(node: Node, links: Links) -> None:
 
 
 def _insert_tags(
-    node: Node, words: Range, chars: Range, text: str, links: Links, marks: list[tuple[int, Tag, bool]]
+    node: TagNode, words: Range, chars: Range, text: str, links: Links, marks: list[tuple[int, Tag, bool]]
 ) -> None:
     """Add the tags in a node, which has the target's `words` and `chars`, to `marks` in the order in which they stand."""
     pairs = [child for child in node.children if child.words]
     chosen = _spans(pairs, node.words, words, links)
     taken = sorted(chosen.values())
-    placed: list[tuple[int, int, int, Node, Range]] = []
+    placed: list[tuple[int, int, int, TagNode, Range]] = []
     for order, child in enumerate(node.children):
         if id(child) in chosen:
             span = chosen[id(child)]
@@ -230,7 +230,7 @@ def _insert_tags(
         marks.append((end, Tag("close", child.id), False))
 
 
-def _spans(pairs: list[Node], parent: range, words: Range, links: Links) -> dict[int, Range]:
+def _spans(pairs: list[TagNode], parent: range, words: Range, links: Links) -> dict[int, Range]:
     """The target words for each of the pairs, as {id of the node: range}; they do not overlap.
 
     The pair with the largest gain goes first. What a pair would take is looked up again only where another has taken of it:
@@ -251,7 +251,7 @@ def _spans(pairs: list[Node], parent: range, words: Range, links: Links) -> dict
     return spans
 
 
-def _best(child: Node, parent: range, words: Range, taken: bytearray, links: Links) -> tuple[float, Range]:
+def _best(child: TagNode, parent: range, words: Range, taken: bytearray, links: Links) -> tuple[float, Range]:
     """(gain, target words): the free stretch with the most words that come from the child and the fewest that do not."""
     low, high = words
     if len(child.words) == len(parent) and 1 not in taken:
@@ -293,7 +293,9 @@ def _between(word: int, chars: Range, links: Links) -> int:
     return min(max(position, chars[0]), chars[1])
 
 
-def _beside(child: Node, parent: Node, words: Range, chars: Range, text: str, links: Links, taken: list[Range]) -> int:
+def _beside(
+    child: TagNode, parent: TagNode, words: Range, chars: Range, text: str, links: Links, taken: list[Range]
+) -> int:
     """Where a lone tag, or a pair around nothing, goes: beside the word that it was beside, never inside a pair."""
     before = min(bisect_right(links.ends, child.start), parent.words.stop) - 1
     after = max(bisect_left(links.source, (child.end, 0)), parent.words.start)

@@ -124,9 +124,9 @@ def search(
     if plugin is not None and strength and (routes := plugin.routes(base, texts)):
         routed: list[tuple[list[int], list[str]]] = []
         done = 0
-        for acting, places in routes:
+        for adapter, places in routes:
             some, part = [texts[i] for i in places], Part(progress, done, len(texts))
-            routed.append((places, search(base, some, acting, strength, decoding, part, terms)))
+            routed.append((places, search(base, some, adapter, strength, decoding, part, terms)))
             done += len(places)
         return in_order(routed)
     if plugin is not None:
@@ -180,13 +180,13 @@ class Search:
         from transformers import LogitsProcessorList
 
         self.base, self.plugin, self.strength, self.rows, self.owners = base, plugin, strength, rows, owners
-        self.acting = plugin if strength else None
+        self.adapter = plugin if strength else None
         self.hooks = LogitsProcessorList(plugin.logits_processors(base, strength) if plugin else [])
         self.quick = partial(
             beam_search,
-            fixed_rows=self.acting is not None and self.acting.fixed_rows,
-            share_source=self.acting is None or self.acting.shares_source,
-            stay=None if self.acting is None else self.acting.stay,
+            needs_fixed_batch=self.adapter is not None and self.adapter.needs_fixed_batch,
+            batch_beams_per_sentence=self.adapter is None or self.adapter.batches_beams_per_sentence,
+            on_batch_shrink=None if self.adapter is None else self.adapter.on_batch_shrink,
         )
         self.texts = [""] * len(rows)
         self.tokens = [0] * len(rows)  # of each translation
@@ -202,7 +202,7 @@ class Search:
         done = 0
         progress.advance(0, len(self.rows))
         for batch in batches:
-            self.fit.each(batch, partial(self.decode, decoding=decoding))
+            self.fit.run(batch, partial(self.decode, decoding=decoding))
             done += len(batch)
             progress.advance(done, len(self.rows))
 
@@ -222,8 +222,8 @@ class Search:
 
         base = self.base
         inputs = base.pad_batch([self.rows[i] for i in batch])  # (B, S)
-        if self.acting is not None:
-            self.acting.see(base, inputs)
+        if self.adapter is not None:
+            self.adapter.set_source(base, inputs)
         # A plugin's processor may keep what belongs to a row from step to step: there the library's own search.
         by_row = not all(getattr(one, BY_PREFIX, False) for one in self.hooks)
         own = by_row or decoding.beam == 1
@@ -259,7 +259,7 @@ class Search:
             for batch in self._alike(left, decoding.batch_tokens):
                 progress.check()
                 before = {i: (self.texts[i], self.tokens[i]) for i in batch}
-                self.fit.each(batch, partial(self.decode, decoding=tighter))
+                self.fit.run(batch, partial(self.decode, decoding=tighter))
                 for i in batch:
                     now = trouble(i) if self.texts[i] else left[i]
                     if now is None:

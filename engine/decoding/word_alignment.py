@@ -101,7 +101,7 @@ def align(base: BaseModel, pairs: Sequence[tuple[str, str]], *, progress: Progre
     with base.lock:
         forward = _directed(base, clean, progress)
         try:
-            other = base.directed(base.target, base.source)
+            other = base.for_direction(base.target, base.source)
         except ModelError:
             backward: list[Weights | None] = [None] * len(clean)
         else:
@@ -138,7 +138,7 @@ def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progr
     """Attention of words to words, in one direction; None where a text is too long or its pieces cannot be found in it."""
     # The layer whose attention aligns best: the third of six (Chen et al.), the second of our four.
     layer = max(0, len(base.decoder_layers) // 2 - 1)
-    sources, targets = base.encode([pair[0] for pair in pairs]), base.label([pair[1] for pair in pairs])
+    sources, targets = base.encode([pair[0] for pair in pairs]), base.encode_target([pair[1] for pair in pairs])
     room = base.max_tokens
     able = [i for i in range(len(pairs)) if len(sources[i]) <= room and len(targets[i]) < room and all(pairs[i])]
     results: list[Weights | None] = [None] * len(pairs)

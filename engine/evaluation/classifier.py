@@ -166,7 +166,7 @@ def accuracy(right: dict[str, list[bool]]) -> Accuracy:
 def tokens(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
     """Target tokens of each text, without special ones; at least one, at most LONGEST."""
     with base.lock:
-        rows = base.label([" ".join(text.split()) for text in texts])
+        rows = base.encode_target([" ".join(text.split()) for text in texts])
     return [[token for token in row if token not in base.special_ids][:LONGEST] or [base.pad] for row in rows]
 
 

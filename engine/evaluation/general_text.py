@@ -22,20 +22,25 @@ LEARNED = 60  # sentences
 
 
 def general_pairs(
-    backward: BaseModel, settings: Settings, most: int = 0, *, but: Sequence[str] = (), progress: Progress | None = None
+    backward: BaseModel,
+    settings: Settings,
+    max_sentences: int = 0,
+    *,
+    exclude: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> list[tuple[str, str]]:
-    """Up to `most` (source, sentence) pairs of the bundled general sample of the language that `backward` translates from, by
-    default `MOST`; empty where none is bundled. Sentences among `but`, the user's own, are left out. Raises Cancelled,
+    """Up to `max_sentences` (source, sentence) pairs of the bundled general sample of the language that `backward` translates from,
+    by default `MOST`; empty where none is bundled. Sentences among `exclude`, the user's own, are left out. Raises Cancelled,
     StorageError.
 
     They are the same for whatever is measured. The sources are the reverse model's, as those of monolingual samples are, made once
     and kept, so a figure on these pairs is good for comparing the base with its plugins and not with other bases.
     """
-    references = drawn(settings, backward.source, most)
+    references = drawn(settings, backward.source, max_sentences)
     sources = translate_once(backward, settings, references, progress)
-    own = {" ".join(text.split()) for text in but}
+    own = {" ".join(text.split()) for text in exclude}
     both = [(a, b) for a, b in zip(sources, references, strict=True) if a.strip() and b not in own]
-    return both[: most or MOST]
+    return both[: max_sentences or MOST]
 
 
 def translate_once(
@@ -49,7 +54,7 @@ def translate_once(
     known = kept_translations(base, settings, sentences)
     if known is None:
         known = back_translate(base, sentences, progress=progress)
-        keep_translations(kept_in(settings), greedy_stamp(base, sentences), known)
+        keep_translations(kept_in(settings), greedy_key(base, sentences), known)
     return known
 
 
@@ -59,17 +64,17 @@ def general_is_kept(backward: BaseModel, settings: Settings) -> bool:
 
 
 def kept_translations(base: BaseModel, settings: Settings, sentences: Sequence[str]) -> list[str] | None:
-    return translations(kept_in(settings), greedy_stamp(base, sentences), len(sentences)) if sentences else []
+    return translations(kept_in(settings), greedy_key(base, sentences), len(sentences)) if sentences else []
 
 
-def drawn(settings: Settings, language: str, most: int = 0) -> list[str]:
+def drawn(settings: Settings, language: str, max_sentences: int = 0) -> list[str]:
     """The general sentences that are measured on, always the same ones and in the same order."""
     known = general_sentences(settings.assets_dir, language)
     random.Random("general").shuffle(known)
-    return known[: max(most, MOST)]
+    return known[: max(max_sentences, MOST)]
 
 
-def greedy_stamp(base: BaseModel, sentences: Sequence[str]) -> str:
+def greedy_key(base: BaseModel, sentences: Sequence[str]) -> str:
     return content_hash(base.fingerprint(), base.source, base.target, list(sentences))
 
 
@@ -78,36 +83,36 @@ def kept_in(settings: Settings) -> Path:
     return settings.home_dir / "evaluation"
 
 
-def baseline_stamp(base: BaseModel, sources: Sequence[str]) -> str:
+def baseline_key(base: BaseModel, sources: Sequence[str]) -> str:
     """Of the translations of general text by the base alone, as it decodes by itself; they are kept in `kept_in`."""
     decoding = repr(base.decoding({}))
     return content_hash(base.fingerprint(), base.precision, base.source, base.target, decoding, list(sources))
 
 
-def translations(folder: Path, stamp: str, count: int) -> list[str] | None:
-    """The `count` translations kept under this stamp (of system and sources), None where they are not there or damaged."""
-    result = read_json(folder / f"general.{stamp}.json").get("lines")
+def translations(folder: Path, key: str, count: int) -> list[str] | None:
+    """The `count` translations kept under this key (of system and sources), None where they are not there or damaged."""
+    result = read_json(folder / f"general.{key}.json").get("lines")
     return [str(line) for line in result] if isinstance(result, list) and len(result) == count else None
 
 
-def keep_translations(folder: Path, stamp: str, lines: Sequence[str]) -> None:
+def keep_translations(folder: Path, key: str, lines: Sequence[str]) -> None:
     """Keep a system's translations of the general text. Raises StorageError."""
-    write_json(folder / f"general.{stamp}.json", {"lines": list(lines)}, "the general text's translations")
+    write_json(folder / f"general.{key}.json", {"lines": list(lines)}, "the general text's translations")
 
 
 def learnable_pairs(
     pair: LanguagePair,
     settings: Settings,
     *,
-    but: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     progress: Progress | None = None,
-    most: int | None = LEARNED,
+    max_sentences: int | None = LEARNED,
 ) -> list[SentencePair]:
-    """Up to `most` other pairs of the same kind, none of which is measured on: what is to be left alone. None: all."""
-    every = general_sentences(settings.assets_dir, pair.forward.target, exclude=but)
+    """Up to `max_sentences` other pairs of the same kind, none of which is measured on: what is to be left alone. None: all."""
+    every = general_sentences(settings.assets_dir, pair.forward.target, exclude=exclude)
     random.Random("general").shuffle(every)
     measured = set(drawn(settings, pair.forward.target))
-    sentences = [one for one in every if one not in measured][:most]
+    sentences = [one for one in every if one not in measured][:max_sentences]
     if progress is not None:
         progress.begin("Translating general text", progress.index, progress.steps)
     sources = translate_once(pair.backward, settings, sentences, progress)

@@ -29,7 +29,7 @@ def support(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progres
         return [0.0] * len(pairs)
     order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i][0]), i))
     sources = [ids[: base.max_tokens] for ids in base.encode([source for source, _ in pairs])]
-    targets = [ids[: base.max_tokens] for ids in base.label([target for _, target in pairs])]
+    targets = [ids[: base.max_tokens] for ids in base.encode_target([target for _, target in pairs])]
     codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)
     result = [0.0] * len(pairs)
 
@@ -56,7 +56,7 @@ def support(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progres
     with base.using(None), torch.inference_mode(), quick_arithmetic(base):
         for begin in range(0, len(order), SIZE):
             progress.advance(begin, len(order))
-            fit.each(list(range(begin, min(begin + SIZE, len(order)))), compare)
+            fit.run(list(range(begin, min(begin + SIZE, len(order)))), compare)
     progress.advance(len(order), len(order))
     return result
 

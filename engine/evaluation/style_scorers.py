@@ -83,7 +83,7 @@ def learn_style(
     if classifier is not None:
         classifier.save(folder)
     write_json(
-        folder / ABOUT, {"stamp": stamp_of(texts, base), "classifier": classifier is not None, "note": note},
+        folder / ABOUT, {"stamp": style_key(texts, base), "classifier": classifier is not None, "note": note},
         "the style's scorers",
     )  # fmt: skip
     return StyleScorers(language_model, classifier, note)
@@ -92,7 +92,7 @@ def learn_style(
 def load_style(texts: Sequence[str], base: BaseModel, folder: Path) -> StyleScorers | None:
     """The scorers kept in `folder`, where they were learnt from these sentences over this base; else None."""
     about = read_json(folder / ABOUT)
-    if about.get("stamp") != stamp_of(texts, base):
+    if about.get("stamp") != style_key(texts, base):
         return None
     try:
         classifier = StyleClassifier.load(folder, base) if about.get("classifier") else None
@@ -101,7 +101,7 @@ def load_style(texts: Sequence[str], base: BaseModel, folder: Path) -> StyleScor
         return None
 
 
-def stamp_of(texts: Sequence[str], base: BaseModel) -> str:
+def style_key(texts: Sequence[str], base: BaseModel) -> str:
     return content_hash(MADE, base.fingerprint(), base.target, list(texts))
 
 

@@ -108,7 +108,7 @@ def _work(
         )
     traceback.print_exception(error)
     if settings.job_retries and may_pass(error):
-        return lambda: jobs.retry(*key, sentence, most=settings.job_retries, seconds=settings.retry_seconds)
+        return lambda: jobs.retry(*key, sentence, max_retries=settings.job_retries, seconds=settings.retry_seconds)
     return lambda: jobs.fail(*key, sentence)
 
 

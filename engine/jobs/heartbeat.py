@@ -47,7 +47,7 @@ class HeartbeatMonitor:
         unchanged = now - watch.since
         return unchanged < CONFIRM_SECONDS or (unchanged < STALE_SECONDS and recent(beat))
 
-    def forget(self, but: set[Hashable]) -> None:
+    def forget(self, exclude: set[Hashable]) -> None:
         """Keep only what is still there to be looked at."""
-        for who in self._watched.keys() - but:
+        for who in self._watched.keys() - exclude:
             del self._watched[who]

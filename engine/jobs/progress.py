@@ -50,7 +50,7 @@ class RowProgress(Progress):
 
     def __init__(self, store: Store, job: JobRow) -> None:
         self.stop_reason: StopReason | None = None
-        self.gives_way_to = ""  # as in `engine.jobs.registry.Kind`
+        self.gives_way_to = ""  # as in `engine.jobs.registry.JobKind`
         self._waiting: list[int] = []  # the job that waited, at each of the last looks
         self._store, self._job = store, job
         self._lock = threading.Lock()

@@ -45,7 +45,7 @@ class JobContext:
 
 
 @dataclass(frozen=True)
-class Kind:
+class JobKind:
     """`run` does the work and returns what JSON can hold; it must be able to go on where an earlier attempt stopped.
 
     `priority` is what jobs of the kind have where nobody says otherwise.
@@ -69,7 +69,7 @@ class Kind:
             return self.run(context)
 
 
-def known_kinds(modules: Iterable[str] = ()) -> dict[str, Kind]:
+def known_kinds(modules: Iterable[str] = ()) -> dict[str, JobKind]:
     """The built-in kinds, and those in the KINDS of further modules (dotted names)."""
     kinds = dict(KINDS)
     for name in modules:
@@ -331,7 +331,7 @@ def _take_over(context: JobContext) -> None:
     if (earlier / "training").is_dir():
         context.run.mkdir(parents=True, exist_ok=True)
         shutil.copytree(earlier / "training", own)
-        StepCache(context.run).set("training", StepCache(earlier).get("training"))
+        StepCache(context.run).mark_done("training", StepCache(earlier).get("training"))
 
 
 def _tidy(run: Path, patterns: Iterable[str]) -> None:
@@ -346,15 +346,15 @@ def _tidy(run: Path, patterns: Iterable[str]) -> None:
                 path.unlink(missing_ok=True)
 
 
-KINDS: dict[str, Kind] = {
-    "prepare": Kind("Read samples", _prepare, _check_request, ASKED, in_order=True),
-    "leakage": Kind("Compare samples with test files", _leakage, None, ASKED, "cpu"),
-    "preview": Kind("First look, phrases, domains", _preview, _check_request, AUTOMATIC, gives_way_to="anyone"),
-    "customize": Kind("Make a plugin", _customize, _check_request, in_order=True, gives_way_to="owner"),
-    "compare": Kind("Compare translations", _late("compare", "run"), _late("compare", "check"), ASKED),
-    "proportions": Kind("Fit domain proportions", explore.proportions, None, ASKED, gives_way_to="anyone"),
-    "phrase_map": Kind("Draw the map of phrases", explore.phrase_map, None, ASKED),
-    "ablate": Kind("Exchange a plugin's memory", explore.ablation, explore.check_ablation),
-    "translate": Kind("Translate a document", _late("documents", "run"), _late("documents", "check")),
-    bases.KIND: Kind("Add a base", bases.run, bases.check, ASKED, "cpu"),
+KINDS: dict[str, JobKind] = {
+    "prepare": JobKind("Read samples", _prepare, _check_request, ASKED, in_order=True),
+    "leakage": JobKind("Compare samples with test files", _leakage, None, ASKED, "cpu"),
+    "preview": JobKind("First look, phrases, domains", _preview, _check_request, AUTOMATIC, gives_way_to="anyone"),
+    "customize": JobKind("Make a plugin", _customize, _check_request, in_order=True, gives_way_to="owner"),
+    "compare": JobKind("Compare translations", _late("compare", "run"), _late("compare", "check"), ASKED),
+    "proportions": JobKind("Fit domain proportions", explore.proportions, None, ASKED, gives_way_to="anyone"),
+    "phrase_map": JobKind("Draw the map of phrases", explore.phrase_map, None, ASKED),
+    "ablate": JobKind("Exchange a plugin's memory", explore.ablation, explore.check_ablation),
+    "translate": JobKind("Translate a document", _late("documents", "run"), _late("documents", "check")),
+    bases.KIND: JobKind("Add a base", bases.run, bases.check, ASKED, "cpu"),
 }

@@ -117,7 +117,7 @@ class _Worker:
                 log.warning("%s was removed or replaced", self.store.address)
             else:
                 with _patience():
-                    self.store.workers.gone(self.name)
+                    self.store.workers.remove(self.name)
             self.backend.close()
             log.info("worker %s ends", self.name)
 
@@ -134,7 +134,7 @@ class _Worker:
                 empty.add(slot.takes)
                 continue
             self.at_work[job.id] = slot
-            thread = threading.Thread(target=self.do, args=(job, slot), name=f"job-{job.id}")
+            thread = threading.Thread(target=self.run_job, args=(job, slot), name=f"job-{job.id}")
             thread.start()
             self.threads.append(thread)
             self.beat_at, result = -NEVER, True
@@ -178,13 +178,13 @@ class _Worker:
         for row in self.store.jobs.interrupt_stale(alive, LOST):
             log.warning("job %d was left behind by %s: %s", row.id, row.worker, row.state)
         most, seconds = self.settings.job_retries, self.settings.retry_seconds
-        for row in self.store.jobs.requeue(most=most, seconds=seconds):
+        for row in self.store.jobs.requeue(max_retries=most, seconds=seconds):
             log.info("job %d goes on by itself: %s, attempt %d", row.id, row.state, row.attempt)
         for name in workers.keys() - living - {self.name}:
-            self.store.workers.gone(name)
-        self.pulses.forget(but=watched)
+            self.store.workers.remove(name)
+        self.pulses.forget(exclude=watched)
 
-    def do(self, job: JobRow, slot: Slot) -> None:
+    def run_job(self, job: JobRow, slot: Slot) -> None:
         """Run one job in a process of its own and see that its row says how it ended."""
         log.info("job %d (%s), attempt %d, begins on %s", job.id, job.kind, job.attempt, slot.name)
         path = log_file(self.settings, job.id)
@@ -206,7 +206,7 @@ class _Worker:
         finally:
             if process is not None:
                 process.end()
-                self.settle(job, process)
+                self.finalize(job, process)
             self.at_work.pop(job.id, None)
             self.change.set()
 
@@ -224,7 +224,7 @@ class _Worker:
             if since is None and now - looked >= 2 * LOOK_SECONDS:
                 looked = now
                 with _patience():
-                    if (result := self.ending(job)) is not None:
+                    if (result := self.stop_deadline(job)) is not None:
                         since, patience = now, result
             if since is not None and now - since > patience[0] and not text:
                 text = True
@@ -233,7 +233,7 @@ class _Worker:
                 process.end()
             process.wait(LOOK_SECONDS)
 
-    def ending(self, job: JobRow) -> tuple[float, float] | None:
+    def stop_deadline(self, job: JobRow) -> tuple[float, float] | None:
         """Whether the process of the job should be on its way out: the seconds it has, for itself and after a signal."""
         try:
             row = self.store.jobs.get(job.id)
@@ -244,7 +244,7 @@ class _Worker:
         over = row.state != JobState.RUNNING or row.attempt != job.attempt
         return (GRACE_SECONDS, FORCE_SECONDS) if over else None
 
-    def settle(self, job: JobRow, process: JobProcess) -> None:
+    def finalize(self, job: JobRow, process: JobProcess) -> None:
         """If the process left no word about its end, say what is known. What cannot be written now, `reconcile` will."""
         with _patience(), contextlib.suppress(InputError):  # the row may have been deleted
             row = self.store.jobs.get(job.id)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.base.onednn import Product, pays
+from engine.base.onednn import PackedLinear, pays
 
 BLOCK = 1 << 23  # weights that are held at once
 
@@ -26,8 +26,12 @@ class PackedMemory:
     def __init__(self, memory: Tensor) -> None:
         quick = memory.dtype == torch.float32 and memory.device.type == "cpu" and len(memory) > 0 and pays()
         self.count = len(memory)
-        self.score: Callable[[Tensor], Tensor] = Product(memory) if quick else lambda x: x @ memory.T  # (R, d): (R, N)
-        self.gather: Callable[[Tensor], Tensor] = Product(memory.T) if quick else lambda w: w @ memory  # (R, N): (R, d)
+        self.score: Callable[[Tensor], Tensor] = (
+            PackedLinear(memory) if quick else lambda x: x @ memory.T
+        )  # (R, d): (R, N)
+        self.gather: Callable[[Tensor], Tensor] = (
+            PackedLinear(memory.T) if quick else lambda w: w @ memory
+        )  # (R, N): (R, d)
 
 
 class Attend(torch.autograd.Function):

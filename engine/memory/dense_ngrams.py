@@ -92,5 +92,5 @@ class DenseNgrams:
                     shut.add(owner)
                     yield Neighbour(owner, -distance, width, start)
 
-    def neighbours(self, states: Vectors, most: int | None, blocked: Iterable[int] = ()) -> list[Neighbour]:
-        return chosen(self.hits(states, blocked), most)
+    def neighbours(self, states: Vectors, top_k: int | None, blocked: Iterable[int] = ()) -> list[Neighbour]:
+        return chosen(self.hits(states, blocked), top_k)

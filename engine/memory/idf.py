@@ -67,8 +67,8 @@ class IdfIndex:
     def list_of(self, token: int) -> NDArray[np.int32]:
         return self.lists[self.begins[token] : self.begins[token + 1]]
 
-    def nearest(self, query: Ints, most: int = 1, blocked: NDArray[np.bool_] | None = None) -> tuple[Ints, Floats]:
-        """The `most` sets most similar to the query's token set, the best first, and 3 I - S(X') of each: the similarity
+    def nearest(self, query: Ints, top_k: int = 1, blocked: NDArray[np.bool_] | None = None) -> tuple[Ints, Floats]:
+        """The `top_k` sets most similar to the query's token set, the best first, and 3 I - S(X') of each: the similarity
         but for the query's own sum. Sets that share nothing of weight are never among them, nor those of sentences that
         are `blocked`; of equals the first comes first.
         """
@@ -82,8 +82,8 @@ class IdfIndex:
         known, used = 0, len(query)
         for index, token in enumerate(query):
             postings = self.list_of(int(token))
-            if len(postings) > LONG and known >= most:
-                worst = self._kth(np.concatenate(parts), shared, most, blocked)
+            if len(postings) > LONG and known >= top_k:
+                worst = self._kth(np.concatenate(parts), shared, top_k, blocked)
                 if worst > 2 * left[index]:
                     used = index
                     break
@@ -99,31 +99,31 @@ class IdfIndex:
             result = result[~blocked[self.owners[result]]]
         scores = 3 * shared[result] - self.sums[result]
         if used < len(query) and len(result):
-            result, scores = self._complete(result, scores, query[used:], f[used:], left[used], most)
-        if len(result) > most:
-            bound = np.partition(scores, len(scores) - most)[len(scores) - most]
+            result, scores = self._complete(result, scores, query[used:], f[used:], left[used], top_k)
+        if len(result) > top_k:
+            bound = np.partition(scores, len(scores) - top_k)[len(scores) - top_k]
             selected = scores >= bound
             result, scores = result[selected], scores[selected]
-        order = np.lexsort((result, -scores))[:most]
+        order = np.lexsort((result, -scores))[:top_k]
         return result[order].astype(np.int64), scores[order]
 
     def _kth(
-        self, candidates: NDArray[np.int32], shared: Floats, most: int, blocked: NDArray[np.bool_] | None
+        self, candidates: NDArray[np.int32], shared: Floats, top_k: int, blocked: NDArray[np.bool_] | None
     ) -> float:
-        """A lower bound of the `most`-th best score, from what is known so far."""
+        """A lower bound of the `top_k`-th best score, from what is known so far."""
         if blocked is not None:
             candidates = candidates[~blocked[self.owners[candidates]]]
-        if len(candidates) < most:
+        if len(candidates) < top_k:
             return float("-inf")
         scores = 3 * shared[candidates] - self.sums[candidates]
-        return float(np.partition(scores, len(scores) - most)[len(scores) - most])
+        return float(np.partition(scores, len(scores) - top_k)[len(scores) - top_k])
 
     def _complete(
-        self, candidates: NDArray[np.int32], scores: Floats, tokens: Ints, f: Floats, left: float, most: int
+        self, candidates: NDArray[np.int32], scores: Floats, tokens: Ints, f: Floats, left: float, top_k: int
     ) -> tuple[NDArray[np.int32], Floats]:
         """Add what candidates share of the tokens whose lists were not gone through, for those that can still be best."""
-        if len(candidates) > most:
-            bound = np.partition(scores, len(scores) - most)[len(scores) - most]
+        if len(candidates) > top_k:
+            bound = np.partition(scores, len(scores) - top_k)[len(scores) - top_k]
             able = scores + 3 * left >= bound - 1e-9
             candidates, scores = candidates[able], scores[able]
         for token, weight in zip(tokens, f, strict=True):

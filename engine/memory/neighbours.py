@@ -29,11 +29,11 @@ class IdfSentences:
         begins = np.cumsum(self.idf.lengths) - self.idf.lengths
         self.index = IdfIndex(self.idf.weights, self.idf.tokens, begins, self.idf.lengths, np.arange(len(sentences)))
 
-    def neighbours(self, sentence: Sequence[str], most: int, blocked: Iterable[int] = ()) -> list[Neighbour]:
-        """The `most` most similar sentences, the best first, without those in `blocked`."""
+    def neighbours(self, sentence: Sequence[str], top_k: int, blocked: Iterable[int] = ()) -> list[Neighbour]:
+        """The `top_k` most similar sentences, the best first, without those in `blocked`."""
         shut = np.zeros(len(self.index), dtype=bool)
         shut[list(blocked)] = True
-        result, scores = self.index.nearest(self.idf.numbers(sentence), most, shut)
+        result, scores = self.index.nearest(self.idf.numbers(sentence), top_k, shut)
         own = self.idf.total(sentence)
         return [Neighbour(int(i), float(score) - own) for i, score in zip(result, scores, strict=True)]
 
@@ -69,13 +69,13 @@ class IdfNgrams:
                 shut[owner] = True
                 yield Neighbour(owner, float(scores[0]) - own, width, number * max(1, width // 2))
 
-    def neighbours(self, sentence: Sequence[str], most: int | None, blocked: Iterable[int] = ()) -> list[Neighbour]:
-        """The neighbours of all n-grams; where there are more than `most`, those with the greatest similarity: exact matches
+    def neighbours(self, sentence: Sequence[str], top_k: int | None, blocked: Iterable[int] = ()) -> list[Neighbour]:
+        """The neighbours of all n-grams; where there are more than `top_k`, those with the greatest similarity: exact matches
         of rare words come first, and a full stop that equals another counts for what a full stop is worth.
         """
-        return chosen(self.hits(sentence, blocked), most)
+        return chosen(self.hits(sentence, blocked), top_k)
 
 
-def chosen(hits: Iterable[Neighbour], most: int | None) -> list[Neighbour]:
-    """The `most` best, the best first; of equals the wider n-gram, then the earlier one."""
-    return sorted(hits, key=lambda hit: (-hit.score, -hit.width, hit.start))[:most]
+def chosen(hits: Iterable[Neighbour], top_k: int | None) -> list[Neighbour]:
+    """The `top_k` best, the best first; of equals the wider n-gram, then the earlier one."""
+    return sorted(hits, key=lambda hit: (-hit.score, -hit.width, hit.start))[:top_k]

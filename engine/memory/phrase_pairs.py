@@ -70,7 +70,7 @@ def translate_phrases(
     def pieces(texts: Sequence[str], side: Callable[[Sequence[str]], list[list[int]]]) -> list[int]:
         return [len(ids) for ids in side(texts)]
 
-    def deal(some: Sequence[int]) -> list[int | None]:
+    def assign(some: Sequence[int]) -> list[int | None]:
         return list(by_bounds(some, bounds, layers) if bounds else assign_layers(some, layers, rules.order, rules.seed))
 
     def similar(one: int, other: int) -> bool:
@@ -80,7 +80,7 @@ def translate_phrases(
     if rules.unit == "pieces":
         special = backward.special_ids
         own = [sum(i not in special for i in ids) for ids in backward.encode([phrase.text for phrase in phrases])]
-    assigned_layers: Sequence[int | None] = deal(own) if bounds or rules.per_layer is not None else [0] * len(own)
+    assigned_layers: Sequence[int | None] = assign(own) if bounds or rules.per_layer is not None else [0] * len(own)
     selected = [
         (phrases[i], own[i]) for i in within_cap(phrases, own, assigned_layers, rules.per_layer, rules.typicality)
     ]
@@ -97,11 +97,11 @@ def translate_phrases(
     good = [
         (phrase, length, source)
         for (phrase, length), source, a, b in zip(
-            selected, sources, pieces(sources, backward.label), pieces(texts, backward.encode), strict=True
+            selected, sources, pieces(sources, backward.encode_target), pieces(texts, backward.encode), strict=True
         )
         if source and similar(a, b) and similar(returned.get(phrase.text, b), b)
     ]
-    assigned_layers = deal([length for _, length, _ in good])
+    assigned_layers = assign([length for _, length, _ in good])
     return [
         PhrasePair(layer, phrase.text, source, length, phrase.count)
         for (phrase, length, source), layer in zip(good, assigned_layers, strict=True)
@@ -127,20 +127,20 @@ def within_cap(
     return chosen
 
 
-def stratified(lengths: Sequence[int], values: Sequence[float], sentences: Sequence[int], most: int) -> list[int]:
-    """Places of at most `most` phrases, in order: each length has the share that it has among all (largest remainders), filled
+def stratified(lengths: Sequence[int], values: Sequence[float], sentences: Sequence[int], max_pairs: int) -> list[int]:
+    """Places of at most `max_pairs` phrases, in order: each length has the share that it has among all (largest remainders), filled
     with the phrases of the highest `values`; of equals first one of every sentence, then a second one.
 
     A few frequent words would else take all the room, and no phrase of several words was remembered.
     """
-    if len(lengths) <= most:
+    if len(lengths) <= max_pairs:
         return list(range(len(lengths)))
     groups: dict[int, list[int]] = {}
     for i, length in enumerate(lengths):
         groups.setdefault(length, []).append(i)
-    shares = {length: most * len(own) / len(lengths) for length, own in groups.items()}
+    shares = {length: max_pairs * len(own) / len(lengths) for length, own in groups.items()}
     quotas = {length: int(share) for length, share in shares.items()}
-    for length in sorted(groups, key=lambda one: (quotas[one] - shares[one], one))[: most - sum(quotas.values())]:
+    for length in sorted(groups, key=lambda one: (quotas[one] - shares[one], one))[: max_pairs - sum(quotas.values())]:
         quotas[length] += 1
     chosen: list[int] = []
     for length, own in groups.items():

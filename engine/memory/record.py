@@ -54,7 +54,7 @@ def record(
 
     progress = progress or Progress()
     layers = base.decoder_layers
-    sources, targets = base.encode([pair.source for pair in pairs]), base.label([pair.target for pair in pairs])
+    sources, targets = base.encode([pair.source for pair in pairs]), base.encode_target([pair.target for pair in pairs])
     special = torch.tensor(sorted(base.special_ids), device=base.device)  # (K,)
     states: dict[int, torch.Tensor] = {}
     source_rows = torch.zeros(len(pairs), base.d_model)  # (N, d)
@@ -95,7 +95,7 @@ def record(
 
             fit, lengths = HalveOnOom("batch_tokens"), [len(a) + len(b) for a, b in zip(sources, targets, strict=True)]
             for rows in length_batches(lengths, batch_tokens or base.batch_tokens):
-                fit.each(rows, pass_through)
+                fit.run(rows, pass_through)
                 done += len(rows)
                 progress.advance(done, len(pairs))
         finally:

@@ -111,13 +111,13 @@ class SentenceMemory:
         return len(self.tokens)
 
     def shortlist(
-        self, base: BaseModel, inputs: Sequence[Sequence[int]], most: int, blocked: Sequence[Collection[int]] = ()
+        self, base: BaseModel, inputs: Sequence[Sequence[int]], top_k: int, blocked: Sequence[Collection[int]] = ()
     ) -> Shortlist:
-        """The rows for source token ids, a row a sentence; of `most` samples each, without those that are `blocked`."""
+        """The rows for source token ids, a row a sentence; of `top_k` samples each, without those that are `blocked`."""
         plain = [[i for i in row if i not in base.special_ids] for row in inputs]
         parts = []
         for i, row in enumerate(plain):
-            numbers, coverage, known = self.sources.shortlist(row, most, blocked[i] if blocked else ())
+            numbers, coverage, known = self.sources.shortlist(row, top_k, blocked[i] if blocked else ())
             text = joined(base.tokenizer.convert_ids_to_tokens(row))
             rows, ranks = (part[:MOST_ROWS] for part in self.sources.rows_of(numbers, text))  # (R,) each
             parts.append((rows, torch.from_numpy(coverage)[ranks], known))
@@ -195,7 +195,10 @@ def record_sentences(
     """
     progress = progress or Progress()
     sentences = [pair for pair in pairs if pair.source and pair.target]
-    inputs, labels = (base.encode([pair.source for pair in sentences]), base.label([pair.target for pair in sentences]))
+    inputs, labels = (
+        base.encode([pair.source for pair in sentences]),
+        base.encode_target([pair.target for pair in sentences]),
+    )
     fitting = [i for i in range(len(sentences)) if max(len(inputs[i]), len(labels[i])) <= base.max_tokens]
     sentences = [sentences[i] for i in fitting]
     inputs, labels = ([part[i] for i in fitting] for part in (inputs, labels))

@@ -88,9 +88,9 @@ class Sources:
         return cls(features[selected], begins, lists, starts.astype(np.int32), names, mean)
 
     def shortlist(
-        self, row: Sequence[int], most: int, blocked: Collection[int] = ()
+        self, row: Sequence[int], top_k: int, blocked: Collection[int] = ()
     ) -> tuple[Ints, NDArray[np.float32], float]:
-        """The `most` sentences that share most with a row of source pieces, by the sum of IDF over the features that both have;
+        """The `top_k` sentences that share most with a row of source pieces, by the sum of IDF over the features that both have;
         the best first, of equals the first; each one's coverage, that sum as a share of the row's own, 0 to 1; and the share
         that any sentence has. Sentences that share nothing are not among them.
         """
@@ -103,10 +103,10 @@ class Sources:
         scores = np.bincount(np.concatenate(lists), weights, minlength=count)  # (N,)
         scores[list(blocked)] = 0
         best = np.flatnonzero(scores > 0)
-        if len(best) > most:
+        if len(best) > top_k:
             sharing = scores[best]
-            best = best[sharing >= np.partition(sharing, len(best) - most)[len(best) - most]]
-        best = best[np.lexsort((best, -scores[best]))][:most]
+            best = best[sharing >= np.partition(sharing, len(best) - top_k)[len(best) - top_k]]
+        best = best[np.lexsort((best, -scores[best]))][:top_k]
         # A feature that no sample has weighs as one that a single sample has.
         shared = float(self.weights[positions].sum())
         whole = shared + float(np.log1p(count)) * int((~known).sum())

@@ -58,29 +58,29 @@ class VectorIndex:
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def search(self, queries: Vectors, most: int) -> tuple[NDArray[np.int64], Vectors]:
+    def search(self, queries: Vectors, top_k: int) -> tuple[NDArray[np.int64], Vectors]:
         """Numbers (Q, k) and scores (Q, k) of the k = min(most, N) nearest of each query, the best first; -1 where a large
         index found fewer.
         """
-        queries, most = np.ascontiguousarray(queries, dtype=np.float32), min(most, len(self))
-        if not most or not len(queries):
+        queries, top_k = np.ascontiguousarray(queries, dtype=np.float32), min(top_k, len(self))
+        if not top_k or not len(queries):
             return np.zeros((len(queries), 0), dtype=np.int64), np.zeros((len(queries), 0), dtype=np.float32)
         if self._index is not None:
-            scores, numbers = self._index.search(queries, most)
+            scores, numbers = self._index.search(queries, top_k)
             return numbers, scores
         scores = queries @ self.vectors.T  # (Q, N)
         if self.metric == "l2":
             squares = np.square(self.vectors).sum(1) - 2 * scores + np.square(queries).sum(1)[:, None]  # (Q, N)
-            order = np.argsort(squares, axis=1, kind="stable")[:, :most]  # (Q, k)
+            order = np.argsort(squares, axis=1, kind="stable")[:, :top_k]  # (Q, k)
             return order, np.take_along_axis(squares, order, 1)
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :most]  # (Q, k)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]  # (Q, k)
         return order, np.take_along_axis(scores, order, 1)
 
-    def search_unblocked(self, query: Vectors, most: int, blocked: Any, owners: Any = None) -> list[tuple[int, float]]:
-        """Number and score of the `most` nearest of one query (d,) that are not blocked: `blocked` holds sentences, and
+    def search_unblocked(self, query: Vectors, top_k: int, blocked: Any, owners: Any = None) -> list[tuple[int, float]]:
+        """Number and score of the `top_k` nearest of one query (d,) that are not blocked: `blocked` holds sentences, and
         `owners[number]` is a vector's sentence (by default the number itself). Looks further until there are enough.
         """
-        reach = most + 8
+        reach = top_k + 8
         while True:
             numbers, scores = self.search(query[None], reach)
             results = [
@@ -88,6 +88,6 @@ class VectorIndex:
                 for number, score in zip(numbers[0], scores[0], strict=True)
                 if number >= 0 and (int(number) if owners is None else int(owners[number])) not in blocked
             ]
-            if len(results) >= most or reach >= len(self) or numbers[0, -1] < 0:
-                return results[:most]
+            if len(results) >= top_k or reach >= len(self) or numbers[0, -1] < 0:
+                return results[:top_k]
             reach *= 4

@@ -116,7 +116,7 @@ class Material:
         segments = self.segments(kind)
         phrases = extract_phrases(
             [segment.text for segment in segments], self.base.target, self.phrase_options,
-            parser_dirs=self.settings.parser_dirs, pieces=self.base.pieces, device=self.settings.device,
+            parser_dirs=self.settings.parser_dirs, pieces=self.base.subwords, device=self.settings.device,
             progress=self.progress,
         )  # fmt: skip
         return Samples(self.pair, segments, [], self.folder(kind), self.settings, phrases)
@@ -161,7 +161,7 @@ def evenly_spaced(values: Tensor, count: int) -> Tensor:
     return ordered[indices]  # (count,)
 
 
-class Rows:
+class SubstituteStates:
     """What takes the place of a memory's states where these are computed for each sentence: noise, or their mean.
 
     Noise is drawn once for each item of the memory, so that it reads alike wherever it is found.

@@ -23,7 +23,10 @@ class Pairs:
         """Encode for the base's direction; a pair longer than `max_tokens` on a side is left out, never cut."""
         sentences = [pair if isinstance(pair, SentencePair) else SentencePair(*pair) for pair in pairs]
         limit = min(max_tokens, base.max_tokens)
-        sources, labels = base.encode([one.source for one in sentences]), base.label([one.target for one in sentences])
+        sources, labels = (
+            base.encode([one.source for one in sentences]),
+            base.encode_target([one.target for one in sentences]),
+        )
         selected = [i for i in range(len(pairs)) if len(sources[i]) <= limit and len(labels[i]) <= limit]
         return cls([sources[i] for i in selected], [labels[i] for i in selected], [sentences[i] for i in selected])
 

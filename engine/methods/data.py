@@ -42,7 +42,7 @@ class Samples:
         from engine.evaluation.general_text import learnable_pairs
 
         own = [segment.text for segment in (*self.train, *self.valid)]
-        return learnable_pairs(self.pair, self.settings, but=own, progress=progress)
+        return learnable_pairs(self.pair, self.settings, exclude=own, progress=progress)
 
     @property
     def sourced(self) -> float:

@@ -56,7 +56,7 @@ class Capabilities:
     offers_likelihood: bool = True  # gives probabilities of given translations
     offers_reads: bool = False
     offers_proportions: bool = False
-    offers_swap: bool = False  # other samples can take the place of its own without training: `Method.swap`
+    offers_swap: bool = False  # other samples can take the place of its own without training: `Method.replace_samples`
     swaps_pairs: bool = True  # and these need their sources
     has_memory: bool = (
         False  # what it reads while translating can be exchanged to see whether it matters: `Method.ablate`
@@ -192,17 +192,17 @@ class Method(ABC):
         """Whether this module, attached, changes the encoder's output; if not, training gives it the frozen encoder's."""
         return self.capabilities.changes_encoder
 
-    def speed(self, module: nn.Module) -> float:
+    def lr_scale(self, module: nn.Module) -> float:
         """What the training's learning rate is multiplied by: Adam moves each weight by about the rate, whatever its size,
         and a weight that stands alone for a unit or a word must move further than one of a matrix.
         """
         return 1.0
 
-    def speeds(self, module: nn.Module) -> Mapping[str, float]:
+    def lr_scales(self, module: nn.Module) -> Mapping[str, float]:
         """Further factors of the learning rate of single weights, by what their keys begin with."""
         return {}
 
-    def complete(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
+    def after_training(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
         """Called once after training, before the weights are saved."""
 
     def shrink(self, module: Any, share: float) -> None:
@@ -219,12 +219,12 @@ class Method(ABC):
         """Those of a bundle under the keys of `state_dict`; what does not fit is left for the caller to refuse."""
         return weights
 
-    def finish(self, module: nn.Module) -> None:
+    def prepare_for_inference(self, module: nn.Module) -> None:
         """Prepare a trained module for decoding: whatever is constant from now on is computed here, once."""
         module.eval()
 
     @contextlib.contextmanager
-    def trial(self, module: nn.Module) -> Iterator[None]:
+    def inference_mode_while_training(self, module: nn.Module) -> Iterator[None]:
         """A module in the middle of its training is ready to translate inside the block; afterwards it trains on as if nothing
         had been.
         """
@@ -246,7 +246,7 @@ class Method(ABC):
         """
         return None
 
-    def swap(
+    def replace_samples(
         self, base: BaseModel, module: nn.Module, pairs: Sequence[SentencePair], workspace: Path,
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
@@ -271,13 +271,13 @@ class Method(ABC):
     def attach(self, base: BaseModel, module: nn.Module, strength: float = 1.0) -> AbstractContextManager[None]:
         """Hook the module into the base for the length of a `with` block; afterwards the base is as before."""
 
-    def spots(self, base: BaseModel, module: nn.Module, strength: float = 1.0) -> Sequence[HookPoint] | None:
+    def hook_points(self, base: BaseModel, module: nn.Module, strength: float = 1.0) -> Sequence[HookPoint] | None:
         """All that `attach` does, as changes of states that treat each row by itself, so that the rows of one batch can have
         different plugins (`engine.plugins.mixed_batch`); None where it does anything else.
         """
         return None
 
-    def see(  # noqa: B027 - only methods that look something up need it
+    def set_source(  # noqa: B027 - only methods that look something up need it
         self, base: BaseModel, module: nn.Module, sources: torch.Tensor, batch: Batch | None = None
     ) -> None:
         """Called with the source tokens (B, S) before each batch that is translated, scored or trained on: the place to
@@ -289,14 +289,14 @@ class Method(ABC):
         """See `Adapter.routes`: of a method that is made of plugins with domain filters."""
         return ()
 
-    def fixed_rows(self, module: nn.Module) -> bool:
-        """Whether `see` stores something for each row of the batch, so that finished sentences must stay in the batch."""
-        return type(self).see is not Method.see
+    def needs_fixed_batch(self, module: nn.Module) -> bool:
+        """Whether `set_source` stores something for each row of the batch, so that finished sentences must stay in the batch."""
+        return type(self).set_source is not Method.set_source
 
-    def stay(self, module: nn.Module, alive: torch.Tensor) -> None:  # noqa: B027 - only methods that hold something a sentence do
-        """Go on with these sentences (b,) of the batch that `see` was given, numbered from 0; the others are done."""
+    def on_batch_shrink(self, module: nn.Module, active: torch.Tensor) -> None:  # noqa: B027 - only methods that hold something a sentence do
+        """Go on with these sentences (b,) of the batch that `set_source` was given, numbered from 0; the others are done."""
 
-    def shares_source(self, module: nn.Module) -> bool:
+    def batches_beams_per_sentence(self, module: nn.Module) -> bool:
         """Whether the module bears that decoding gives the attention over the source the hypotheses of a sentence as its
         queries (b, K, d) in place of (b * K, 1, d). True of modules that treat each position by itself, or leave that
         attention alone.
@@ -341,7 +341,7 @@ class Method(ABC):
         """
         return []
 
-    def reads(
+    def attributions(
         self, base: BaseModel, module: nn.Module, source: str, translation: str, top: int = 5
     ) -> list[dict[str, object]]:
         """What each token of a translation read, as plain data; empty where the method reads nothing.

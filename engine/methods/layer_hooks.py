@@ -88,7 +88,7 @@ def applied(points: Iterable[HookPoint]) -> Iterator[None]:
         yield
 
 
-def spots(base: BaseModel, module: LayerModules, strength: float) -> list[HookPoint]:
+def hook_points(base: BaseModel, module: LayerModules, strength: float) -> list[HookPoint]:
     """Where the parts of a module work on what a layer passes on; at strength 0 nowhere.
 
     layer        the whole layer's output

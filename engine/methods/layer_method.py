@@ -10,7 +10,7 @@ from engine.core.progress import Progress
 from engine.errors import OptionError
 from engine.methods.cost import Shape
 from engine.methods.interface import Artefacts, HookPoint, Method
-from engine.methods.layer_hooks import LayerOptions, applied, chosen_layers, spots
+from engine.methods.layer_hooks import LayerOptions, applied, chosen_layers, hook_points
 
 if TYPE_CHECKING:
     from torch import nn
@@ -56,7 +56,7 @@ class LayerMethod(Method):
 
     @abstractmethod
     def positions(self, layer: nn.Module, config: Any) -> list[str]:
-        """Where in a layer of the base parts stand; see `engine.methods.layer_hooks.spots`."""
+        """Where in a layer of the base parts stand; see `engine.methods.layer_hooks.hook_points`."""
 
     @abstractmethod
     def part(self, base: BaseModel, layer: nn.Module, position: str, config: Any) -> nn.Module:
@@ -65,17 +65,17 @@ class LayerMethod(Method):
     def changes_encoder(self, module: Any) -> bool:
         return bool(module.changes_encoder)
 
-    def speed(self, module: Any) -> float:
+    def lr_scale(self, module: Any) -> float:
         return float(getattr(module.config, "speed", 1.0))
 
-    def shares_source(self, module: Any) -> bool:
+    def batches_beams_per_sentence(self, module: Any) -> bool:
         """Adapters treat each position by itself."""
         return True
 
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:
-        return applied(spots(base, module, strength))
+        return applied(hook_points(base, module, strength))
 
-    def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
+    def hook_points(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
         if type(self).attach is not LayerMethod.attach:
             return None
-        return spots(base, module, strength)
+        return hook_points(base, module, strength)

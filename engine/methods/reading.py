@@ -1,4 +1,4 @@
-"""The method `reads`: the memory that each token of a given translation reads, as rows of plain data."""
+"""The method `attributions`: the memory that each token of a given translation reads, as rows of plain data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Items = list[dict[str, object]]
 
 def given(base: BaseModel, source: str, translation: str) -> tuple[Tensor, Tensor, list[str]]:
     """A sentence and its translation as ids (1, S) and (1, T), and the translation's T tokens in words."""
-    sources, labels = base.pad_batch(base.encode([source])), base.pad_batch(base.label([translation]))  # (1, S), (1, T)
+    sources, labels = (
+        base.pad_batch(base.encode([source])),
+        base.pad_batch(base.encode_target([translation])),
+    )  # (1, S), (1, T)
     return sources, labels, base.tokenizer.convert_ids_to_tokens(labels[0].tolist())
 
 

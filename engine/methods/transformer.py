@@ -165,7 +165,7 @@ def padded(rows: list[list[int]], pad: int, device: torch.device) -> tuple[Tenso
     return ids, torch.arange(width, device=device) < lengths[:, None]  # (E, L), (E, L)
 
 
-class Layout:
+class PackedSentences:
     """Places for the tokens of E found sentences, behind one another in the rows of the sentences they were found for."""
 
     def __init__(self, mask: Tensor, owners: Sequence[int], rows: int) -> None:

@@ -104,11 +104,11 @@ class Exclusions:
 
     # -- honouring
 
-    def stamp(self) -> list[list[str]]:
-        """What holds, in one order, for a fingerprint; empty where nothing is left out."""
+    def content(self) -> list[list[str]]:
+        """What holds, in one order, to be hashed; empty where nothing is left out."""
         return [sorted(self.phrases), sorted(self.with_sentences)] if self else []
 
-    def sentence_stamp(self) -> list[str]:
+    def sentence_content(self) -> list[str]:
         """The part of it that training pairs depend on."""
         return sorted(self.with_sentences)
 

@@ -142,7 +142,7 @@ def material_of(
     def pair() -> LanguagePair:
         if backward:
             return LanguagePair(base, BaseModel.load(backward, base.target, base.source, settings=settings))
-        return LanguagePair(base, base.directed(base.target, base.source))
+        return LanguagePair(base, base.for_direction(base.target, base.source))
 
     both = zip(wanted.sources, wanted.references, strict=True)
     texts = {"oracle": [Segment(target, source) for source, target in both if source.strip() and target.strip()]}

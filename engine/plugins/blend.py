@@ -103,31 +103,31 @@ class Blend(Method):
         stack: PluginStack = module.stack
         return stack.attached(base, strength)
 
-    def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
-        module.stack.see(base, sources)
+    def set_source(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
+        module.stack.set_source(base, sources)
 
-    def stay(self, module: Any, alive: torch.Tensor) -> None:
-        module.stack.stay(alive)
+    def on_batch_shrink(self, module: Any, active: torch.Tensor) -> None:
+        module.stack.on_batch_shrink(active)
 
     def routes(self, base: BaseModel, module: Any, texts: Sequence[str]) -> Routes:
         return module.stack.routes(base, texts)
 
-    def fixed_rows(self, module: Any) -> bool:
-        return bool(module.stack.fixed_rows)
+    def needs_fixed_batch(self, module: Any) -> bool:
+        return bool(module.stack.needs_fixed_batch)
 
-    def shares_source(self, module: Any) -> bool:
-        return bool(module.stack.shares_source)
+    def batches_beams_per_sentence(self, module: Any) -> bool:
+        return bool(module.stack.batches_beams_per_sentence)
 
     def logits_processors(self, base: BaseModel, module: Any, strength: float) -> Sequence[Any]:
         return module.stack.logits_processors(base, strength)
 
-    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[Json]:
+    def attributions(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[Json]:
         """What each plugin read, working alone; `plugin` names it."""
         names = module.config.names or [one.name for one in module.stack.plugins]
         return [
             {**row, "plugin": name}
             for name, one in zip(names, module.stack.plugins, strict=False)
-            for row in one.reads(base, source, translation, top)
+            for row in one.attributions(base, source, translation, top)
         ]
 
 

@@ -66,7 +66,7 @@ def check_bundle(
     path = Path(path)
     shown = shown or str(path)
     path = path.absolute()
-    look = _Look(path, base, direction)
+    look = _Checker(path, base, direction)
     name = HERE[0]
     try:
         for name in HERE:
@@ -82,7 +82,7 @@ def check_bundle(
         yield Check(name, False, error.message.naming(str(path), shown))
 
 
-class _Look:
+class _Checker:
     """What the checks share; each method is one, returns None where it does not apply and raises where it fails."""
 
     def __init__(self, path: Path, base: Callable[[], BaseModel] | None, direction: tuple[str, str] | None) -> None:

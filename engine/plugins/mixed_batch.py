@@ -33,16 +33,23 @@ def can_mix(base: BaseModel, plugins: Sequence[Plugin | PluginStack | None], str
 def spots_of(base: BaseModel, plugin: Plugin | PluginStack, strength: float) -> Sequence[HookPoint] | None:
     if isinstance(plugin, PluginStack) and len(plugin.plugins) == 1:  # one at a share of its strength
         return spots_of(base, plugin.plugins[0], strength * plugin.weights[0])
-    if not isinstance(plugin, Plugin) or plugin.knn is not None or plugin.fixed_rows or not plugin.shares_source:
+    if (
+        not isinstance(plugin, Plugin)
+        or plugin.knn is not None
+        or plugin.needs_fixed_batch
+        or not plugin.batches_beams_per_sentence
+    ):
         return None
-    return None if plugin.logits_processors(base, strength) else plugin.method.spots(base, plugin.module, strength)
+    return (
+        None if plugin.logits_processors(base, strength) else plugin.method.hook_points(base, plugin.module, strength)
+    )
 
 
 class MixedBatch:
     """Several plugins for one batch; `which` gives the plugin of each text. Can be used in place of a plugin."""
 
-    fixed_rows = False
-    shares_source = True
+    needs_fixed_batch = False
+    batches_beams_per_sentence = True
 
     def __init__(self, plugins: Sequence[Plugin | None], which: Sequence[int]) -> None:
         self.plugins, self.which = list(plugins), list(which)
@@ -67,15 +74,15 @@ class MixedBatch:
         self.begins = self.firsts = [0, *counts.cumsum(0).tolist()]
         return order
 
-    def stay(self, alive: torch.Tensor) -> None:
+    def on_batch_shrink(self, active: torch.Tensor) -> None:
         """The sentences of the batch, numbered from 0, that are still worked on."""
-        alive = alive.cpu()  # (b,)
-        counts = self.owners[alive].bincount(minlength=len(self.plugins))  # (P,)
+        active = active.cpu()  # (b,)
+        counts = self.owners[active].bincount(minlength=len(self.plugins))  # (P,)
         self.begins = [0, *counts.cumsum(0).tolist()]
         for number, plugin in enumerate(self.plugins):
-            mine = alive[self.begins[number] : self.begins[number + 1]]  # (b,)
+            mine = active[self.begins[number] : self.begins[number + 1]]  # (b,)
             if plugin is not None and len(mine):
-                plugin.stay(mine - self.firsts[number])
+                plugin.on_batch_shrink(mine - self.firsts[number])
 
     def translate(self, *_: Any) -> None:
         return None
@@ -88,12 +95,12 @@ class MixedBatch:
             if plugin is not None:
                 plugin.check_likelihood()
 
-    def see(self, base: BaseModel, sources: torch.Tensor) -> None:
+    def set_source(self, base: BaseModel, sources: torch.Tensor) -> None:
         """Tell each plugin which source tokens of the batch (B, S) are its own."""
         for number, plugin in enumerate(self.plugins):
             rows = sources[self.firsts[number] : self.firsts[number + 1]]  # (b, S)
             if plugin is not None and len(rows):
-                plugin.see(base, rows)
+                plugin.set_source(base, rows)
 
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> Sequence[Any]:
         return ()
@@ -174,7 +181,7 @@ def acting_on(
     result: list[Any] = list(plugins)
     for plugin in {id(one): one for one in plugins if one is not None}.values():
         own = [i for i, one in enumerate(plugins) if one is plugin]
-        for acting, places in plugin.routes(base, [texts[i] for i in own]):
+        for adapter, places in plugin.routes(base, [texts[i] for i in own]):
             for place in places:
-                result[own[place]] = acting
+                result[own[place]] = adapter
     return result

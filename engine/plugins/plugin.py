@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.base import BaseModel
-from engine.base.adapter import Routes, Translate, acting
+from engine.base.adapter import Routes, Translate, active_adapter
 from engine.base.decoding_options import Decoding
 from engine.core.json_object import Json
 from engine.core.languages import language_message, same_language
@@ -98,7 +98,7 @@ class Plugin:
                     path=path, key=key, shape=tuple(tensor.shape), expected=tuple(expected[key].shape),
                 )  # fmt: skip
         module.load_state_dict(weights)
-        method.finish(module)
+        method.prepare_for_inference(module)
         module.to(base.dtype)
         knn = carried(path, folder, base, card["knn"]) if "knn" in card else None
         with in_bundle(path):
@@ -156,14 +156,14 @@ class Plugin:
         return self.method.logits_processors(base, self.module, strength) if strength else ()
 
     @property
-    def fixed_rows(self) -> bool:
+    def needs_fixed_batch(self) -> bool:
         """Whether the rows of a batch must stay where they are while it is decoded."""
-        return self.method.fixed_rows(self.module)
+        return self.method.needs_fixed_batch(self.module)
 
     @property
-    def shares_source(self) -> bool:
+    def batches_beams_per_sentence(self) -> bool:
         """Whether decoding may give the attention over the source the hypotheses of a sentence together."""
-        return self.method.shares_source(self.module)
+        return self.method.batches_beams_per_sentence(self.module)
 
     def check_likelihood(self) -> None:
         """Raises OptionError when the method gives no probabilities of given translations."""
@@ -173,15 +173,15 @@ class Plugin:
                 method=self.method.name,
             )
 
-    def see(self, base: BaseModel, sources: torch.Tensor) -> None:
+    def set_source(self, base: BaseModel, sources: torch.Tensor) -> None:
         """Tell the method which source tokens (B, S) come next."""
-        self.method.see(base, self.module, sources)
+        self.method.set_source(base, self.module, sources)
         if self.knn is not None:
-            self.knn.see(base, sources)
+            self.knn.set_source(base, sources)
 
-    def stay(self, alive: torch.Tensor) -> None:
+    def on_batch_shrink(self, active: torch.Tensor) -> None:
         """Tell the method which sentences (b,) of the batch are still worked on."""
-        self.method.stay(self.module, alive)
+        self.method.on_batch_shrink(self.module, active)
 
     def translate(
         self,
@@ -198,18 +198,18 @@ class Plugin:
             return None
         return self.method.translate(base, self.module, texts, inner, strength, decoding, progress)
 
-    def reads(self, base: BaseModel, source: str, translation: str, top: int = 5) -> list[Json]:
-        """What each token of a translation read; see `Method.reads`. Texts are empty where the bundle came without them.
+    def attributions(self, base: BaseModel, source: str, translation: str, top: int = 5) -> list[Json]:
+        """What each token of a translation read; see `Method.attributions`. Texts are empty where the bundle came without them.
 
         No rows for a sentence that the domain filter leaves to the base, or one that is longer than the base takes in one piece.
         """
-        if not base.fits(source, translation) or acting(base, source, self, 1.0) is None:
+        if not base.fits(source, translation) or active_adapter(base, source, self, 1.0) is None:
             return []
-        rows = self.method.reads(base, self.module, source, translation, top)
+        rows = self.method.attributions(base, self.module, source, translation, top)
         if self.knn is not None:
             with base.lock, self.method.attach(base, self.module, 1.0):
-                self.method.see(base, self.module, base.pad_batch(base.encode([source])))
-                rows = [*rows, *self.knn.reads(base, source, translation, top)]
+                self.method.set_source(base, self.module, base.pad_batch(base.encode([source])))
+                rows = [*rows, *self.knn.attributions(base, source, translation, top)]
         return rows
 
 

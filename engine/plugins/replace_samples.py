@@ -86,7 +86,7 @@ def swap_bundle(
             pairs = with_sources(corpus.segments, None, Path(folder), progress)
         plugin = Plugin.load(path, forward, cache=settings.home_dir / "unpacked")
         progress.begin("Replacing the samples", 2, 3)
-        replaced = method.swap(forward, plugin.module, pairs, Path(folder), progress).files
+        replaced = method.replace_samples(forward, plugin.module, pairs, Path(folder), progress).files
         if plugin.knn is not None:
             replaced |= another(forward, plugin.knn, pairs, Path(folder), progress, plugin)[1]
         if plugin.domain_filter is not None:

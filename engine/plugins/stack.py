@@ -42,28 +42,28 @@ class PluginStack:
             yield
 
     @property
-    def fixed_rows(self) -> bool:
+    def needs_fixed_batch(self) -> bool:
         """Whether the rows of a batch must stay where they are while it is decoded."""
-        return any(plugin.fixed_rows for plugin in self.plugins)
+        return any(plugin.needs_fixed_batch for plugin in self.plugins)
 
     @property
-    def shares_source(self) -> bool:
+    def batches_beams_per_sentence(self) -> bool:
         """Whether decoding may give the attention over the source the hypotheses of a sentence together."""
-        return all(plugin.shares_source for plugin in self.plugins)
+        return all(plugin.batches_beams_per_sentence for plugin in self.plugins)
 
     def check_likelihood(self) -> None:
         for plugin in self.plugins:
             plugin.check_likelihood()
 
-    def see(self, base: BaseModel, sources: torch.Tensor) -> None:
+    def set_source(self, base: BaseModel, sources: torch.Tensor) -> None:
         """Tell all plugins which source tokens (B, S) come next."""
         for plugin in self.plugins:
-            plugin.see(base, sources)
+            plugin.set_source(base, sources)
 
-    def stay(self, alive: torch.Tensor) -> None:
+    def on_batch_shrink(self, active: torch.Tensor) -> None:
         """Tell all plugins which sentences (b,) of the batch are still worked on."""
         for plugin in self.plugins:
-            plugin.stay(alive)
+            plugin.on_batch_shrink(active)
 
     def routes(self, base: BaseModel, texts: Sequence[str]) -> Routes:
         """Which of the plugins act on which sources; empty where none has a domain filter."""

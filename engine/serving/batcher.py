@@ -105,7 +105,7 @@ class Batcher:
         self._loader = PluginLoader(models, self._change)
         self._started = 0
         self._closed = False
-        self._alone: set[TranslationSpec] = set()  # works that failed last time, and spoil no other's batch again
+        self._quarantined: set[TranslationSpec] = set()  # works that failed last time, and spoil no other's batch again
 
     def submit(self, work: TranslationSpec, texts: Sequence[Any], ticket: Ticket | None = None) -> Future[list[Any]]:
         """Translations of the texts, in order, once they are there; alignments of pairs, where the work says so.
@@ -195,13 +195,13 @@ class Batcher:
                 for work in dict.fromkeys(works):
                     self._batch([one for one in batch if one[0].work == work])
                 return
-            if len(self._alone) >= MOST_ALONE:
-                self._alone.clear()
-            self._alone.add(works[0])
+            if len(self._quarantined) >= MOST_ALONE:
+                self._quarantined.clear()
+            self._quarantined.add(works[0])
             for request, _ in batch:
                 self._end(request, error)
             return
-        self._alone.difference_update(works)  # what was wrong has passed
+        self._quarantined.difference_update(works)  # what was wrong has passed
         for request, indices in batch:
             with self._change:
                 request.results |= {i: next(results) for i in indices}
@@ -222,7 +222,7 @@ class Batcher:
         ready = [request for request in self._waiting if not self._loading(request.work)]
         if not ready:
             return []
-        alike = self._alike(self._in_turn(ready))
+        alike = self._compatible(self._in_turn(ready))
         self._turns.next(alike[0].ticket.client)
         share, most, room = self._bounds(alike)
         texts: Counter[str] = Counter()
@@ -274,7 +274,7 @@ class Batcher:
             before[client] += weight(request.texts[request.given])
         return [request for _, request in sorted(zip(keys, ready, strict=True), key=itemgetter(0))]
 
-    def _alike(self, waiting: Sequence[_Request]) -> list[_Request]:
+    def _compatible(self, waiting: Sequence[_Request]) -> list[_Request]:
         """Requests for a batch with the first one, in their order: not more plugins than may be in memory, and nothing much longer,
         which all of them would wait for.
         """
@@ -282,7 +282,7 @@ class Batcher:
             return [waiting[0]]
         first = waiting[0].work
         longest = max(LONGEST // 4, 2 * weight(waiting[0].texts[waiting[0].given]))
-        company = self._company(first)
+        company = self._batch_key(first)
         joins = {first: True}
         results: list[_Request] = []
         for request in waiting:
@@ -293,18 +293,18 @@ class Batcher:
                 continue
             if work not in joins:
                 full = sum(joins.values()) == self.models.settings.loaded_plugins
-                joins[work] = not full and company is not None and self._company(work) == company
+                joins[work] = not full and company is not None and self._batch_key(work) == company
             if joins[work] and weight(request.texts[request.given]) <= longest:
                 results.append(request)
         return results
 
-    def _company(self, work: TranslationSpec) -> Hashable | None:
+    def _batch_key(self, work: TranslationSpec) -> Hashable | None:
         """What works must have in common to share a batch with this one; None where it must be alone: its plugin is not in memory,
         so that others would wait until it is, or cannot share one, or it failed before.
         """
         from engine.plugins.mixed_batch import can_mix
 
-        if work in self._alone or work.alignment or work.terms:
+        if work in self._quarantined or work.alignment or work.terms:
             return None
         try:
             base = self.models.held_base(work.base, work.source, work.target)

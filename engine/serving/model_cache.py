@@ -71,7 +71,7 @@ class ModelCache:
             self._bases.move_to_end(path)
             known = self._bases[path]
             if (source, target) not in known:
-                known[source, target] = next(iter(known.values())).directed(source, target)
+                known[source, target] = next(iter(known.values())).for_direction(source, target)
             return known[source, target]
 
     def plugin(self, path: str, base: BaseModel) -> Plugin:

@@ -62,10 +62,10 @@ def weight(text: str | tuple[str, ...]) -> int:
 
 
 class Shares:
-    """Places of which each client may have `most` at once, so that none has them all. Safe to use from several threads."""
+    """Places of which each client may have `limit` at once, so that none has them all. Safe to use from several threads."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self._taken: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -73,10 +73,10 @@ class Shares:
     def place(self, client: str) -> Iterator[None]:
         """Within the block the client has a place. Raises OverloadedError where it has as many as it may."""
         with self._lock:
-            if self._taken[client] >= self.most:
+            if self._taken[client] >= self.limit:
                 raise OverloadedError(
                     "{count} of your files are already being read or written. Wait until one is done, then try again.",
-                    count=self.most,
+                    count=self.limit,
                 )
             self._taken[client] += 1
         try:

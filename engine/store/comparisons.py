@@ -244,7 +244,7 @@ class ComparisonTables(tables.StorePart):
         with self._store.write() as session:
             session.execute(update(ComparisonLine), rows)
 
-    def turn(self, comparison_id: int, system: int, strength: float) -> ComparisonRecord:
+    def set_strength(self, comparison_id: int, system: int, strength: float) -> ComparisonRecord:
         """Give a plugin another strength: its translations are to be made again, and what was measured is no longer so."""
         with self._store.write() as session:
             sheet = self._sheet(session, comparison_id)

@@ -237,7 +237,7 @@ class Ratings(Repository[RatingRound, RoundRow]):
             counts = select(whole.c.rater_id, func.count()).group_by(whole.c.rater_id)
             return {row[0]: row[1] for row in session.execute(counts)}
 
-    def stamp(self, round_id: int) -> tuple[int, int, int]:
+    def version(self, round_id: int) -> tuple[int, int, int]:
         """Changes whenever an answer or a rater of the round does."""
         own = select(func.count(), func.coalesce(func.max(RatingAnswer.id), 0)).select_from(RatingAnswer)
         raters = select(func.count()).select_from(RatingRater).where(RatingRater.round_id == round_id)

@@ -67,8 +67,8 @@ class JobRecovery(Repository[tables.Job, JobRow]):
                     values |= _counted(record)
         return self._end(id, attempt, JobState.INTERRUPTED, asked.is_(False), *where, **values)
 
-    def retry(self, id: int, attempt: int, error: str, *, most: int, seconds: float) -> bool:
-        """It met an error that may pass: queue it again after a pause, `most` times in a row; then it has failed.
+    def retry(self, id: int, attempt: int, error: str, *, max_retries: int, seconds: float) -> bool:
+        """It met an error that may pass: queue it again after a pause, `max_retries` times in a row; then it has failed.
 
         `seconds`: the first pause; each further one is twice as long. False when the job is no longer this attempt's.
         """
@@ -77,7 +77,7 @@ class JobRecovery(Repository[tables.Job, JobRow]):
                 return record is not None and self._settle(record, JobState.CANCELLED)
             for name, value in _counted(record).items():
                 setattr(record, name, value)
-            if record.retries > most:
+            if record.retries > max_retries:
                 return self._settle(record, JobState.FAILED, _given_up(error, record.retries))
             self._again(record, seconds)
             record.error, record.messages = error, data_of(error)
@@ -95,10 +95,10 @@ class JobRecovery(Repository[tables.Job, JobRow]):
             record.messages = data_of(GAVE_WAY)
             return True
 
-    def requeue(self, *, most: int, seconds: float) -> Sequence[JobRow]:
-        """Queue interrupted jobs again, those that were lost more than `most` times in a row end as failed; returns all."""
+    def requeue(self, *, max_retries: int, seconds: float) -> Sequence[JobRow]:
+        """Queue interrupted jobs again, those that were lost more than `max_retries` times in a row end as failed; returns all."""
         job, result = tables.Job, []
-        if most <= 0:
+        if max_retries <= 0:
             return []
         query = select(job).where(job.state == JobState.INTERRUPTED, job.retries >= 0).order_by(job.id)
         with self._store.read() as session:  # asked every few seconds: nearly always there is none
@@ -106,7 +106,7 @@ class JobRecovery(Repository[tables.Job, JobRow]):
                 return []
         with self._store.write() as session:
             for record in session.scalars(query.with_for_update(skip_locked=True)).all():
-                if record.retries > most:
+                if record.retries > max_retries:
                     self._settle(record, JobState.FAILED, _given_up(record.error, record.retries))
                 else:
                     self._again(record, seconds)

@@ -253,7 +253,7 @@ class Workers(tables.StorePart):
             session.add(tables.Worker(name=name, host=host, pid=pid))
             return True
 
-    def gone(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """The worker has ended."""
         with self._store.write() as session:
             record = session.get(tables.Worker, name)

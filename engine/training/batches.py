@@ -45,7 +45,7 @@ class EncodedSources:
         fit = HalveOnOom("tokens_per_batch")
         for rows in epoch_batches([len(source) for source in pairs.sources], tokens, seed=0, epoch=0):
             progress.check()
-            fit.each(rows, encode)
+            fit.run(rows, encode)
 
     def batch(self, rows: Sequence[int]) -> torch.Tensor:
         """The states of these rows (B, S, d), zeros after a sentence's end."""
@@ -68,5 +68,5 @@ def make_batch(
     batch = Batch.of(base, pairs, rows, step=step, encode=encoded is None and not method.changes_encoder(module))
     if encoded is not None:
         batch = replace(batch, encoded=encoded.batch(rows))
-    method.see(base, module, batch.sources, batch)
+    method.set_source(base, module, batch.sources, batch)
     return batch

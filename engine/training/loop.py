@@ -73,8 +73,8 @@ def learning_rate(update: int, options: TrainingOptions, limit: int) -> float:
 
 
 def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
-    """Adam, or AdamW with decoupled weight decay, as asked for; each group of weights has its `speed`."""
-    betas, whole, single = (options.beta1, options.beta2), method.speed(module), method.speeds(module)
+    """Adam, or AdamW with decoupled weight decay, as asked for; each group of weights has its learning rate (`Method.lr_scale`)."""
+    betas, whole, single = (options.beta1, options.beta2), method.lr_scale(module), method.lr_scales(module)
     groups: list[tuple[float, list[nn.Parameter]]] = []
     # Weights that follow each other share a group: checkpoints number them in the module's order.
     for name, parameter in module.named_parameters():
@@ -336,7 +336,7 @@ class Trainer:
 
         for rows in epoch_batches(self.validation.lengths, self.options.tokens_per_batch, seed=0, epoch=0):
             self.progress.check()
-            fit.each(rows, add)
+            fit.run(rows, add)
         return total / max(1.0, count)
 
     def report(self) -> None:

@@ -37,7 +37,7 @@ class TranslationProbe:
         pairs = [*self.style, *self.general]
         if not pairs:
             return {}
-        # A plugin goes this far from the base once it is trained; see `Method.complete`.
+        # A plugin goes this far from the base once it is trained; see `Method.after_training`.
         strength = float(getattr(getattr(module, "config", None), "shrink", 1.0))
         strength = strength if method.capabilities.offers_strength else 1.0
         sources = [source for source, _ in pairs]
@@ -45,7 +45,7 @@ class TranslationProbe:
         if module is None:
             translated = translate(self.base, sources, decoding=GREEDY)
         else:
-            with method.trial(module):
+            with method.inference_mode_while_training(module):
                 translated = translate(
                     self.base, sources, Plugin(method, module, {}), strength=strength, decoding=GREEDY
                 )

@@ -145,7 +145,7 @@ def rater_order(row: RoundRow, rater: RaterRow) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Task:
+class RatingTask:
     """What a rater sees next: an item with both texts by side, what of it is decided, and how far the rater is."""
 
     done: int
@@ -166,13 +166,13 @@ class Task:
         }  # fmt: skip
 
 
-def task(store: Store, rater: RaterRow) -> Task:
+def task(store: Store, rater: RaterRow) -> RatingTask:
     """The rater's next item: the first of its order that is neither decided nor skipped."""
     row = store.ratings.get(rater.round_id)
     answers = store.ratings.answers(rater_id=rater.id)
     known, skipped = decided(answers), {one.item for one in answers if one.question == SKIP}
     over = {item for item, some in known.items() if item in skipped or len(some) == len(QUESTIONS)}
-    now = Task(done=len(over), total=row.size, skipped=len(skipped), closed=row.closed is not None)
+    now = RatingTask(done=len(over), total=row.size, skipped=len(skipped), closed=row.closed is not None)
     item = next((position for position in rater_order(row, rater) if position not in over), None)
     if item is None or now.closed:
         return now

@@ -86,30 +86,30 @@ def preview(
     clock = progress
     request = validated(request)
     with workspace_lock(workspace):
-        stamps = StepCache(workspace, shared=True)
-        corpus = read_samples(request, workspace, stamps, progress, as_read=as_read)
+        cache = StepCache(workspace, shared=True)
+        corpus = read_samples(request, workspace, cache, progress, as_read=as_read)
         if pair is None:
             progress.begin("Loading the base")
             pair = load_pair(request, settings)
-        stamp = content_hash(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), 4)
+        key = content_hash(cache.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), 4)
         file = workspace / FILE
-        if stamps.holds("preview", stamp, file):
+        if cache.is_fresh("preview", key, file):
             return json.loads(file.read_text(encoding="utf-8"))
         foreign = {corpus.segments[row].text for row in noticed_rows(workspace, ANOTHER_LANGUAGE)}
         train, valid = ([one for one in part if one.text not in foreign] for part in split_samples(corpus))
-        result = _look(request, train, valid, pair, workspace / "preview", stamps, progress, settings)
+        result = _look(request, train, valid, pair, workspace / "preview", cache, progress, settings)
         clock.stop()
-        _note(ThroughputLog.of(settings, pair.forward), pair, train, valid, clock.seconds, stamps)
+        _note(ThroughputLog.of(settings, pair.forward), pair, train, valid, clock.seconds, cache)
         result["seconds"] = {step: round(seconds, 1) for step, seconds in clock.seconds.items()}
-        stamps.begin("preview")
+        cache.invalidate("preview")
         write_json(file, result, "the first look")
-        stamps.set("preview", stamp)
+        cache.mark_done("preview", key)
         return result
 
 
 def _look(
     request: CustomizeRequest, train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, folder: Path,
-    stamps: StepCache, progress: TimedProgress, settings: Settings,
+    cache: StepCache, progress: TimedProgress, settings: Settings,
 ) -> dict[str, Any]:  # fmt: skip
     from engine.evaluation.general_text import learnable_pairs
     from engine.methods.knn.build import make_knn
@@ -118,7 +118,7 @@ def _look(
     base = pair.forward
     learn, held_out = (
         [one for one in pairs if one.source and not copied(one.source, one.target)]
-        for pairs in _pairs(train, valid, pair, stamps, progress)
+        for pairs in _pairs(train, valid, pair, cache, progress)
     )
     sourced = sum(not one.synthetic for one in (*learn, *held_out)) / max(1, len(learn) + len(held_out))
     own = bool(held_out) and not any(one.synthetic for one in held_out)
@@ -128,7 +128,7 @@ def _look(
     texts = [segment.text for segment in (*train, *valid)]
     knn, _, figures = make_knn(
         base, learn, known, KnnOptions(retrieval="sentence"), folder, progress=progress,
-        general=lambda: learnable_pairs(pair, settings, but=texts, progress=progress),
+        general=lambda: learnable_pairs(pair, settings, exclude=texts, progress=progress),
     )  # fmt: skip
     progress.begin("Translating a few sentences")
     plain = [] if own else _plain(settings, base.source)
@@ -161,7 +161,7 @@ def _look(
 
 
 def _pairs(
-    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, stamps: StepCache, progress: Progress
+    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, cache: StepCache, progress: Progress
 ) -> tuple[list[SentencePair], list[SentencePair]]:
     """Pairs to look up in, and held-out ones; sources of small samples are kept for the runs that follow."""
     from engine.corpora.types import SentencePair
@@ -169,7 +169,7 @@ def _pairs(
 
     if len(train) + len(valid) <= WHOLE:
         both = [*train, *valid]
-        sources = write_sources(both, pair, stamps, progress)
+        sources = write_sources(both, pair, cache, progress)
     else:
         every = len(train) / WHOLE
         train = [train[int(i * every)] for i in range(WHOLE)]
@@ -262,7 +262,7 @@ def _both(base: BaseModel, knn: Knn, sources: Sequence[str], progress: Progress)
 
 def _note(
     throughput: ThroughputLog, pair: LanguagePair, train: Sequence[Segment], valid: Sequence[Segment], seconds: dict[str, float],
-    stamps: StepCache,
+    cache: StepCache,
 ) -> None:  # fmt: skip
     """What the look says about this machine's speed with this base."""
     learnt = sum(len(segment.text) for segment in train[:WHOLE])
@@ -277,6 +277,6 @@ def _note(
     if recorded > 0.05:
         figures["datastore"] = learnt / recorded
     written = seconds.get("Writing source sentences", 0.0)
-    if "sources" in stamps.made and written > 0.05:
+    if "sources" in cache.made and written > 0.05:
         figures["sources"] = missing / written
     throughput.note_all(figures)

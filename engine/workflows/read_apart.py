@@ -17,9 +17,9 @@ from engine.corpora.formats.records import Record, Request
 from engine.errors import CorpusError, InputError, StorageError
 
 
-def records_apart(path: Path, request: Request, most: int | None = None) -> list[Record]:
-    """The first `most` records of a file of sentences. Raises CorpusError or InputError where it cannot be read."""
-    asked = {"work": "records", "file": str(path.absolute()), "request": asdict(request), "most": most}
+def records_apart(path: Path, request: Request, max_records: int | None = None) -> list[Record]:
+    """The first `max_records` records of a file of sentences. Raises CorpusError or InputError where it cannot be read."""
+    asked = {"work": "records", "file": str(path.absolute()), "request": asdict(request), "most": max_records}
     rows = answer_of(__name__, asked, [path], CorpusError, InputError)["records"]
     return [Record(**row) for row in rows]
 

@@ -188,7 +188,7 @@ def record_run(run: Run) -> None:
     from engine.methods import get_method
 
     request, samples, training, result, times = run.request, run.samples, run.training, run.result, run.times
-    stamps, own, remembered = run.cache, run.own, sum(run.memory_sizes)
+    cache, own, remembered = run.cache, run.own, sum(run.memory_sizes)
     run.progress.stop()
     steps = run.progress.seconds
     base, method = samples.pair.forward, request.method
@@ -200,9 +200,9 @@ def record_run(run: Run) -> None:
         f"tokens a character {base.target}": tokens_a_character(base, [segment.text for segment in samples.train]),
         f"peak {method} {training.tokens_per_batch}": peak_memory(),
     }
-    if "phrases" in stamps.made:
+    if "phrases" in cache.made:
         answer["phrases"] = _rate(sum(len(segment.text) for segment in samples.train), steps.get("Finding phrases"))
-    if "sources" in stamps.made:
+    if "sources" in cache.made:
         answer["sources"] = _rate(missing, steps.get("Writing source sentences"))
     if "Filtering synthetic pairs" in steps:
         weighed = sum(len(segment.text) for segment in samples.train if segment.source is None)
@@ -247,7 +247,7 @@ def decoded_tokens(held_out: float, a_sentence: float) -> float:
 def tokens_a_character(base: BaseModel, texts: Sequence[str]) -> float:
     """Target tokens of a character, of the first texts."""
     some = [text for text in texts[:200] if text]
-    return sum(map(len, base.label(some))) / max(1, sum(map(len, some)))
+    return sum(map(len, base.encode_target(some))) / max(1, sum(map(len, some)))
 
 
 def _rate(amount: float, seconds: float | None) -> float:

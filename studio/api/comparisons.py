@@ -265,7 +265,9 @@ def set_strength(deps: DepsDep, number: Id, place: Position, body: StrengthReque
     if not 0 < place < len(sheet.systems):
         raise Problem(404, f"Comparison {number} has no plugin at place {place}. Place 0 is the base alone.")
     with conflicts():
-        turned = Comparisons(deps.service).turn(deps.store.projects.get(sheet.project_id), sheet, place, body.strength)
+        turned = Comparisons(deps.service).set_strength(
+            deps.store.projects.get(sheet.project_id), sheet, place, body.strength
+        )
     return shown(deps, turned)
 
 

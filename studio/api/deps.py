@@ -172,19 +172,19 @@ class Deps:
         """What can be translated: the projects' directions, then those of the bases on the shelf."""
         directions = {(row.source, row.target): None for row in self.store.projects.list()}
         for entry in BaseRegistry(self.service.settings).entries():
-            sources, targets = _languages(str(entry.folder), _stamp(entry.folder))
+            sources, targets = _languages(str(entry.folder), _modified(entry.folder))
             directions |= {(a, b): None for a in sources for b in targets if a != b}
         return list(directions)
 
-    def guess(self, text: str, among: Sequence[str]) -> str:
+    def guess(self, text: str, candidates: Sequence[str]) -> str:
         """The language of a text, of those that can be translated from. Raises InputError where no base translates into
         the other language.
         """
-        if not among:
+        if not candidates:
             raise InputError("Nothing here translates into that language. Name another, or add a base.")
-        short = {tag.language: str(tag) for one in among if (tag := read_tag(one))}
+        short = {tag.language: str(tag) for one in candidates if (tag := read_tag(one))}
         likely = [(code, value) for code, value in confidences(text, *short) if code in short]
-        return short[likely[0][0]] if likely else among[0]
+        return short[likely[0][0]] if likely else candidates[0]
 
     # -- translating
 
@@ -235,7 +235,7 @@ class Deps:
         if route.plugin is not None and not route.plugin.exists:
             raise InputError(f"The bundle of {route.plugin.name} is no longer at its place. Train or import it again.")
 
-    def reads(
+    def attributions(
         self, route: Route, pairs: Sequence[tuple[str, str]], top: int, ticket: Ticket
     ) -> list[list[models.JsonObject]]:
         """What each token of each translation read from the plugin's memory; nothing without a plugin. Waits, as `through`."""
@@ -245,7 +245,7 @@ class Deps:
         plugin = self.service.models.plugin(route.plugin.path, base)
         result = []
         for source, target in pairs:
-            read = partial(plugin.reads, base, source, target, top)
+            read = partial(plugin.attributions, base, source, target, top)
             result.append(self.service.in_turn(read, source + target, ticket) if source.strip() and target else [])
         return result
 
@@ -270,7 +270,7 @@ async def _leaves(request: Request, ticket: Ticket) -> None:
     ticket.leave()
 
 
-def _stamp(folder: pathlib.Path) -> float:
+def _modified(folder: pathlib.Path) -> float:
     try:
         return (folder / "config.json").stat().st_mtime
     except OSError:
@@ -278,7 +278,7 @@ def _stamp(folder: pathlib.Path) -> float:
 
 
 @lru_cache(maxsize=64)
-def _languages(folder: str, stamp: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _languages(folder: str, modified: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """`engine.base.metadata.directions`, read once; nothing for a folder that is no base."""
     try:
         sources, targets = directions(folder)

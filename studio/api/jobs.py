@@ -52,11 +52,11 @@ def list_jobs(
     return _page(deps, offset, limit, project, states=states, kinds=kinds)
 
 
-def _page(deps: Deps, offset: int, limit: int, project: int | None, **among: Any) -> models.Page[models.Job]:
+def _page(deps: Deps, offset: int, limit: int, project: int | None, **filters: Any) -> models.Page[models.Job]:
     """A page of the jobs that fit, of which the others are not read."""
     jobs = deps.store.jobs
-    items = [rows.job(row) for row in jobs.list(project, **among, limit=limit, offset=offset)]
-    return models.Page[models.Job](items=items, total=jobs.count(project, **among), offset=offset)
+    items = [rows.job(row) for row in jobs.list(project, **filters, limit=limit, offset=offset)]
+    return models.Page[models.Job](items=items, total=jobs.count(project, **filters), offset=offset)
 
 
 @router.get("/jobs/{number}", dependencies=[may("read")])

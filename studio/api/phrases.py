@@ -19,7 +19,7 @@ from studio.api.errors import conflicts
 from studio.api.permissions import may
 from studio.api.schemas import models
 from studio.services.files import read_rows
-from studio.services.phrases import pairs_of, stamps_of
+from studio.services.phrases import modified_times, pairs_of
 
 router = APIRouter(tags=["phrases"])
 Order = Literal["count", "longest", "shortest"]
@@ -113,12 +113,12 @@ def collected(deps: Deps, number: int) -> Sequence[models.Phrase]:
     """All phrases with layer and back-translation, by count; kept until a file changes."""
     folder = deps.service.workspace(number)
     layers = deps.service.decoder_layers(deps.store.projects.get(number))
-    return _collected(folder / "phrases.jsonl", stamps_of(folder, "phrases.jsonl"), pairs_of(folder), layers)
+    return _collected(folder / "phrases.jsonl", modified_times(folder, "phrases.jsonl"), pairs_of(folder), layers)
 
 
 @lru_cache(maxsize=4)
 def _collected(
-    phrase_file: Path, stamps: tuple[int, ...], pairs: tuple[Path, int], layer_count: int
+    phrase_file: Path, modified: tuple[int, ...], pairs: tuple[Path, int], layer_count: int
 ) -> Sequence[models.Phrase]:
     extracted = [row for row in read_rows(phrase_file) if "text" in row and "length" in row]
     layers = assign_layers([int(row["length"]) for row in extracted], layer_count) if extracted else []

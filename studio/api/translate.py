@@ -115,7 +115,7 @@ async def translate(
         if body.format != "text":
             raise OptionError("reads: what was read is told of plain texts alone. Leave format at text.")
         pairs = list(zip(body.texts, translations, strict=True))
-        read = await deps.apart(request, lambda ticket: deps.reads(route, pairs, body.top, ticket))
+        read = await deps.apart(request, lambda ticket: deps.attributions(route, pairs, body.top, ticket))
     return bodies.Translated(
         translations=[
             bodies.Reading(text=text, flag=flag_of(text), reads=one)

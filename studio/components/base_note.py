@@ -9,8 +9,8 @@ import gradio as gr
 from engine.base.quality import direction_scores
 from engine.base.registry import BaseRegistry
 from engine.store import ProjectRow
-from studio.components.html import view
-from studio.components.layout import Page, guard, wanted
+from studio.components.html import html_block
+from studio.components.layout import Page, handle_errors, wanted
 from studio.components.templating import render
 from studio.i18n.translate import tr
 from studio.services.base_models import base_of
@@ -48,4 +48,4 @@ def add_base_note(frame: Page, service: Service) -> None:
     def fill(request: gr.Request) -> str:
         return base_note(service, service.project(wanted(request)))
 
-    frame.fills[view()] = guard(fill, polled=True)
+    frame.fills[html_block()] = handle_errors(fill, polled=True)

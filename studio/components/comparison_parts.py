@@ -44,7 +44,7 @@ def table_of(
         order=url.order,
         offset=offset,
         word=url.word,
-        gone=comparisons.gone(project, sheet),
+        missing_systems=comparisons.missing_systems(project, sheet),
     )
 
 

@@ -55,7 +55,7 @@ class Column:
     method: str = ""
     strength: str = ""
     dial: bool = False
-    gone: bool = False  # its plugin was deleted
+    missing: bool = False  # its plugin was deleted
     plugin: int = 0
 
 
@@ -81,10 +81,10 @@ class Line:
 
 def compare_table(
     sheet: ComparisonRecord, lines: Sequence[ComparisonLineRow], languages: Languages, *,
-    counts: tuple[int, int] | None, order: str = "place", offset: int = 0, word: str = "", gone: Collection[int] = (),
+    counts: tuple[int, int] | None, order: str = "place", offset: int = 0, word: str = "", missing_systems: Collection[int] = (),
 ) -> str:  # fmt: skip
     """A page of the comparison: source, the base alone, a column a plugin. `counts` are those of `Sheets.count`, None while a
-    job says how far it is; `word` is the open one, as line.system.start-end; `gone` are systems whose plugin is no longer there.
+    job says how far it is; `word` is the open one, as line.system.start-end; `missing_systems` are those whose plugin was deleted.
     """
     several = len(sheet.systems) > 1
     scored = sheet.references or sheet.figures.get("style")
@@ -93,7 +93,7 @@ def compare_table(
     return render(
         "comparison_table.html",
         comparison=sheet.comparison_id,
-        columns=[_column(index, system, index in gone) for index, system in enumerate(sheet.systems)],
+        columns=[_column(index, system, index in missing_systems) for index, system in enumerate(sheet.systems)],
         rows=[_line(line, languages) for line in lines],
         lines=sheet.lines,
         languages=languages,
@@ -109,16 +109,16 @@ def compare_table(
     )
 
 
-def _column(index: int, system: Mapping[str, Any], gone: bool) -> Column:
+def _column(index: int, system: Mapping[str, Any], missing: bool) -> Column:
     if not index:
-        return Column(tr("Vanilla"), gone=gone)
+        return Column(tr("Vanilla"), missing=missing)
     method = str(system["method"])
     return Column(
         str(system["name"]),
         method_name(method),
         f"{float(system['strength']):g}",
         has_dial(method),
-        gone,
+        missing,
         system["plugin_id"] or 0,
     )
 

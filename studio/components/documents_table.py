@@ -14,7 +14,7 @@ from studio.components.templating import render
 from studio.i18n.translate import ago, listed, mark, span, tr, translate_message
 from studio.services.catalog import language_name
 from studio.services.document_segments import segments_of
-from studio.services.translation import Sentence
+from studio.services.translation import TranslatedSentence
 
 STATES = {
     "succeeded": (mark("done"), "done"),
@@ -108,7 +108,7 @@ def _done_row(document: TranslatedDocument, project: ProjectRow) -> DoneRow:
 
 
 def result_box(
-    lines: Sequence[Sequence[Sentence]], project: ProjectRow, *, wait: str = "", other: str = "", plugin: int = 0,
+    lines: Sequence[Sequence[TranslatedSentence]], project: ProjectRow, *, wait: str = "", other: str = "", plugin: int = 0,
     strength: float = 1.0,
 ) -> str:  # fmt: skip
     """The translation of a short text, line by line, as far as it is; `plugin` is the number of the one that translates, `other`

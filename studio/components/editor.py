@@ -12,8 +12,8 @@ import gradio as gr
 
 from engine.errors import InputError, TailorError
 from engine.store import ProjectRow
-from studio.components.html import view
-from studio.components.layout import MODEL, QUIET, guard, wanted
+from studio.components.html import html_block
+from studio.components.layout import MODEL, QUIET, handle_errors, wanted
 from studio.components.templating import render, script
 from studio.i18n.translate import translate_message
 from studio.services.edited_pairs import edited_pairs, learn
@@ -31,14 +31,14 @@ class Editor:
         self.service = service
 
     def layout(self) -> None:
-        self.count = view(classes="tm-edited-count")
-        self.reply = view(classes="tm-reply")
+        self.count = html_block(classes="tm-edited-count")
+        self.reply = html_block(classes="tm-reply")
 
     def events(self, *views: Any) -> None:
         """What the script of each of these views triggers."""
         for one in views:
-            one.alternatives(guard(self.alternatives), None, self.reply, trigger_mode="multiple", **MODEL)
-            one.learn(guard(self.learn), None, [self.reply, self.count], trigger_mode="multiple", **QUIET)
+            one.alternatives(handle_errors(self.alternatives), None, self.reply, trigger_mode="multiple", **MODEL)
+            one.learn(handle_errors(self.learn), None, [self.reply, self.count], trigger_mode="multiple", **QUIET)
 
     def counted(self, project: ProjectRow | None) -> str:
         """How many pairs the project has, with the way to them."""

@@ -8,7 +8,7 @@ import gradio as gr
 
 from engine.core.settings import Settings
 from engine.messages import Message
-from studio.components.html import view
+from studio.components.html import html_block
 from studio.components.templating import script
 from studio.services.uploads import paths_offered, too_large
 
@@ -25,7 +25,7 @@ def drop_field(label: str, height: int, scale: int | None = None) -> Any:
 
 def large_files() -> Any:
     """Takes files that are too large out of what is chosen or dropped on the page, and tells their names by its event `refuse`."""
-    return view(script=script("large-files.js"))
+    return html_block(script=script("large-files.js"))
 
 
 def reasons_of(event: gr.EventData, settings: Settings) -> dict[str, Message]:

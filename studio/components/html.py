@@ -111,7 +111,7 @@ def size(count: int | None) -> str:
     return f"{count} B"
 
 
-def view(value: str = "", *, classes: str = "", script: str | None = None, **more: Any) -> Any:
+def html_block(value: str = "", *, classes: str = "", script: str | None = None, **more: Any) -> Any:
     """A `gr.HTML` without Gradio's own type rules. `script` runs once; delegate events to `element` there."""
     import gradio as gr
 
@@ -137,38 +137,38 @@ def hidden_text(value: str = "") -> Any:
 
 def card_title(words: str) -> Any:
     """The title of a card that Gradio lays out; `words` are a message."""
-    return view(piece("card_title", words), classes="tm-card-title")
+    return html_block(piece("card_title", words), classes="tm-card-title")
 
 
 def quiet_line(words: str) -> Any:
     """A line in small grey letters; `words` are a message."""
-    return view(piece("quiet_line", words))
+    return html_block(piece("quiet_line", words))
 
 
 _ABSENT = '<i class="tm-absent"></i>'
 
 
 @contextlib.contextmanager
-def gated(layout: Callable[..., Any], **more: Any) -> Iterator[Any]:
-    """A row or column of the page that comes and goes: hidden until its output is `shown_if(True)`.
+def toggled(layout: Callable[..., Any], **more: Any) -> Iterator[Any]:
+    """A row or column of the page that comes and goes: hidden until its output is `toggle_value(True)`.
 
     It is laid out from the start, and the style sheet hides it. What Gradio's own `visible=False` leaves out is loaded when
     it is to appear, and now and then Gradio misses that while other events fill the page.
     """
-    gate = gate_of_next()
+    gate = toggle_of_next()
     with layout(**more):
         yield gate
 
 
-def gate_of_next() -> Any:
-    """What hides the component that is laid out next, until its output is `shown_if(True)`. On a busy machine Gradio 6 loses
+def toggle_of_next() -> Any:
+    """What hides the component that is laid out next, until its output is `toggle_value(True)`. On a busy machine Gradio 6 loses
     a change of `visible` that comes while the component is put into the page.
     """
-    return view(_ABSENT, classes="tm-gate")
+    return html_block(_ABSENT, classes="tm-gate")
 
 
-def shown_if(there: bool) -> str:
-    """What the output of what is `gated` is to be."""
+def toggle_value(there: bool) -> str:
+    """What the output of what is `toggled` is to be."""
     return "" if there else _ABSENT
 
 

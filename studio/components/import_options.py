@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.core.options import describe
 from engine.corpora import CorpusOptions
-from studio.components.html import hidden_text, view
+from studio.components.html import hidden_text, html_block
 from studio.components.settings_fields import FOLD, SettingsGroup, changed, collected, settings_fields, shown
 
 KIND = "reading"
@@ -19,7 +19,7 @@ class ImportOptions:
 
     def layout(self) -> None:
         """Lay out the fields, with the defaults in them."""
-        self.fields = view(_fields({}), classes="tm-settings", script=FOLD)
+        self.fields = html_block(_fields({}), classes="tm-settings", script=FOLD)
         self.values = hidden_text()
 
     def fill(self, options: Mapping[str, Any]) -> dict[Any, Any]:

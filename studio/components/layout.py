@@ -19,7 +19,7 @@ from engine.errors import StorageError, TailorError
 from engine.serving.turns import Shares
 from engine.store import JobRow, ProjectRow
 from studio.auth.identity import client_of, guest
-from studio.components.html import esc, number, view
+from studio.components.html import esc, html_block, number
 from studio.components.templating import render, script
 from studio.i18n.translate import LANGUAGES, language, mark, percent, span, tr, translate_message, trn
 from studio.services.service import Overview, Service
@@ -121,7 +121,7 @@ def in_turn(place: str) -> dict[str, Any]:
     return {**EACH, "concurrency_id": place, "concurrency_limit": 1}
 
 
-def guard(function: Callable[..., Any], *, polled: bool = False, heavy: bool = False) -> Callable[..., Any]:
+def handle_errors(function: Callable[..., Any], *, polled: bool = False, heavy: bool = False) -> Callable[..., Any]:
     """An event handler whose errors become a toast with one sentence; the page stays as it is.
 
     What is `polled` fails without a toast, which would come again every two seconds. What is `heavy`, an event of that group, is
@@ -183,12 +183,12 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
     gr.Navbar(visible=False)
     with gr.Row(elem_classes="tm-shell"):
         with gr.Column(elem_classes="tm-side"):
-            top = view(brand(), classes="tm-top", script=SWITCH)
-            steps = view(script=script("navigation.js"))
-            foot = view(classes="tm-foot", script=CONNECTION)
+            top = html_block(brand(), classes="tm-top", script=SWITCH)
+            steps = html_block(script=script("navigation.js"))
+            foot = html_block(classes="tm-foot", script=CONNECTION)
         with gr.Column(elem_classes="tm-main"):
             with gr.Row(elem_classes="tm-head"):
-                head = view(heading(title, text), classes="tm-title")
+                head = html_block(heading(title, text), classes="tm-title")
                 actions = gr.Row(elem_classes="tm-actions")
             timer = gr.Timer(POLL_SECONDS)
             frame = Page(head, actions, timer)
@@ -205,10 +205,10 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
         return changing(service.overview(wanted(request)))
 
     def changing(seen: Overview) -> tuple[str, str]:
-        return step_list(seen, name), foot_boxes(seen) + signed_in()
+        return step_list(seen, name), sidebar_status(seen) + signed_in()
 
-    demo.load(guard(fill), None, [top, steps, foot, *frame.fills], **QUIET)
-    timer.tick(guard(poll, polled=True), None, [steps, foot], **QUIET)
+    demo.load(handle_errors(fill), None, [top, steps, foot, *frame.fills], **QUIET)
+    timer.tick(handle_errors(poll, polled=True), None, [steps, foot], **QUIET)
 
 
 def heading(title: str, text: str) -> str:
@@ -245,7 +245,7 @@ def step_list(seen: Overview, name: str) -> str:
     return render("step_list.html", pages=PAGES, current=name, project=project, states=states, address=address)
 
 
-def foot_boxes(seen: Overview) -> str:
+def sidebar_status(seen: Overview) -> str:
     """The job at work and the device."""
     job = seen.active
     lines: list[str] = []

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from engine.store.comparisons import ComparisonRecord
-from engine.workflows.compare.metric_rows import Row, figure_rows, share_rows, sure, value
+from engine.workflows.compare.metric_rows import MetricRow, figure_rows, share_rows, sure, value
 from engine.workflows.compare.systems import VANILLA
 from studio.components.html import number
 from studio.components.templating import render
@@ -37,7 +37,7 @@ def figure_cards(
         return render(
             "metric_cards.html", rows=[], earlier=earlier, moved=moved, busy=busy, references=sheet.references
         )
-    groups: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[MetricRow]] = {}
     for row in rows:
         if row.metric not in FOLDED:
             groups.setdefault((row.kind, row.metric), []).append(row)
@@ -60,7 +60,7 @@ def figure_cards(
     )
 
 
-def _shown(row: Row) -> dict[str, str]:
+def _shown(row: MetricRow) -> dict[str, str]:
     """A figure as its card and the table of all figures show it."""
     digits = 0 if row.metric in ("classifier", "perplexity") else 1
     interval = f"{number(row.low, digits)}–{number(row.high, digits)}"
@@ -91,14 +91,14 @@ def _chance(p: float | None) -> str:
     return sure(p).removeprefix("p ").removeprefix("= ")
 
 
-def title_text(row: Row) -> str:
+def title_text(row: MetricRow) -> str:
     """`BLEU, style`: metric and kind of text; and which way is better where one might not know."""
     metric, _, kind = row.title.partition(", ")
     title = tr("{metric}, {text}", metric=tr(metric), text=tr(kind)) if kind else tr(metric)
     return title + tr(", lower is better") if row.metric in LOWER else title
 
 
-def _about(figures: Mapping[str, Any], rows: Sequence[Row]) -> list[str]:
+def _about(figures: Mapping[str, Any], rows: Sequence[MetricRow]) -> list[str]:
     """What the figures rest on: texts, classifier, language model, settings of decoding, tests."""
     report, general, style = figures.get("text") or {}, figures.get("general") or {}, figures.get("style") or {}
     about = []

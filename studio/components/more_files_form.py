@@ -11,10 +11,10 @@ import gradio as gr
 from engine.store import ProjectRow
 from studio.components.choosers import CHOOSE, sample_cards
 from studio.components.file_fields import drop_field, path_field
-from studio.components.html import quiet_line, view
+from studio.components.html import html_block, quiet_line
 from studio.components.import_options import ImportOptions
 from studio.components.import_status import job_line
-from studio.components.layout import HEAVY, QUIET, guard, wanted
+from studio.components.layout import HEAVY, QUIET, handle_errors, wanted
 from studio.components.new_project_form import chosen_corpora
 from studio.components.settings_fields import COLLECTED
 from studio.i18n.translate import tr
@@ -41,7 +41,7 @@ class MoreFilesForm:
                 offered = paths_offered(self.service.settings)
                 self.add = gr.Button("Add", size="sm", scale=0, min_width=80, visible=offered)
             with gr.Accordion("Add a bundled sample", open=False, elem_classes="tm-advanced"):
-                self.samples = view(script=CHOOSE)
+                self.samples = html_block(script=CHOOSE)
             with gr.Accordion("How files are read", open=False, elem_classes="tm-advanced"):
                 self.options.layout()
                 self.read_again = gr.Button("Read again with these settings", size="sm", scale=0)
@@ -49,10 +49,10 @@ class MoreFilesForm:
     def events(self, status: Any) -> None:
         """Wire the fields; `status` shows the job that each of them queues."""
         self.status = status
-        self.samples.choose(guard(self.add_samples, heavy=True), None, [self.samples, status], **HEAVY)
-        self.files.upload(guard(self.add_files, heavy=True), self.files, [self.files, status], **HEAVY)
-        self.add.click(guard(self.add_path, heavy=True), self.path, [self.path, status], **HEAVY)
-        self.read_again.click(guard(self.read_with_options), self.options.values, status, js=COLLECTED, **QUIET)
+        self.samples.choose(handle_errors(self.add_samples, heavy=True), None, [self.samples, status], **HEAVY)
+        self.files.upload(handle_errors(self.add_files, heavy=True), self.files, [self.files, status], **HEAVY)
+        self.add.click(handle_errors(self.add_path, heavy=True), self.path, [self.path, status], **HEAVY)
+        self.read_again.click(handle_errors(self.read_with_options), self.options.values, status, js=COLLECTED, **QUIET)
 
     @property
     def filled(self) -> list[Any]:

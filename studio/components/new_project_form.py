@@ -14,9 +14,9 @@ from engine.errors import InputError
 from studio.components.base_note import quality_note
 from studio.components.choosers import CHOOSE, base_terms, sample_cards
 from studio.components.file_fields import drop_field, path_field
-from studio.components.html import hidden_text, view
+from studio.components.html import hidden_text, html_block
 from studio.components.import_options import ImportOptions
-from studio.components.layout import FOLLOW, HEAVY, LAST, QUIET, address, guard, wanted
+from studio.components.layout import FOLLOW, HEAVY, LAST, QUIET, address, handle_errors, wanted
 from studio.components.settings_fields import COLLECTED
 from studio.components.templating import render
 from studio.services.catalog import default_pair, language_name
@@ -37,7 +37,7 @@ class NewProjectForm:
         base = next(iter(self.service.catalog.bases()), None)
         sources, targets = map(_choices, self.service.catalog.languages())
         with gr.Column(visible=False) as self.column:
-            view(render("samples_invitation.html"))
+            html_block(render("samples_invitation.html"))
             with gr.Row(equal_height=True):
                 with gr.Column(scale=3, min_width=320):
                     self.files = drop_field("Files", 190, scale=3)
@@ -52,11 +52,11 @@ class NewProjectForm:
                         choices=self._base_choices(),
                         value=base["path"] if base else None,
                     )
-                    self.terms = view()
+                    self.terms = html_block()
                     self.agreed = gr.Checkbox(label="I accept these terms", visible=False, container=False)
             with gr.Accordion("How files are read", open=False, elem_classes="tm-advanced"):
                 self.options.layout()
-            self.samples = view(script=CHOOSE)
+            self.samples = html_block(script=CHOOSE)
             self.address = hidden_text()
 
     def events(self, start: Any) -> None:
@@ -64,21 +64,24 @@ class NewProjectForm:
         chosen = [self.source, self.target, self.base, self.agreed]
         given = [self.files, self.path, self.name, *chosen, self.options.values]
         dropped = [self.files, self.base, self.source, self.target]
-        self.files.upload(guard(self.look_at_files, heavy=True), dropped, dropped[2:], **HEAVY)
-        self.files.change(guard(self.keep), [self.files, self.name], self.name, **QUIET)
-        self.base.input(guard(self.choose_base), [self.base, self.files], self.of_base, **LAST)
+        self.files.upload(handle_errors(self.look_at_files, heavy=True), dropped, dropped[2:], **HEAVY)
+        self.files.change(handle_errors(self.keep), [self.files, self.name], self.name, **QUIET)
+        self.base.input(handle_errors(self.choose_base), [self.base, self.files], self.of_base, **LAST)
         languages = [self.base, self.source, self.target]
-        self.source.input(guard(self.choose_source), languages, self.target, **LAST)
-        self.target.input(guard(self.choose_target), languages, self.source, **LAST)
+        self.source.input(handle_errors(self.choose_source), languages, self.target, **LAST)
+        self.target.input(handle_errors(self.choose_target), languages, self.source, **LAST)
         # One after the other, the last with what is on the form by then: the base is that of both languages.
         gr.on(
-            [self.source.change, self.target.change], guard(self.choose_languages), languages,
+            [self.source.change, self.target.change], handle_errors(self.choose_languages), languages,
             [self.base, self.terms, self.agreed], **LAST,
         )  # fmt: skip
         for event in (
-            start.click(guard(self.create, heavy=True), given, self.address, js=COLLECTED, **HEAVY),
+            start.click(handle_errors(self.create, heavy=True), given, self.address, js=COLLECTED, **HEAVY),
             self.samples.choose(
-                guard(self.create_from_samples, heavy=True), chosen, [*chosen, self.terms, self.address], **HEAVY
+                handle_errors(self.create_from_samples, heavy=True),
+                chosen,
+                [*chosen, self.terms, self.address],
+                **HEAVY,
             ),
         ):
             event.then(None, self.address, None, js=FOLLOW)

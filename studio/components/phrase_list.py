@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from engine.phrases.exclusions import Exclusions
-from studio.components.html import number, view, visible_if
+from studio.components.html import html_block, number, visible_if
 from studio.components.phrase_table import TABLE_SCRIPT, page_line, phrase_table
 from studio.i18n.translate import tr, translate_message
 from studio.services.phrases import ORDERS, SHOWS, Phrases, PhraseView
@@ -28,9 +28,9 @@ class PhraseList:
                 self.layer = _choice("Layer", [])
                 self.order = _choice("Order", list(ORDERS.items()))
                 self.show = _choice("Show", list(SHOWS.items()))
-            self.rows = view(classes="tm-scroll", script=TABLE_SCRIPT)
+            self.rows = html_block(classes="tm-scroll", script=TABLE_SCRIPT)
             with gr.Row(elem_classes="tm-pager"):
-                self.line = view(classes="tm-quiet")
+                self.line = html_block(classes="tm-quiet")
                 self.back = gr.Button("Back", size="sm", min_width=60, scale=0)
                 self.forth = gr.Button("Next", size="sm", min_width=60, scale=0)
             with gr.Row(elem_classes="tm-pager tm-phrase-acts"):

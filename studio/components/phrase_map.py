@@ -9,7 +9,7 @@ import gradio as gr
 from markupsafe import Markup
 
 from engine.store import JobRow, ProjectRow
-from studio.components.html import card_title, view
+from studio.components.html import card_title, html_block
 from studio.components.plotly import domain_colours, figure, figure_view
 from studio.components.templating import render
 from studio.components.theme import layer_colours
@@ -25,18 +25,18 @@ class PhraseMap:
             with gr.Row(elem_classes="tm-map-head"):
                 card_title("Map of phrases")
                 self.draw = gr.Button("Draw the map", size="sm", scale=0)
-            self.progress = view()
+            self.progress = html_block()
             self.points = figure_view()
         self.all = [self.draw, self.progress, self.points]
 
     def values(self, source: ProjectPhrases) -> dict[Any, Any]:
         """The map, or what it would show, and how far its drawing is."""
-        stamp, job = source.map_stamp(), source.map_job()
+        version, job = source.map_version(), source.map_job()
         busy = job is not None and job.active
-        figure = map_figure(source.project, stamp, source.decoder_layers, source.domains) if stamp else ""
+        figure = map_figure(source.project, version, source.decoder_layers, source.domains) if version else ""
         return {
-            self.draw: gr.update(value=tr("Draw again") if stamp else tr("Draw the map"), interactive=not busy),
-            self.progress: map_state(job) if busy or not stamp else "",
+            self.draw: gr.update(value=tr("Draw again") if version else tr("Draw the map"), interactive=not busy),
+            self.progress: map_state(job) if busy or not version else "",
             self.points: render("phrase_map.html", figure=figure),
         }
 
@@ -50,9 +50,9 @@ def map_state(job: JobRow | None) -> str:
     )
 
 
-def map_figure(project: ProjectRow, stamp: int, layers: int, domains: Sequence[str]) -> Markup:
-    """The map as it was drawn at `stamp`, its points coloured by the decoder's `layers` or by the project's `domains`."""
+def map_figure(project: ProjectRow, version: int, layers: int, domains: Sequence[str]) -> Markup:
+    """The map as it was drawn at `version`, its points coloured by the decoder's `layers` or by the project's `domains`."""
     by_name = dict(zip(domains, domain_colours(domains), strict=True))
     colours = {"layer_colours": layer_colours(layers), "domain_colours": by_name}
-    source = f"/tm/projects/{project.id}/phrase-map?v={stamp}"
+    source = f"/tm/projects/{project.id}/phrase-map?v={version}"
     return Markup(figure("map", colours, source=source, label=tr("Map of phrases")))

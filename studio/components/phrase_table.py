@@ -17,7 +17,7 @@ from studio.components.theme import layer_colours
 from studio.i18n.translate import listed, tr, translate_message, trn
 from studio.services.catalog import language_name
 from studio.services.phrase_sentences import holding, spots
-from studio.services.phrases import Phrases, PhraseView, Row
+from studio.services.phrases import PhraseListRow, Phrases, PhraseView
 
 TABLE_SCRIPT = script("phrase-table.js")
 HISTOGRAM_SCRIPT = script("phrase-histogram.js")
@@ -44,7 +44,7 @@ class Column:
     marked: bool = False
 
 
-def histograms(phrases: Phrases, view: PhraseView, chosen: Row | None) -> str:
+def histograms(phrases: Phrases, view: PhraseView, chosen: PhraseListRow | None) -> str:
     """Phrases in use by length, coloured by the decoder layer that reads them, and by layer; columns can be pressed."""
     used = ~phrases.excluded
     lengths, layers = phrases.table.lengths[used], phrases.layers[used]
@@ -58,7 +58,7 @@ def histograms(phrases: Phrases, view: PhraseView, chosen: Row | None) -> str:
     return render("phrase_histograms.html", charts=charts, height=HEIGHT, shades=layer_colours(phrases.layer_count))
 
 
-def length_columns(counts: np.ndarray, view: PhraseView, chosen: Row | None) -> list[Column]:
+def length_columns(counts: np.ndarray, view: PhraseView, chosen: PhraseListRow | None) -> list[Column]:
     """A column a length; `counts` are phrases by length and layer."""
     most = max(1, int(counts.sum(1).max()))
     columns = []
@@ -78,7 +78,7 @@ def length_columns(counts: np.ndarray, view: PhraseView, chosen: Row | None) -> 
     return columns
 
 
-def layer_columns(counts: np.ndarray, view: PhraseView, chosen: Row | None) -> list[Column]:
+def layer_columns(counts: np.ndarray, view: PhraseView, chosen: PhraseListRow | None) -> list[Column]:
     """A column a layer; `counts` are phrases by length and layer."""
     by_layer = counts.sum(0)
     columns = []
@@ -111,7 +111,7 @@ def stacked(shares: np.ndarray) -> list[tuple[float, float, str]]:
 # -- the table
 
 
-def phrase_table(rows: Sequence[Row], target: str, source: str, chosen: str = "") -> str:
+def phrase_table(rows: Sequence[PhraseListRow], target: str, source: str, chosen: str = "") -> str:
     """A tick (in use or left out), phrase, back-translation where there is one, label, tokens, times, keyness, layer."""
     return render(
         "phrase_table.html",
@@ -126,7 +126,7 @@ def phrase_table(rows: Sequence[Row], target: str, source: str, chosen: str = ""
     )
 
 
-def times_as_often(row: Row) -> str:
+def times_as_often(row: PhraseListRow) -> str:
     """`12×`: as often again as in general text; `≈ 39×` where general text never has it; a dash where nothing is known.
 
     Where it never has it, the factor rests on a pseudo-count: an estimate that the interval reaches below and above.
@@ -165,7 +165,7 @@ def page_line(first: int, shown: int, fitting: int, phrases: Phrases, sentences:
 
 
 def detail_card(
-    row: Row | None, sentences: Sequence[Mapping[str, Any]], language: str, order: Sequence[str] = (), *,
+    row: PhraseListRow | None, sentences: Sequence[Mapping[str, Any]], language: str, order: Sequence[str] = (), *,
     translating: bool = False,
 ) -> str:  # fmt: skip
     """A phrase in its sentences, how typical it is, and the buttons that leave it out or take it back, and that translate it back;

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from engine.phrases.types import Tree
-from studio.components.html import view
+from studio.components.html import html_block
 from studio.components.templating import render, script
 from studio.components.tree_svg import tree_svg
 from studio.i18n.translate import tr, trn
@@ -22,7 +22,7 @@ class PhraseTree:
     """The component that shows it."""
 
     def __init__(self) -> None:
-        self.card = view(classes="tm-grow", script=TREE_SCRIPT)
+        self.card = html_block(classes="tm-grow", script=TREE_SCRIPT)
 
     def values(self, source: ProjectPhrases, phrases: Phrases, view: PhraseView) -> Iterator[dict[Any, Any]]:
         """The tree of a view's sentence as it was stored; where it was not, that it is being parsed, and then the tree."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from studio.components.html import view
+from studio.components.html import html_block
 from studio.components.templating import render
 from studio.components.theme import DOMAINS
 
@@ -18,7 +18,7 @@ MOUNT = "window.tmFigures.mount(element, trigger, watch);  // it triggers 'word'
 
 def figure_view(more: str = "") -> Any:
     """A `gr.HTML` whose figures are drawn; `more` is script of the page's own. Events: `word`, `pick`."""
-    return view(script=MOUNT + more, head=HEAD)
+    return html_block(script=MOUNT + more, head=HEAD)
 
 
 def figure(kind: str, data: Mapping[str, Any] | None = None, *, source: str = "", label: str = "") -> str:

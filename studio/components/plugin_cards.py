@@ -81,7 +81,7 @@ def seen(
 
 
 @lru_cache(maxsize=16_384)
-def _read(path: str, name: str, stamp: int, bytes_: int) -> tuple[dict[str, object], ModelCard, bool]:
+def _read(path: str, name: str, modified: int, bytes_: int) -> tuple[dict[str, object], ModelCard, bool]:
     return read_bundle_card(path), parse_card(read_bundle_text(path), name), needs_texts(Path(path))
 
 

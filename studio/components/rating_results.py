@@ -24,7 +24,7 @@ CHOICES = (mark("win"), mark("tie"), mark("lose"))
 
 def result_cards(store: Store, row: RoundRow) -> str:
     """What has come out so far; nothing before the first answer."""
-    results = _summary(store, row.id, store.ratings.stamp(row.id))
+    results = _summary(store, row.id, store.ratings.version(row.id))
     return result(results, row) if results.raters else ""
 
 
@@ -37,7 +37,7 @@ def result(results: Summary, row: RoundRow) -> str:
 
 
 @lru_cache(maxsize=8)
-def _summary(store: Store, round_id: int, stamp: tuple[int, int, int]) -> Summary:
+def _summary(store: Store, round_id: int, version: tuple[int, int, int]) -> Summary:
     # Kept while nothing changes: the page asks every two seconds.
     return summary(store, store.ratings.get(round_id))
 
@@ -115,10 +115,10 @@ def nothing_to_rate(project: ProjectRow | None) -> str:
     return empty(tr("Nothing to rate yet"), tr("Raters judge the sentences of a saved comparison."), next_step)
 
 
-def round_preview(texts: Texts, one: str, two: str, most: float | None) -> str:
+def round_preview(texts: Texts, one: str, two: str, max_sentences: float | None) -> str:
     """How many sentences a round would ask, or why it cannot be held."""
     try:
-        items, same = pick_items(texts, one, two, sentences=sentence_limit(most))
+        items, same = pick_items(texts, one, two, sentences=sentence_limit(max_sentences))
     except InputError as error:
         return render("round_preview.html", text=translate_message(error.message))
     minutes = max(1, round(len(items) / 3))

@@ -15,8 +15,8 @@ from engine.errors import InputError
 from engine.jobs import log_tail
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
-from studio.components.html import gated, hidden_text, link_button, shown_if, view, visible_if
-from studio.components.layout import EACH, LAST, QUIET, address, guard, wanted
+from studio.components.html import hidden_text, html_block, link_button, toggle_value, toggled, visible_if
+from studio.components.layout import EACH, LAST, QUIET, address, handle_errors, wanted
 from studio.components.plots import MEASURES, bleu_curve, loss_curve, overlaid
 from studio.components.preview_card import LOOK, look_card
 from studio.components.run_cards import (
@@ -46,64 +46,64 @@ class RunsPanel:
 
     def layout(self) -> None:
         """Lay out the run that is shown, the table of all, the comparison and the first look."""
-        self.stamps, self.compared_runs, self.sample = (hidden_text() for _ in range(3))
-        with gated(gr.Row, elem_classes="tm-live") as self.live:
+        self.versions, self.compared_runs, self.sample = (hidden_text() for _ in range(3))
+        with toggled(gr.Row, elem_classes="tm-live") as self.live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
-                self.status = view(script=ACT)
+                self.status = html_block(script=ACT)
                 self.curve = gr.Radio(
                     CURVES, value="loss", visible="hidden", elem_classes="tm-segments", **BARE
                 )  # fmt: skip
                 self.plot = gr.Plot(visible="hidden", elem_classes="tm-plot", **BARE)
-                self.device = view()
+                self.device = html_block()
                 with gr.Accordion("Log", open=False, elem_classes="tm-advanced"):
-                    self.log = view()
-            self.figures = view(script=ACT, scale=2, min_width=260)
-        self.table = view(script=ACT)
-        with gated(gr.Column, elem_classes="tm-card tm-pad tm-stack") as self.comparing:
+                    self.log = html_block()
+            self.figures = html_block(script=ACT, scale=2, min_width=260)
+        self.table = html_block(script=ACT)
+        with toggled(gr.Column, elem_classes="tm-card tm-pad tm-stack") as self.comparing:
             with gr.Row(elem_classes="tm-budget"):
-                view("<h2>Compared</h2>", classes="tm-card-title")
+                html_block("<h2>Compared</h2>", classes="tm-card-title")
                 measures = [(name, key) for key, (name, _) in MEASURES.items()]
                 self.measure = gr.Radio(measures, value="valid_loss", elem_classes="tm-segments", **BARE)
             self.overlay = gr.Plot(elem_classes="tm-plot tm-overlay", **BARE)
-            self.differences = view(classes="tm-compared")
-        self.look = view(script=LOOK)
+            self.differences = html_block(classes="tm-compared")
+        self.look = html_block(script=LOOK)
 
     def events(self, timer: Any, start: Any, next_step: Any) -> None:
         """Wire the panel; the button that starts a run and the link to the next step depend on the runs."""
         self.start, self.next_step = start, next_step
-        self._asked = [self.stamps, self.compared_runs, self.curve, self.measure, self.sample]
+        self._asked = [self.versions, self.compared_runs, self.curve, self.measure, self.sample]
         self._polled = [
             self.look, self.live, self.status, self.curve, self.plot, self.device, self.log, self.figures, self.table,
-            self.comparing, self.differences, self.overlay, start, next_step, self.stamps,
+            self.comparing, self.differences, self.overlay, start, next_step, self.versions,
         ]  # fmt: skip
-        timer.tick(guard(self.poll, polled=True), self._asked, self._polled, **QUIET)
+        timer.tick(handle_errors(self.poll, polled=True), self._asked, self._polled, **QUIET)
         for component in (self.table, self.figures, self.status):
-            self.poll_after(component.act(guard(self.act), None, None, **EACH))
+            self.poll_after(component.act(handle_errors(self.act), None, None, **EACH))
         self.poll_after(self.table.pick(None, None, self.compared_runs, js="() => tmParameter('runs')", **EACH))
         self.poll_after(self.figures.pick(None, None, self.sample, js="() => tmParameter('sample')", **EACH))
-        self.poll_after(self.look.look(guard(self.look_again), None, None, **QUIET))
-        self.poll_after(self.look.make(guard(self.start_knn), None, None, **QUIET))
+        self.poll_after(self.look.look(handle_errors(self.look_again), None, None, **QUIET))
+        self.poll_after(self.look.make(handle_errors(self.start_knn), None, None, **QUIET))
         for control in (self.curve, self.measure):
-            control.input(guard(self.poll), self._asked, self._polled, **LAST)
+            control.input(handle_errors(self.poll), self._asked, self._polled, **LAST)
 
     def poll_after(self, event: Any) -> None:
         """Show at once what an event has changed."""
-        event.then(guard(self.poll), self._asked, self._polled, **QUIET)
+        event.then(handle_errors(self.poll), self._asked, self._polled, **QUIET)
 
     # -- what the panel shows
 
     def poll(
-        self, request: gr.Request, stamps: str, compared: str, curve: str, measure: str, sample: str
+        self, request: gr.Request, versions: str, compared: str, curve: str, measure: str, sample: str
     ) -> dict[Any, Any]:
         project = self.runs.service.project(wanted(request))
         jobs = self.runs.of(project.id) if project else []
         job = self.runs.shown(jobs, str(request.query_params.get("run", "")))
-        sent = Unchanged(stamps)
+        sent = Unchanged(versions)
         if project is None or job is None:
             sent.put(self.look, "look", look_card(project, *self.runs.look_shown(project)) if project else "")
             sent.put(self.table, "runs", no_runs(project))
-            gates = {self.live: shown_if(False), self.comparing: shown_if(False)}
-            return {**sent.updates, **gates, self.stamps: sent.stamps}
+            gates = {self.live: toggle_value(False), self.comparing: toggle_value(False)}
+            return {**sent.updates, **gates, self.versions: sent.versions}
         watched = whole_number(sample or str(request.query_params.get("sample", "")))
         plugins = self.runs.plugins(project.id)
         self._show_run(sent, project, jobs, job, curve, watched, plugins.get(job.id))
@@ -121,10 +121,10 @@ class RunsPanel:
         sent.put(self.next_step, "next", link_button(compare, tr("Compare translations")) if done else "")
         return {
             **sent.updates,
-            self.live: shown_if(True),
-            self.comparing: shown_if(len(together) > 1),
+            self.live: toggle_value(True),
+            self.comparing: toggle_value(len(together) > 1),
             self.start: gr.update(value=words, variant="secondary" if done else "primary"),
-            self.stamps: sent.stamps,
+            self.versions: sent.versions,
         }
 
     def _show_run(self, sent: Unchanged, project: ProjectRow, jobs: Sequence[JobRow], job: JobRow, curve: str,
@@ -190,20 +190,20 @@ def run_numbers(text: str) -> list[str]:
 
 
 class Unchanged:
-    """The values of one poll. `stamps` is what the page holds between polls: JSON, {name: stamp of what is shown}."""
+    """The values of one poll. `versions` is what the page holds between polls: JSON, {name: hash of what is shown}."""
 
-    def __init__(self, stamps: str) -> None:
+    def __init__(self, versions: str) -> None:
         self.updates: dict[Any, Any] = {}
         try:
-            self._stamps = dict(json.loads(stamps or "{}"))
+            self._versions = dict(json.loads(versions or "{}"))
         except (ValueError, TypeError, RecursionError):
-            self._stamps = {}
+            self._versions = {}
 
     def changed(self, name: str, content: str) -> bool:
         """Whether the content differs from what the page shows under that name; it counts as shown from now on."""
-        stamp = content_hash(content)[:12]
-        before, self._stamps[name] = self._stamps.get(name), stamp
-        return before != stamp
+        version = content_hash(content)[:12]
+        before, self._versions[name] = self._versions.get(name), version
+        return before != version
 
     def put(self, component: Any, name: str, html: str) -> None:
         """Send HTML to a component where it is new."""
@@ -211,5 +211,5 @@ class Unchanged:
             self.updates[component] = html
 
     @property
-    def stamps(self) -> str:
-        return json.dumps(self._stamps)
+    def versions(self) -> str:
+        return json.dumps(self._versions)

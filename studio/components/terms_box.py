@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from studio.components.html import gated, quiet_line, view
+from studio.components.html import html_block, quiet_line, toggled
 from studio.services.terminology import MOST_CHARACTERS
 
 
@@ -13,7 +13,7 @@ class TermsBox:
 
     def __init__(self) -> None:
         with (
-            gated(gr.Column, elem_classes="tm-compare-terms") as self.gate,
+            toggled(gr.Column, elem_classes="tm-compare-terms") as self.gate,
             gr.Accordion("Terminology", open=False, elem_classes="tm-advanced"),
         ):
             quiet_line(
@@ -27,4 +27,4 @@ class TermsBox:
             with gr.Row(elem_classes="tm-pager"):
                 self.upload = gr.UploadButton("Import a file…", file_count="single", size="sm", scale=0, min_width=140)
                 self.save = gr.Button("Save and measure", size="sm", scale=0, min_width=160)
-                self.state = view(classes="tm-quiet")
+                self.state = html_block(classes="tm-quiet")

@@ -8,10 +8,10 @@ import gradio as gr
 
 from engine.corpora.leakage import TEST_FOLDER
 from engine.store import ProjectRow
-from studio.components.html import card_title, view
+from studio.components.html import card_title, html_block
 from studio.components.import_report import leak_card
 from studio.components.import_status import job_line
-from studio.components.layout import HEAVY, guard, in_turn, wanted
+from studio.components.layout import HEAVY, handle_errors, in_turn, wanted
 from studio.services.service import Service
 from studio.services.uploads import RefusedError
 
@@ -26,15 +26,15 @@ class TestFilesPanel:
         """Lay out the panel; `script` sends the events of the list."""
         with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
             card_title("Test files")
-            self.files = view(script=script)
+            self.files = html_block(script=script)
             self.add = gr.UploadButton("Check test-set overlap…", file_count="multiple", size="sm")
 
     def events(self, status: Any) -> None:
         """Wire the panel."""
         self.status = status
-        self.add.upload(guard(self.add_files, heavy=True), self.add, [self.files, status], **HEAVY)
-        self.files.untest(guard(self.remove_file), None, status, **in_turn("samples"))
-        self.files.dismiss(guard(self.dismiss), None, self.files, **in_turn("samples"))
+        self.add.upload(handle_errors(self.add_files, heavy=True), self.add, [self.files, status], **HEAVY)
+        self.files.untest(handle_errors(self.remove_file), None, status, **in_turn("samples"))
+        self.files.dismiss(handle_errors(self.dismiss), None, self.files, **in_turn("samples"))
 
     def shown(self, project: ProjectRow) -> str:
         """The list as HTML."""

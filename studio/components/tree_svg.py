@@ -19,7 +19,7 @@ DOT = 6  # px, the radius of a node without a name
 
 
 @dataclass
-class Node:
+class TreeNode:
     """A node with its position; `up` is its parent's number, `down` its first child's, `first` and `last` are leaves."""
 
     label: str
@@ -102,23 +102,23 @@ def tree_svg(
     )
 
 
-def edge(node: Node, child: Node) -> str:
+def edge(node: TreeNode, child: TreeNode) -> str:
     """The path from a node to its child."""
     top = child.y - child.roof
     middle = node.y + (top - node.y) / 2
     return f"M{node.x:.0f} {node.y:.0f}C{node.x:.0f} {middle:.0f} {child.x:.0f} {middle:.0f} {child.x:.0f} {top:.0f}"
 
 
-def underline(leaves: list[Node], first: int, last: int, caption: str) -> tuple[float, float, float]:
+def underline(leaves: list[TreeNode], first: int, last: int, caption: str) -> tuple[float, float, float]:
     """The line below the words from `first` to `last`: where it begins, its width, and the middle of its caption."""
     start, end = leaves[first].x - leaves[first].width / 2, leaves[last].x + leaves[last].width / 2
     half = 3.1 * len(caption)  # px of the caption
     return start, end - start, min(max((start + end) / 2, half), max(leaves[-1].x, half))
 
 
-def flat(tree: Tree) -> list[Node]:
+def flat(tree: Tree) -> list[TreeNode]:
     """The nodes, parents before children, left before right; a node with one child is drawn as one with it."""
-    nodes: list[Node] = []
+    nodes: list[TreeNode] = []
     waiting = [(tree, -1)]
     while waiting:
         one, up = waiting.pop()
@@ -126,7 +126,7 @@ def flat(tree: Tree) -> list[Node]:
         while len(one.children) == 1:
             one = one.children[0]
         position = len(nodes)
-        nodes.append(Node(label, one.text, up))
+        nodes.append(TreeNode(label, one.text, up))
         if up >= 0:
             nodes[up].children.append(position)
         waiting.extend((child, position) for child in reversed(one.children))
@@ -144,7 +144,7 @@ def flat(tree: Tree) -> list[Node]:
     return nodes
 
 
-def words_of(leaves: list[Node], phrase: str) -> tuple[int, int] | None:
+def words_of(leaves: list[TreeNode], phrase: str) -> tuple[int, int] | None:
     """The first and last word of a phrase: a stretch that it fills exactly, else one that contains it."""
     letters = "".join(phrase.casefold().split())
     texts = ["".join(leaf.text.casefold().split()) for leaf in leaves]

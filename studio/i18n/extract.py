@@ -4,7 +4,7 @@
     python -m studio.i18n.extract --check    say what has no translation or a banned form; exit code 1 when anything has
 
 Messages are literal arguments, as with gettext. In the studio: of `tr`, `trn` and `mark`; the label, placeholder and info of
-Gradio's components, the words on its buttons; HTML given to `view` as it stands; the titles of pages; errors that it raises;
+Gradio's components, the words on its buttons; HTML given to `html_block` as it stands; the titles of pages; errors that it raises;
 `tmSay('…')` in scripts; `tr`, `trn` and `trc` in templates; the guides of CAT tools; the licences and summaries on the cards of
 bundled bases and samples.
 In the engine: of errors, `Message` and `mark`, of a job's steps and notes, the names of what is written to the disk, a method's
@@ -149,7 +149,7 @@ class _Messages(ast.NodeVisitor):
             for position in SPOKEN[name]:
                 if position < len(node.args):
                     self._add(node.args[position])
-        elif name == "view" and not owner and node.args:
+        elif name == "html_block" and not owner and node.args:
             for text in self._texts(node.args[0]):
                 self._entries += [(one, "") for one in _pieces(text)]
         elif owner == "gr":

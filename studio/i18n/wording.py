@@ -12,7 +12,7 @@ GLOSSARY = Path(__file__).with_name("glossary.toml")
 
 
 @dataclass(frozen=True)
-class Entry:
+class WordingRule:
     """A term, the forms that are not written instead of it, and the words in which such a form is right."""
 
     term: str
@@ -33,11 +33,11 @@ class Finding:
 
 
 @cache
-def entries(code: str) -> tuple[Entry, ...]:
+def entries(code: str) -> tuple[WordingRule, ...]:
     """The entries for a language, `en` or `zh`."""
     given = tomllib.loads(GLOSSARY.read_text(encoding="utf-8"))
     return tuple(
-        Entry(str(one["term"]), tuple(map(str, one["instead_of"])), tuple(map(str, one.get("but", ()))))
+        WordingRule(str(one["term"]), tuple(map(str, one["instead_of"])), tuple(map(str, one.get("but", ()))))
         for one in given.get(code, ())
     )
 

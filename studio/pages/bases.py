@@ -10,8 +10,8 @@ from markupsafe import Markup
 from engine.errors import TailorError
 from engine.store import ProjectRow
 from studio.components.bases_boxes import jobs_box, known_box, shelf_box
-from studio.components.html import esc, hidden_text, size, view
-from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, guard, in_turn, page, wanted
+from studio.components.html import esc, hidden_text, html_block, size
+from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, handle_errors, in_turn, page, wanted
 from studio.components.model_cards import license_line
 from studio.components.templating import render, script
 from studio.i18n.translate import tr, translate_message
@@ -35,23 +35,23 @@ class BasesPage(StudioPage):
     def layout(self) -> None:
         events = script("bases.js")
         with page(self.demo, self.service, "bases", "Bases", TEXT) as self.frame:
-            self.offer = view(script=events)
-            self.adding = view(script=events)
-            self.shelf = view(script=events, classes="tm-dialogs")
-            self.known = view(script=events)
-            self.source, self.target, self.stamp = (hidden_text() for _ in range(3))
+            self.offer = html_block(script=events)
+            self.adding = html_block(script=events)
+            self.shelf = html_block(script=events, classes="tm-dialogs")
+            self.known = html_block(script=events)
+            self.source, self.target, self.version = (hidden_text() for _ in range(3))
 
     def events(self) -> None:
-        pair, drawn = [self.source, self.target], [self.adding, self.shelf, self.known, self.stamp]
+        pair, drawn = [self.source, self.target], [self.adding, self.shelf, self.known, self.version]
         filled = [*drawn, *pair]
-        self.demo.load(guard(self.fill), None, filled, **QUIET)
-        self.frame.timer.tick(guard(self.poll, polled=True), [self.stamp, *pair], drawn, **QUIET)
-        chosen = self.known.pair(guard(self.choose_pair), None, [self.known, *pair], **in_turn("bases"))
+        self.demo.load(handle_errors(self.fill), None, filled, **QUIET)
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), [self.version, *pair], drawn, **QUIET)
+        chosen = self.known.pair(handle_errors(self.choose_pair), None, [self.known, *pair], **in_turn("bases"))
         chosen.then(None, pair, None, js=MARK)
-        self.known.look(guard(self.look_up, heavy=True), None, self.offer, **HEAVY)
+        self.known.look(handle_errors(self.look_up, heavy=True), None, self.offer, **HEAVY)
         for component in (self.offer, self.adding, self.shelf):
-            acted = component.act(guard(self.act), None, self.offer, **EACH)
-            acted.then(guard(self.fill), None, filled, **QUIET)
+            acted = component.act(handle_errors(self.act), None, self.offer, **EACH)
+            acted.then(handle_errors(self.fill), None, filled, **QUIET)
 
     # -- what the page shows
 
@@ -60,9 +60,9 @@ class BasesPage(StudioPage):
         source, target = _pair(request, project)
         return {**self._drawn(project, source, target), self.source: source, self.target: target}
 
-    def poll(self, request: gr.Request, stamp: str, source: str, target: str) -> Values:
+    def poll(self, request: gr.Request, version: str, source: str, target: str) -> Values:
         """The bases are drawn again when one came or went."""
-        if _stamp(self.models) == stamp:
+        if _version(self.models) == version:
             return {self.adding: jobs_box(self.models)}
         project = self.service.project(wanted(request))
         if not source or not target:  # the first poll may come before the page is filled
@@ -74,7 +74,7 @@ class BasesPage(StudioPage):
             self.adding: jobs_box(self.models),
             self.shelf: shelf_box(self.models, project),
             self.known: known_box(self.models, source, target),
-            self.stamp: _stamp(self.models),
+            self.version: _version(self.models),
         }
 
     # -- what the user does
@@ -118,7 +118,7 @@ def _pair(request: gr.Request, project: ProjectRow | None) -> tuple[str, str]:
     return (project.source, project.target) if project else PAIR
 
 
-def _stamp(models: BaseModels) -> str:
+def _version(models: BaseModels) -> str:
     """Changes when a base comes or goes."""
     return " ".join(entry.name for entry in models.shelf.entries())
 

@@ -9,8 +9,8 @@ import gradio as gr
 from engine.errors import InputError
 from studio.auth.identity import guest
 from studio.components.cat_tool_cards import connection_card, tool_cards
-from studio.components.html import hidden_text, view
-from studio.components.layout import QUIET, StudioPage, guard, in_turn, page, wanted
+from studio.components.html import hidden_text, html_block
+from studio.components.layout import QUIET, StudioPage, handle_errors, in_turn, page, wanted
 from studio.components.templating import script
 from studio.services.cat_connections import connection, known_choice, new_token
 from studio.services.origin import origin_of
@@ -28,16 +28,16 @@ class CatToolsPage(StudioPage):
 
     def layout(self) -> None:
         with page(self.demo, self.service, "cat-tools", "CAT tools", TEXT):
-            self.connection = view(script=ACT)
-            self.tools = view(script=ACT)
+            self.connection = html_block(script=ACT)
+            self.tools = html_block(script=ACT)
             self.choice = hidden_text()
 
     def events(self) -> None:
         drawn = [self.connection, self.tools, self.choice]
-        self.demo.load(guard(self.fill), None, drawn, **QUIET)
-        chosen = self.connection.choose(guard(self.choose), None, drawn, **in_turn("cat tools"))
+        self.demo.load(handle_errors(self.fill), None, drawn, **QUIET)
+        chosen = self.connection.choose(handle_errors(self.choose), None, drawn, **in_turn("cat tools"))
         chosen.then(None, self.choice, None, js=MARK)
-        created = self.connection.create(guard(self.create), self.choice, drawn, **QUIET)
+        created = self.connection.create(handle_errors(self.create), self.choice, drawn, **QUIET)
         created.then(None, None, None, js=COPY)
 
     def fill(self, request: gr.Request) -> dict[Any, Any]:

@@ -22,8 +22,8 @@ from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import figures_of, menus_of, table_of
 from studio.components.comparison_table import file_card, plugin_choices, progress_card, reading_card
 from studio.components.editor import EDIT, Editor
-from studio.components.html import empty, gated, hidden_text, shown_if, view, visible_if, way
-from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, guard, page, wanted
+from studio.components.html import empty, hidden_text, html_block, toggle_value, toggled, visible_if, way
+from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, handle_errors, page, wanted
 from studio.components.templating import script
 from studio.components.terms_box import TermsBox
 from studio.i18n.translate import listed, tr
@@ -54,30 +54,30 @@ class ComparePage(StudioPage):
         with page(self.demo, self.service, "compare", "Compare", TEXT) as self.frame:
             with self.frame.actions:
                 self.upload = gr.UploadButton("Open file…", file_count="multiple", size="md")
-                self.menus = view(classes="tm-menus", script=script("compare-menus.js"))
+                self.menus = html_block(classes="tm-menus", script=script("compare-menus.js"))
                 self.run = gr.Button("Translate", variant="primary", interactive=False)
             add_base_note(self.frame, self.service)
-            self.nothing = view()
-            with gated(gr.Row, elem_classes="tm-ask", equal_height=True) as self.ask:
+            self.nothing = html_block()
+            with toggled(gr.Row, elem_classes="tm-ask", equal_height=True) as self.ask:
                 self.text = gr.Textbox(
                     label="Sentences", show_label=False, placeholder="One sentence per line", lines=4, max_lines=4,
                     scale=4, container=False,
                 )  # fmt: skip
-                self.file = view(classes="tm-file-box", visible="hidden")
+                self.file = html_block(classes="tm-file-box", visible="hidden")
                 with gr.Column(scale=1, min_width=240, elem_classes="tm-fields"):
                     self.plugins = gr.Dropdown(
                         [], label="Plugins, up to three", interactive=True, multiselect=True, max_choices=MOST_PLUGINS
                     )
                     self.enforce = gr.Checkbox(False, label="Enforce terminology", container=False, visible=False)
-            self.state = view(script=STATE)
+            self.state = html_block(script=STATE)
             with gr.Row(elem_classes="tm-compare-body"):
-                self.table = view(classes="tm-compare-table", script=script("compare-table.js") + EDIT)
-                self.panel = view(classes="tm-compare-panel", script=script("compare-panel.js"))
+                self.table = html_block(classes="tm-compare-table", script=script("compare-table.js") + EDIT)
+                self.panel = html_block(classes="tm-compare-panel", script=script("compare-panel.js"))
             self.editor.layout()
-            self.figures = view(classes="tm-compare-figures", script=STATE)
+            self.figures = html_block(classes="tm-compare-figures", script=STATE)
             self.terms = TermsBox()
             self.here = hidden_text()
-            self.stamp = hidden_text()
+            self.version = hidden_text()
             self.number = hidden_text()
 
     def events(self) -> None:
@@ -85,24 +85,24 @@ class ComparePage(StudioPage):
         content = [self.text, self.file, self.state, self.table, self.figures, self.menus, here]
         filled = [self.ask, self.run, self.upload, self.nothing, self.plugins, self.enforce, *content, self.number]
         filled.append(self.editor.count)
-        ready = self.demo.load(guard(self.fill), None, filled, **QUIET)
+        ready = self.demo.load(handle_errors(self.fill), None, filled, **QUIET)
         WordPanel(self).events(ready)
         CompareJobs(self).events(ready)
         CompareTranslation(self).events(ready)
         self.editor.events(self.table)
-        self.upload.upload(guard(self.open_file, heavy=True), self.upload, content, **HEAVY).then(
+        self.upload.upload(handle_errors(self.open_file, heavy=True), self.upload, content, **HEAVY).then(
             None, named, None, js=MARK
         )
         self.table.leaf(
-            guard(self.leaf),
+            handle_errors(self.change_page),
             here,
-            [self.table, here, self.stamp],
+            [self.table, here, self.version],
             concurrency_limit=1,
             trigger_mode="multiple",
             **QUIET,
         )
-        self.menus.keep(guard(self.keep), here, None, **EACH)
-        self.menus.remove(guard(self.remove), here, [*content, self.panel], **QUIET)
+        self.menus.keep(handle_errors(self.keep), here, None, **EACH)
+        self.menus.remove(handle_errors(self.remove), here, [*content, self.panel], **QUIET)
         here.change(None, named, None, js=MARK)
 
     def need(self, project: ProjectRow, url: CompareUrl) -> ComparisonRecord:
@@ -136,7 +136,7 @@ class ComparePage(StudioPage):
 
     def fill(self, request: gr.Request) -> Values:
         project = self.service.project(wanted(request))
-        usable = {self.ask: shown_if(project is not None)}
+        usable = {self.ask: toggle_value(project is not None)}
         usable |= {button: gr.update(interactive=project is not None) for button in (self.run, self.upload)}
         if project is None:
             start = way("/samples?project=new", tr("Go to Samples"))
@@ -177,13 +177,13 @@ class ComparePage(StudioPage):
             values[self.file] = gr.update(value="", visible="hidden")
         yield values
 
-    def leaf(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
+    def change_page(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
         """Another order, or another page of the table."""
         project, url = self.service.need(wanted(request)), CompareUrl.read(here)
         url = CompareUrl.of({**asdict(url), "order": event.order, "offset": str(event.offset)})
         sheet = self.comparisons.sheet(project, str(url.comparison))
         table = table_of(self.comparisons, project, url, sheet)
-        return {self.table: table, self.here: url.text(), self.stamp: drawn(url, self.comparisons.job(sheet), table)}
+        return {self.table: table, self.here: url.text(), self.version: drawn(url, self.comparisons.job(sheet), table)}
 
     def keep(self, request: gr.Request, here: str, event: gr.EventData) -> None:
         """A name, and nothing in it changes any more."""

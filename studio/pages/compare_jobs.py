@@ -12,8 +12,8 @@ from engine.store import JobRow
 from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import figures_of, table_of
 from studio.components.comparison_table import progress_card
-from studio.components.html import shown_if, visible_if
-from studio.components.layout import HEAVY, QUIET, guard, wanted
+from studio.components.html import toggle_value, visible_if
+from studio.components.layout import HEAVY, QUIET, handle_errors, wanted
 from studio.i18n.translate import trn
 from studio.pages import Values
 from studio.services.terminology import project_terms, read_file, set_terms
@@ -31,17 +31,19 @@ class CompareJobs:
     def events(self, ready: Any) -> None:
         """`ready` is the event that has filled the page."""
         page, terms = self.page, self.terms
-        ready.then(guard(self.fill_terms), None, [terms.gate, terms.text], **QUIET)
+        ready.then(handle_errors(self.fill_terms), None, [terms.gate, terms.text], **QUIET)
         for source in (page.state, page.figures):
-            source.act(guard(self.act), page.here, [page.state, page.figures], **QUIET)
-        terms.upload.upload(guard(self.import_terms, heavy=True), terms.upload, [terms.text, terms.state], **HEAVY)
+            source.act(handle_errors(self.act), page.here, [page.state, page.figures], **QUIET)
+        terms.upload.upload(
+            handle_errors(self.import_terms, heavy=True), terms.upload, [terms.text, terms.state], **HEAVY
+        )
         terms.save.click(
-            guard(self.save_terms), [terms.text, page.here], [terms.state, page.enforce, page.state, page.table], **QUIET
+            handle_errors(self.save_terms), [terms.text, page.here], [terms.state, page.enforce, page.state, page.table], **QUIET
         )  # fmt: skip
         page.frame.timer.tick(
-            guard(self.poll, polled=True),
-            [page.here, page.stamp],
-            [page.state, page.table, page.figures, page.stamp],
+            handle_errors(self.poll, polled=True),
+            [page.here, page.version],
+            [page.state, page.table, page.figures, page.version],
             **QUIET,
         )
 
@@ -62,7 +64,7 @@ class CompareJobs:
     def fill_terms(self, request: gr.Request) -> Values:
         project = self.service.project(wanted(request))
         return {
-            self.terms.gate: shown_if(project is not None),
+            self.terms.gate: toggle_value(project is not None),
             self.terms.text: project_terms(self.service, project) if project else "",
         }
 
@@ -96,12 +98,12 @@ class CompareJobs:
         sheet = self.comparisons.sheet(project, str(url.comparison)) if project and url.comparison else None
         job = self.comparisons.go_on(project, sheet) if project and sheet else None
         if project is None or sheet is None or job is None or drawn(url, job) == before.partition("/")[0]:
-            return {self.page.stamp: gr.skip()}
+            return {self.page.version: gr.skip()}
         table = table_of(self.comparisons, project, url, sheet)
-        stamp = drawn(url, job, table)
-        values: Values = {self.page.state: progress_card(job), self.page.stamp: stamp}
+        version = drawn(url, job, table)
+        values: Values = {self.page.state: progress_card(job), self.page.version: version}
         if (
-            not job.active or stamp.partition("/")[2] != before.partition("/")[2]
+            not job.active or version.partition("/")[2] != before.partition("/")[2]
         ):  # one that is the same is not drawn anew
             values[self.page.table] = table
         if not job.active:

@@ -13,7 +13,7 @@ from engine.store.comparisons import ComparisonRecord
 from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import menus_of
 from studio.components.comparison_table import progress_card
-from studio.components.layout import EACH, QUIET, guard, wanted
+from studio.components.layout import EACH, QUIET, handle_errors, wanted
 from studio.i18n.translate import tr
 from studio.pages import Values
 
@@ -31,12 +31,15 @@ class CompareTranslation:
         """`ready` is the event that has filled the page."""
         page = self.page
         result = [page.table, page.figures, page.state, page.menus, page.here, page.panel]
-        ready.then(guard(self.go_on), page.here, page.state, **QUIET)
+        ready.then(handle_errors(self.go_on), page.here, page.state, **QUIET)
         page.run.click(
-            guard(self.translate), [page.text, page.plugins, page.enforce, page.here], [*result, page.run], **QUIET
-        ).then(guard(self.release), None, page.run, **QUIET)
+            handle_errors(self.translate),
+            [page.text, page.plugins, page.enforce, page.here],
+            [*result, page.run],
+            **QUIET,
+        ).then(handle_errors(self.release), None, page.run, **QUIET)
         # Not "always_last", which sends the data of the first event again instead of the last one's.
-        page.table.dial(guard(self.turn), page.here, result, concurrency_limit=1, **EACH)
+        page.table.dial(handle_errors(self.set_strength), page.here, result, concurrency_limit=1, **EACH)
 
     def translate(
         self, request: gr.Request, lines: str, plugins: list[int], enforce: bool, here: str
@@ -51,10 +54,12 @@ class CompareTranslation:
     def release(self) -> Values:
         return {self.page.run: gr.update(interactive=True, value=tr("Translate"))}
 
-    def turn(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
+    def set_strength(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
         """Another strength of a plugin."""
         project, url = self.page.service.need(wanted(request)), CompareUrl.read(here)
-        sheet = self.comparisons.turn(project, self.page.need(project, url), int(event.system), float(event.strength))
+        sheet = self.comparisons.set_strength(
+            project, self.page.need(project, url), int(event.system), float(event.strength)
+        )
         return self.changed(project, sheet, replace(url, comparison=sheet.comparison_id, word=""))
 
     def go_on(self, request: gr.Request, here: str) -> Values:

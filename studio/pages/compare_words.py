@@ -11,7 +11,7 @@ import gradio as gr
 from engine.store import ProjectRow
 from studio.components.attribution_panel import reading_panel, waiting_panel
 from studio.components.compare_url import CompareUrl
-from studio.components.layout import EACH, QUIET, guard, wanted
+from studio.components.layout import EACH, QUIET, handle_errors, wanted
 from studio.i18n.translate import tr
 from studio.pages import Values
 
@@ -28,9 +28,9 @@ class WordPanel:
     def events(self, ready: Any) -> None:
         """`ready` is the event that has filled the page."""
         outputs = [self.panel, self.here]
-        ready.then(guard(self.reopen), self.here, self.panel, **QUIET)
-        self.page.table.word(guard(self.open), self.here, outputs, concurrency_limit=1, **EACH)
-        self.panel.close(guard(self.close), self.here, outputs, **EACH)
+        ready.then(handle_errors(self.reopen), self.here, self.panel, **QUIET)
+        self.page.table.word(handle_errors(self.open), self.here, outputs, concurrency_limit=1, **EACH)
+        self.panel.close(handle_errors(self.close), self.here, outputs, **EACH)
 
     def open(self, request: gr.Request, here: str, event: gr.EventData) -> Iterator[Values]:
         url = replace(CompareUrl.read(here), word=f"{event.line}.{event.system}.{event.start}-{event.end}")

@@ -12,8 +12,8 @@ from engine.store.project_files import delete_project
 from studio.auth.identity import guest
 from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.home_welcome import start_with_sample, welcome, welcome_heading
-from studio.components.html import esc, hidden_text, link_button, view
-from studio.components.layout import EACH, FOLLOW, HEAVY, QUIET, StudioPage, address, guard, heading, page
+from studio.components.html import esc, hidden_text, html_block, link_button
+from studio.components.layout import EACH, FOLLOW, HEAVY, QUIET, StudioPage, address, handle_errors, heading, page
 from studio.components.templating import render, script
 from studio.i18n.translate import ago, tr, trn
 from studio.pages import Values
@@ -35,30 +35,32 @@ class HomePage(StudioPage):
     def layout(self) -> None:
         with page(self.demo, self.service, "", "Projects", TEXT) as self.frame:
             with self.frame.actions:
-                self.new = view()
-            self.cards = view(script=CARDS)
-            self.welcome = view(script=START)
+                self.new = html_block()
+            self.cards = html_block(script=CARDS)
+            self.welcome = html_block(script=START)
             with gr.Column(visible=False, elem_classes="tm-card tm-first") as self.invitation:
-                view("<b>Drop your sentences here, or start with a sample</b>", classes="tm-first-words")
+                html_block("<b>Drop your sentences here, or start with a sample</b>", classes="tm-first-words")
                 self.files = drop_field("Files", 150)
                 self.large = large_files()
-                view(f'<a href="{NEW}">Choose files or a sample</a>', classes="tm-first-words")
+                html_block(f'<a href="{NEW}">Choose files or a sample</a>', classes="tm-first-words")
             # One dialog of each kind for all cards. The browser's own <dialog> keeps the keyboard inside and closes on Escape.
-            self.dialogs = view(render("home_dialogs.html", longest=LONGEST_NAME), script=ANSWER, classes="tm-dialogs")
+            self.dialogs = html_block(
+                render("home_dialogs.html", longest=LONGEST_NAME), script=ANSWER, classes="tm-dialogs"
+            )
             self.address = hidden_text()
             self.busy = hidden_text("busy")  # empty while no job is at work
 
     def events(self) -> None:
         shown = [self.frame.title, self.cards]
         filled = [*shown, self.new, self.welcome, self.invitation]
-        self.demo.load(guard(self.fill), None, filled, **QUIET)
-        self.frame.timer.tick(guard(self.poll, polled=True), self.busy, [*shown, self.busy], **QUIET)
-        self.dialogs.rename(guard(self.rename), None, shown, **EACH)
-        self.dialogs.delete(guard(self.delete), None, filled, **EACH)
-        self.large.refuse(guard(self.refuse), **EACH)
+        self.demo.load(handle_errors(self.fill), None, filled, **QUIET)
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), self.busy, [*shown, self.busy], **QUIET)
+        self.dialogs.rename(handle_errors(self.rename), None, shown, **EACH)
+        self.dialogs.delete(handle_errors(self.delete), None, filled, **EACH)
+        self.large.refuse(handle_errors(self.refuse), **EACH)
         for event in (
-            self.files.upload(guard(self.drop, heavy=True), self.files, self.address, **HEAVY),
-            self.welcome.start(guard(self.start, heavy=True), None, self.address, **HEAVY),
+            self.files.upload(handle_errors(self.drop, heavy=True), self.files, self.address, **HEAVY),
+            self.welcome.start(handle_errors(self.start, heavy=True), None, self.address, **HEAVY),
         ):
             event.then(None, self.address, None, js=FOLLOW)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import gradio as gr
 
-from studio.components.layout import MODEL, QUIET, guard, in_turn
+from studio.components.layout import MODEL, QUIET, handle_errors, in_turn
 from studio.components.phrase_table import detail_card
 from studio.i18n.translate import tr
 from studio.pages import Values
@@ -26,12 +26,12 @@ class PhraseDecisions:
     def events(self) -> None:
         state, shown, sentences = self.page.state, self.page.shown, self.list.sentences
         for source in (self.list.rows, self.page.detail):
-            source.keep(guard(self.keep), [state, sentences], shown, **in_turn("phrases"))
-        self.list.bulk.click(guard(self.leave_out_all), [state, sentences], shown, **QUIET)
-        self.page.undo.click(guard(self.take_back), state, shown, **QUIET)
-        self.list.translate.click(guard(self.back_translate), state, shown, **MODEL)
-        self.page.detail.back(guard(self.back_translate_one), None, self.page.detail, **MODEL).then(
-            guard(self.again), state, shown, **QUIET
+            source.keep(handle_errors(self.keep), [state, sentences], shown, **in_turn("phrases"))
+        self.list.bulk.click(handle_errors(self.leave_out_all), [state, sentences], shown, **QUIET)
+        self.page.undo.click(handle_errors(self.take_back), state, shown, **QUIET)
+        self.list.translate.click(handle_errors(self.back_translate), state, shown, **MODEL)
+        self.page.detail.back(handle_errors(self.back_translate_one), None, self.page.detail, **MODEL).then(
+            handle_errors(self.again), state, shown, **QUIET
         )
 
     def keep(self, request: gr.Request, query: str, sentences: bool, event: gr.EventData) -> Values:

@@ -11,9 +11,9 @@ from typing import Any
 import gradio as gr
 
 from studio.components import phrase_table as draw
-from studio.components.html import card, gate_of_next, gated, hidden_text, shown_if, view
+from studio.components.html import card, hidden_text, html_block, toggle_of_next, toggle_value, toggled
 from studio.components.import_status import next_link
-from studio.components.layout import LAST, QUIET, StudioPage, guard, heading, in_turn, page, wanted
+from studio.components.layout import LAST, QUIET, StudioPage, handle_errors, heading, in_turn, page, wanted
 from studio.components.phrase_list import PhraseList, filtered_view, undo_label
 from studio.components.phrase_map import PhraseMap
 from studio.components.phrase_tree import PhraseTree
@@ -31,50 +31,50 @@ class PhrasesPage(StudioPage):
     def layout(self) -> None:
         with page(self.demo, self.service, "phrases", "Phrases", TEXT) as self.frame:
             with self.frame.actions:
-                self.undoable = gate_of_next()
+                self.undoable = toggle_of_next()
                 self.undo = gr.Button("Undo", size="md", elem_classes="tm-many")
-                self.export = view()
-                self.onward = view()
-            self.nothing = view()
-            with gated(gr.Column, elem_classes="tm-phrase-page") as self.body:
+                self.export = html_block()
+                self.onward = html_block()
+            self.nothing = html_block()
+            with toggled(gr.Column, elem_classes="tm-phrase-page") as self.body:
                 with gr.Row(elem_classes="tm-phrase-row"):
                     self.tree = PhraseTree()
-                    self.bars = view(classes="tm-aside", script=draw.HISTOGRAM_SCRIPT)
+                    self.bars = html_block(classes="tm-aside", script=draw.HISTOGRAM_SCRIPT)
                 with gr.Row(elem_classes="tm-phrase-row"):
                     self.list = PhraseList()
                     with gr.Column(elem_classes="tm-aside"):
-                        self.detail = view(script=draw.KEEP)
+                        self.detail = html_block(script=draw.KEEP)
                         self.map = PhraseMap()
-                        self.origin = view()
-            self.mark = view(script=draw.MARK, visible="hidden")
+                        self.origin = html_block()
+            self.mark = html_block(script=draw.MARK, visible="hidden")
             self.state = hidden_text()
-            self.stamp = hidden_text()
+            self.version = hidden_text()
 
     def events(self) -> None:
         state, shown, tree, filters = self.state, self.shown, self.tree.card, self.list.filters
         everything = [
             self.frame.title, self.onward, self.nothing, self.body, self.origin, *shown, *filters, *self.map.all, tree,
         ]  # fmt: skip
-        self.demo.load(guard(self.fill), None, everything, **QUIET)
-        self.frame.timer.tick(guard(self.poll, polled=True), [state, self.stamp], everything, **QUIET)
+        self.demo.load(handle_errors(self.fill), None, everything, **QUIET)
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), [state, self.version], everything, **QUIET)
         for source in (tree, self.list.rows, self.map.points):
-            source.pick(guard(self.choose), state, [*shown, tree], **in_turn("phrases"))
-        tree.step(guard(self.step), state, [*shown, tree], **in_turn("phrases"))
-        self.bars.bar(guard(self.press), state, [*shown, *filters, tree], **in_turn("phrases"))
+            source.pick(handle_errors(self.choose), state, [*shown, tree], **in_turn("phrases"))
+        tree.step(handle_errors(self.step), state, [*shown, tree], **in_turn("phrases"))
+        self.bars.bar(handle_errors(self.press), state, [*shown, *filters, tree], **in_turn("phrases"))
         # A text field's `input` comes with key presses alone: not what an input method composes, not what is pasted or deleted.
-        self.list.words.change(guard(self.search), [state, *filters], shown, **LAST)
+        self.list.words.change(handle_errors(self.search), [state, *filters], shown, **LAST)
         for field in filters[1:]:
-            field.input(guard(self.filter), [state, *filters], shown, **LAST)
-        self.list.back.click(guard(self.page_back), state, shown, **QUIET)
-        self.list.forth.click(guard(self.page_forth), state, shown, **QUIET)
-        self.map.draw.click(guard(self.draw_map), None, self.map.all, **QUIET)
+            field.input(handle_errors(self.filter), [state, *filters], shown, **LAST)
+        self.list.back.click(handle_errors(self.page_back), state, shown, **QUIET)
+        self.list.forth.click(handle_errors(self.page_forth), state, shown, **QUIET)
+        self.map.draw.click(handle_errors(self.draw_map), None, self.map.all, **QUIET)
         PhraseDecisions(self).events()
 
     @property
     def shown(self) -> list[Any]:
         """What `view_values` fills."""
         return [
-            *self.list.all, self.bars, self.detail, self.undoable, self.undo, self.export, self.mark, self.state, self.stamp,
+            *self.list.all, self.bars, self.detail, self.undoable, self.undo, self.export, self.mark, self.state, self.version,
         ]  # fmt: skip
 
     def view_values(self, source: ProjectPhrases, phrases: Phrases, shown: PhraseView) -> Values:
@@ -86,12 +86,12 @@ class PhrasesPage(StudioPage):
             **self.list.values(source, phrases, shown),
             self.bars: card(draw.histograms(phrases, shown, row)),
             self.detail: draw.detail_card(row, source.sentences, source.language, source.domains),
-            self.undoable: shown_if(bool(phrases.exclusions.steps)),
+            self.undoable: toggle_value(bool(phrases.exclusions.steps)),
             self.undo: undo_label(phrases.exclusions),
             self.export: draw.export_link(source.project, shown),
             self.mark: draw.page_address(source.project, shown),
             self.state: shown.query(),
-            self.stamp: source.stamp(),
+            self.version: source.version(),
         }
 
     def redrawn_with_tree(self, source: ProjectPhrases, phrases: Phrases, shown: PhraseView) -> Iterator[Values]:
@@ -109,9 +109,9 @@ class PhrasesPage(StudioPage):
         phrases = source.table() if source else None
         if project is None or source is None or not phrases:
             yield {
-                self.frame.title: heading("Phrases", TEXT), self.onward: "", self.export: "", self.body: shown_if(False),
+                self.frame.title: heading("Phrases", TEXT), self.onward: "", self.export: "", self.body: toggle_value(False),
                 self.nothing: draw.no_phrases(project, source.finding() if source else None),
-                self.undoable: shown_if(False), self.stamp: source.stamp() if source else "",
+                self.undoable: toggle_value(False), self.version: source.version() if source else "",
             }  # fmt: skip
             return
         shown = source.with_sentence(phrases.usable(PhraseView.of(query or dict(request.query_params))))
@@ -119,7 +119,7 @@ class PhrasesPage(StudioPage):
             self.frame.title: heading("Phrases", draw.summary_line(phrases, len(source.sentences))),
             self.onward: next_link(project),
             self.nothing: "",
-            self.body: shown_if(True),
+            self.body: toggle_value(True),
             self.origin: draw.origin_card(self.service.parser(project.id), project, bool(phrases.table.general_words)),
             **self.view_values(source, phrases, shown),
             **self.list.filter_values(phrases, shown),
@@ -176,16 +176,16 @@ class PhrasesPage(StudioPage):
         source.draw_map()
         return self.map.values(source)
 
-    def poll(self, request: gr.Request, query: str, stamp: str) -> Iterator[Values]:
+    def poll(self, request: gr.Request, query: str, version: str) -> Iterator[Values]:
         """The phrases and the map as they get ready, and all of it when another window or a job changed something."""
         project = self.service.project(wanted(request))
         source = ProjectPhrases(self.service, project) if project else None
         if source is None:
-            yield {self.stamp: gr.skip()}
-        elif source.stamp() == stamp and source.table() is None:
+            yield {self.version: gr.skip()}
+        elif source.version() == version and source.table() is None:
             yield {self.nothing: draw.no_phrases(project, source.finding())}
-        elif source.stamp() == stamp:
-            yield self.map.values(source) if source.map_changes() else {self.stamp: gr.skip()}
+        elif source.version() == version:
+            yield self.map.values(source) if source.map_changes() else {self.version: gr.skip()}
         else:
             yield from self.fill(request, query)
 

@@ -12,8 +12,8 @@ from engine.errors import InputError
 from engine.jobs import enqueue
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import lines_of
-from studio.components.html import hidden_text, link_button, note, view
-from studio.components.layout import EACH, QUIET, StudioPage, address, guard, page, wanted
+from studio.components.html import hidden_text, html_block, link_button, note
+from studio.components.layout import EACH, QUIET, StudioPage, address, handle_errors, page, wanted
 from studio.components.plugin_boxes import blend_box, bring_in, default_menu, waiting_box
 from studio.components.plugin_cards import no_plugins, plugin_cards, seen
 from studio.components.templating import script
@@ -32,29 +32,31 @@ class PluginsPage(StudioPage):
     def layout(self) -> None:
         with page(self.demo, self.service, "plugins", "Plugins", TEXT) as self.frame:
             with self.frame.actions:
-                self.default = view(script=ACT)
+                self.default = html_block(script=ACT)
                 self.upload = gr.UploadButton("Import a bundle…", file_count="single", size="md")
-                self.next_step = view()
-            self.imports = view(script=ACT)
-            self.cards = view(script=ACT)
-            self.blend = view(script=ACT)
-            self.blended = view()
-            self.stamp = hidden_text()
+                self.next_step = html_block()
+            self.imports = html_block(script=ACT)
+            self.cards = html_block(script=ACT)
+            self.blend = html_block(script=ACT)
+            self.blended = html_block()
+            self.version = hidden_text()
 
     def events(self) -> None:
-        filled = [self.default, self.next_step, self.cards, self.blend, self.upload, self.stamp]
-        self.demo.load(guard(self.fill), None, filled, **QUIET)
-        self.demo.load(guard(self.show_imports), None, self.imports, **QUIET)
-        self.frame.timer.tick(guard(self.poll, polled=True), self.stamp, filled, **QUIET)
+        filled = [self.default, self.next_step, self.cards, self.blend, self.upload, self.version]
+        self.demo.load(handle_errors(self.fill), None, filled, **QUIET)
+        self.demo.load(handle_errors(self.show_imports), None, self.imports, **QUIET)
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), self.version, filled, **QUIET)
         for event in (
-            self.upload.upload(guard(self.import_bundle), self.upload, self.imports, concurrency_limit=1, **QUIET),
-            self.default.act(guard(self.act), None, None, **EACH),
-            self.cards.act(guard(self.act), None, None, **EACH),
-            self.cards.ablate(guard(self.ablate), None, None, **EACH),
-            self.imports.act(guard(self.decide), None, self.imports, **EACH),
-            self.blend.blend(guard(self.save_blend), None, self.blended, concurrency_limit=1, **QUIET),
+            self.upload.upload(
+                handle_errors(self.import_bundle), self.upload, self.imports, concurrency_limit=1, **QUIET
+            ),
+            self.default.act(handle_errors(self.act), None, None, **EACH),
+            self.cards.act(handle_errors(self.act), None, None, **EACH),
+            self.cards.ablate(handle_errors(self.ablate), None, None, **EACH),
+            self.imports.act(handle_errors(self.decide), None, self.imports, **EACH),
+            self.blend.blend(handle_errors(self.save_blend), None, self.blended, concurrency_limit=1, **QUIET),
         ):
-            event.then(guard(self.fill), None, filled, **QUIET)
+            event.then(handle_errors(self.fill), None, filled, **QUIET)
 
     # -- what the page shows
 
@@ -83,14 +85,14 @@ class PluginsPage(StudioPage):
             ),
             self.blend: blend_box([shown[plugin.newest.id] for plugin in versions]),
             self.upload: gr.update(interactive=True),
-            self.stamp: _stamp(ablations),
+            self.version: _version(ablations),
         }
 
-    def poll(self, request: gr.Request, stamp: str) -> Values:
+    def poll(self, request: gr.Request, version: str) -> Values:
         """Fill again when an exchange of a memory began or ended."""
         project = self.service.project(wanted(request))
-        if project is None or _stamp(self._ablations(project)) == stamp:
-            return {self.stamp: gr.skip()}
+        if project is None or _version(self._ablations(project)) == version:
+            return {self.version: gr.skip()}
         return self.fill(request)
 
     def show_imports(self, request: gr.Request) -> Values:
@@ -162,7 +164,7 @@ class PluginsPage(StudioPage):
         return row
 
 
-def _stamp(ablations: Mapping[int, JobRow]) -> str:
+def _version(ablations: Mapping[int, JobRow]) -> str:
     return " ".join(f"{job.id}/{job.state}" for job in ablations.values())
 
 

@@ -10,9 +10,9 @@ import gradio as gr
 from engine.methods.domain_mixing.shapes import Shown
 from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
-from studio.components.html import gated, hidden_text, note, shown_if, view, visible_if
+from studio.components.html import hidden_text, html_block, note, toggle_value, toggled, visible_if
 from studio.components.import_status import next_link
-from studio.components.layout import MODEL, QUIET, StudioPage, guard, heading, page, wanted
+from studio.components.layout import MODEL, QUIET, StudioPage, handle_errors, heading, page, wanted
 from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.pages.proportions_samples import SamplesCards
@@ -35,27 +35,27 @@ class ProportionsPage(StudioPage):
         with page(self.demo, self.service, "proportions", "Proportions", TEXT) as self.frame:
             with self.frame.actions:
                 self.fit = gr.Button("Fit again", size="md", visible="hidden")
-                self.onward = view()
-            self.nothing = view()
-            with gated(gr.Column, elem_classes="tm-proportions") as self.body:
+                self.onward = html_block()
+            self.nothing = html_block()
+            with toggled(gr.Column, elem_classes="tm-proportions") as self.body:
                 self.sentence = SentenceCard(self)
                 self.samples = SamplesCards(self)
-            self.mark = view(script=draw.MARK, visible="hidden")
-            self.stamp = hidden_text()
+            self.mark = html_block(script=draw.MARK, visible="hidden")
+            self.version = hidden_text()
 
     def events(self) -> None:
         sentence, samples = self.sentence, self.samples
         fields = [sentence.plugin, sentence.text, samples.side, samples.word]
         everything = [
             self.frame.title, self.nothing, self.onward, self.fit, self.body, *fields, sentence.examples, sentence.shares,
-            samples.corpus, samples.words, self.mark, self.stamp,
+            samples.corpus, samples.words, self.mark, self.version,
         ]  # fmt: skip
-        self.demo.load(guard(self.fill), None, everything, **QUIET)
-        self.frame.timer.tick(guard(self.poll, polled=True), [self.stamp, *fields], everything, **QUIET)
+        self.demo.load(handle_errors(self.fill), None, everything, **QUIET)
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), [self.version, *fields], everything, **QUIET)
         self.sentence.events()
         self.samples.events()
-        sentence.plugin.input(guard(self.choose), fields, everything, **MODEL)
-        self.fit.click(guard(self.fit_again), fields, everything, **QUIET)
+        sentence.plugin.input(handle_errors(self.choose), fields, everything, **MODEL)
+        self.fit.click(handle_errors(self.fit_again), fields, everything, **QUIET)
 
     def opened(self, request: gr.Request, number: Any) -> Opened:
         """The project, what was fitted on its samples or with a plugin, and the plugin. Raises InputError."""
@@ -68,13 +68,13 @@ class ProportionsPage(StudioPage):
         project, asked = self.service.project(wanted(request)), asked or dict(request.query_params)
         if project is None:
             yield {self.nothing: draw.no_proportions(None, "", False), self.onward: "",
-                   self.fit: gr.update(visible="hidden"), self.body: shown_if(False)}  # fmt: skip
+                   self.fit: gr.update(visible="hidden"), self.body: toggle_value(False)}  # fmt: skip
             return
         plugin = self.proportions.plugin(project, asked.get("plugin"))
         shown = self.proportions.shown(project, plugin)
         state = self.state_values(project, shown)
         if "corpus" not in shown:
-            yield {self.frame.title: heading("Proportions", TEXT), self.body: shown_if(False), **state}
+            yield {self.frame.title: heading("Proportions", TEXT), self.body: toggle_value(False), **state}
             return
         side = str(asked.get("side", "")) if asked.get("side") in SIDES else "decoder"
         word, text = str(asked.get("word", ""))[:60], str(asked.get("sentence", ""))[:LONGEST]
@@ -84,7 +84,7 @@ class ProportionsPage(StudioPage):
         yield {
             **state,
             **self.title_values(project, shown, plugin),
-            self.body: shown_if(True),
+            self.body: toggle_value(True),
             self.sentence.plugin: gr.update(
                 choices=[(tr("samples, before training"), ""), *((one.name, str(one.id)) for one in rows)],
                 value=str(plugin.id) if plugin else "", visible=visible_if(bool(rows)),
@@ -115,7 +115,7 @@ class ProportionsPage(StudioPage):
             self.nothing: state,
             self.onward: next_link(project) if samples else "",
             self.fit: gr.update(visible=visible_if(samples and job is None), value=label),
-            self.stamp: self.proportions.stamp(project),
+            self.version: self.proportions.version(project),
         }
 
     def title_values(self, project: ProjectRow, shown: Shown, plugin: PluginRow | None) -> Values:
@@ -150,13 +150,13 @@ class ProportionsPage(StudioPage):
     def poll(self, request: gr.Request, before: str, number: Any, text: str, side: str, word: str) -> Iterator[Values]:
         """How far the fitting is; all of it again when anything has changed."""
         project = self.service.project(wanted(request))
-        stamp = self.proportions.stamp(project) if project else before
-        if project is None or stamp == before:
-            yield {self.stamp: gr.skip()}
+        version = self.proportions.version(project) if project else before
+        if project is None or version == before:
+            yield {self.version: gr.skip()}
             return
         job = self.proportions.job(project)
         if job and "corpus" in self.proportions.shown(project, self.proportions.plugin(project, number)):
-            yield {self.nothing: draw.job_card(job), self.stamp: stamp}
+            yield {self.nothing: draw.job_card(job), self.version: version}
         else:
             yield from self.fill(request, as_asked(number, text, side, word) if before else None)
 

@@ -9,8 +9,8 @@ import gradio as gr
 from engine.methods.domain_mixing.shapes import Shown
 from engine.store import ProjectRow
 from studio.components import domain_figures as draw
-from studio.components.html import view
-from studio.components.layout import LAST, guard, in_turn
+from studio.components.html import html_block
+from studio.components.layout import LAST, handle_errors, in_turn
 from studio.components.plotly import figure_view
 from studio.pages import Values
 from studio.pages.proportions_sentence import layer_in
@@ -28,28 +28,28 @@ class SamplesCards:
         with gr.Row(elem_classes="tm-proportion-row"):
             with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-grow"):
                 with gr.Row(elem_classes="tm-map-head"):
-                    view("<h2>The samples as a whole</h2>", classes="tm-card-title")
+                    html_block("<h2>The samples as a whole</h2>", classes="tm-card-title")
                     self.side = gr.Radio(
                         [("Encoder", "encoder"), ("Decoder", "decoder")], value="decoder", label="Side",
                         show_label=False, container=False, elem_classes="tm-segments",
                     )  # fmt: skip
                 self.corpus = figure_view(draw.WORD_SCRIPT)
             with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-aside"):
-                view("<h2>Words</h2>", classes="tm-card-title")
+                html_block("<h2>Words</h2>", classes="tm-card-title")
                 self.word = gr.Textbox(
                     label="Look up a word", placeholder="Look up a word", show_label=False, container=False
                 )
-                self.words = view(script=draw.WORD_SCRIPT)
+                self.words = html_block(script=draw.WORD_SCRIPT)
 
     def events(self) -> None:
         sentence, mark = self.page.sentence, self.page.mark
         fields, outputs = [self.side, self.word, sentence.plugin], [self.corpus, self.words, mark]
-        self.side.input(guard(self.turn), fields, outputs, **LAST)
+        self.side.input(handle_errors(self.turn), fields, outputs, **LAST)
         # Not `input`: it comes with key presses alone, not with what an input method composes.
-        self.word.change(guard(self.seek), fields, [self.words, mark], **LAST)
+        self.word.change(handle_errors(self.seek), fields, [self.words, mark], **LAST)
         for source in (sentence.shares, self.corpus, self.words):
             source.word(
-                guard(self.press),
+                handle_errors(self.press),
                 [self.side, sentence.plugin],
                 [self.word, self.side, *outputs],
                 **in_turn("proportions"),

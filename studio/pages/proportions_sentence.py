@@ -12,8 +12,8 @@ from engine.errors import TailorError
 from engine.methods.domain_mixing.shapes import Shown
 from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
-from studio.components.html import note, view
-from studio.components.layout import MODEL, guard, in_turn
+from studio.components.html import html_block, note
+from studio.components.layout import MODEL, handle_errors, in_turn
 from studio.components.plotly import figure_view
 from studio.i18n.translate import translate_message
 from studio.pages import Values
@@ -39,14 +39,14 @@ class SentenceCard:
                     [], label="Proportions of", container=False, show_label=False, scale=2, min_width=180
                 )
                 self.show = gr.Button("Show", size="md", scale=0, min_width=80)
-            self.examples = view(script=draw.WORD_SCRIPT)
+            self.examples = html_block(script=draw.WORD_SCRIPT)
             self.shares = figure_view(draw.WORD_SCRIPT)
 
     def events(self) -> None:
         outputs = [self.shares, self.page.mark]
         for event in (self.show.click, self.text.submit):
-            event(guard(self.look), [self.text, self.plugin], outputs, **MODEL)
-        self.examples.example(guard(self.example), self.plugin, [self.text, *outputs], **in_turn("proportions"))
+            event(handle_errors(self.look), [self.text, self.plugin], outputs, **MODEL)
+        self.examples.example(handle_errors(self.example), self.plugin, [self.text, *outputs], **in_turn("proportions"))
 
     def look(self, request: gr.Request, text: str, number: Any) -> Iterator[Values]:
         """A sentence that was typed; without one, an example."""

@@ -9,8 +9,8 @@ import gradio as gr
 from engine.store.ratings import RoundRow
 from engine.store.tables import now
 from engine.workflows.human_rating import RoundPlan
-from studio.components.html import gated, hidden_text, shown_if, view, visible_if
-from studio.components.layout import EACH, FOLLOW, LAST, QUIET, StudioPage, address, guard, page, wanted
+from studio.components.html import hidden_text, html_block, toggle_value, toggled, visible_if
+from studio.components.layout import EACH, FOLLOW, LAST, QUIET, StudioPage, address, handle_errors, page, wanted
 from studio.components.rating_results import (
     manage_box,
     nothing_to_rate,
@@ -44,57 +44,61 @@ class RatePage(StudioPage):
         """The components."""
         with page(self.demo, self.service, "rate", "Rate", TEXT) as self.frame:
             with self.frame.actions:
-                self.menu = view(script=GO)
+                self.menu = html_block(script=GO)
                 self.start = gr.Button("Start the round", variant="primary", visible="hidden")
-            self.nothing = view()
-            with gated(gr.Column, elem_classes="tm-card tm-pad tm-stack tm-fields tm-new-round") as self.form:
+            self.nothing = html_block()
+            with toggled(gr.Column, elem_classes="tm-card tm-pad tm-stack tm-fields tm-new-round") as self.form:
                 self.comparison = gr.Dropdown([], label="Comparison", interactive=True)
                 with gr.Row():
                     self.one = gr.Dropdown([], label="System", interactive=True, min_width=160)
                     self.two = gr.Dropdown([], label="Against", interactive=True, min_width=160)
-                    self.most = gr.Number(USUAL, label="Maximum sentences", precision=0, minimum=1, min_width=120)
-                self.preview = view(classes="tm-quiet")
+                    self.max_sentences = gr.Number(
+                        USUAL, label="Maximum sentences", precision=0, minimum=1, min_width=120
+                    )
+                self.preview = html_block(classes="tm-quiet")
                 self.names = gr.Textbox(label="Raters", placeholder="One name per line", lines=3, max_lines=8)
                 self.with_examples = gr.Checkbox(
                     True, label="Raters can open five sample sentences to get to know the style"
                 )
-            with gated(gr.Column, elem_classes="tm-stack") as self.round:
-                self.results = view()
-                self.raters = view(script=ACT)
+            with toggled(gr.Column, elem_classes="tm-stack") as self.round:
+                self.results = html_block()
+                self.raters = html_block(script=ACT)
                 with gr.Row(elem_classes="tm-one-line"):
                     self.new_name = gr.Textbox(
                         label="Name of another rater", show_label=False, placeholder="Name of another rater",
                         container=False, max_length=80, scale=0, min_width=260,
                     )  # fmt: skip
                     self.add = gr.Button("Add a rater", scale=0, min_width=120)
-                self.manage = view(script=ACT)
+                self.manage = html_block(script=ACT)
             self.current = hidden_text()
             self.project = hidden_text()
             self.leave = hidden_text()
 
     def events(self) -> None:
         """What calls which method."""
-        choice = [self.comparison, self.one, self.two, self.most]
+        choice = [self.comparison, self.one, self.two, self.max_sentences]
         live = [self.results, self.raters, self.manage]
         shown = [self.menu, self.start, self.form, self.round, self.current]
         everything = [*shown, self.nothing, self.comparison, self.one, self.two, self.preview, self.project]
-        poll = guard(self.poll)
-        self.demo.load(guard(self.fill), None, everything, **QUIET).then(poll, self.current, live, **QUIET)
-        self.frame.timer.tick(guard(self.poll, polled=True), self.current, live, **QUIET)
+        poll = handle_errors(self.poll)
+        self.demo.load(handle_errors(self.fill), None, everything, **QUIET).then(poll, self.current, live, **QUIET)
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), self.current, live, **QUIET)
         systems = [self.one, self.two, self.preview]
-        self.comparison.input(guard(self.choose_comparison), [self.comparison, self.most], systems, **LAST)
-        for field in (self.one, self.two, self.most):
-            field.input(guard(self.count), choice, self.preview, **LAST)
-        self.start.click(guard(self.begin), [*choice, self.names, self.with_examples], shown, **QUIET).then(
+        self.comparison.input(
+            handle_errors(self.choose_comparison), [self.comparison, self.max_sentences], systems, **LAST
+        )
+        for field in (self.one, self.two, self.max_sentences):
+            field.input(handle_errors(self.count), choice, self.preview, **LAST)
+        self.start.click(handle_errors(self.begin), [*choice, self.names, self.with_examples], shown, **QUIET).then(
             poll, self.current, live, **QUIET
         ).then(None, [self.current, self.project], None, js=MARK)
         for event in (self.add.click, self.new_name.submit):
-            event(guard(self.add_rater), [self.current, self.new_name], self.new_name, **QUIET).then(
+            event(handle_errors(self.add_rater), [self.current, self.new_name], self.new_name, **QUIET).then(
                 poll, self.current, live, **QUIET
             )
-        self.manage.act(guard(self.act), self.current, self.leave, **EACH).then(poll, self.current, live, **QUIET).then(
-            None, self.leave, None, js=FOLLOW
-        )
+        self.manage.act(handle_errors(self.act), self.current, self.leave, **EACH).then(
+            poll, self.current, live, **QUIET
+        ).then(None, self.leave, None, js=FOLLOW)
 
     def fill(self, request: gr.Request) -> Values:
         """The page for the project and round of its address."""
@@ -107,8 +111,8 @@ class RatePage(StudioPage):
             self.menu: round_menu(rounds, row, project.id) if project and rounds else "",
             self.start: gr.update(visible=visible_if(row is None and bool(saved))),
             self.nothing: "" if row or saved else nothing_to_rate(project),
-            self.form: shown_if(row is None and bool(saved)),
-            self.round: shown_if(row is not None),
+            self.form: toggle_value(row is None and bool(saved)),
+            self.round: toggle_value(row is not None),
             self.current: str(row.id) if row else "",
             self.project: str(project.id) if project and (saved or rounds) else "",
         }
@@ -120,35 +124,35 @@ class RatePage(StudioPage):
         comparison = gr.update(choices=choices, value=first)
         return values | {self.comparison: comparison} | self.choose_comparison(first, USUAL)
 
-    def choose_comparison(self, comparison: int | None, most: float | None) -> Values:
+    def choose_comparison(self, comparison: int | None, max_sentences: float | None) -> Values:
         """The systems of a comparison as menus."""
         systems = list(comparison_texts(self.service.store, comparison).systems)
         one, two = systems[min(1, len(systems) - 1)], systems[0]
         return {
             self.one: gr.update(choices=systems, value=one),
             self.two: gr.update(choices=systems, value=two),
-            **self.count(comparison, one, two, most),
+            **self.count(comparison, one, two, max_sentences),
         }
 
-    def count(self, comparison: int | None, one: str | None, two: str | None, most: float | None) -> Values:
+    def count(self, comparison: int | None, one: str | None, two: str | None, max_sentences: float | None) -> Values:
         """How many sentences the round would ask."""
         texts = comparison_texts(self.service.store, comparison)
-        return {self.preview: round_preview(texts, one or "", two or "", most)}
+        return {self.preview: round_preview(texts, one or "", two or "", max_sentences)}
 
     def begin(
-        self, request: gr.Request, comparison: int | None, one: str, two: str, most: float | None, names: str,
+        self, request: gr.Request, comparison: int | None, one: str, two: str, max_sentences: float | None, names: str,
         with_examples: bool,
     ) -> Values:  # fmt: skip
         """Start the round."""
         project = self.service.need(wanted(request))
-        raters, sentences = rater_names(names), sentence_limit(most)
+        raters, sentences = rater_names(names), sentence_limit(max_sentences)
         plan = RoundPlan(one, two, raters=raters, sentences=sentences, comparison_id=comparison)
         row = start_round(self.service, project.id, plan, examples=with_examples)
         return {
             self.menu: round_menu(self.service.store.ratings.list(project.id), row, project.id),
             self.start: gr.update(visible=visible_if(False)),
-            self.form: shown_if(False),
-            self.round: shown_if(True),
+            self.form: toggle_value(False),
+            self.round: toggle_value(True),
             self.current: str(row.id),
         }
 

@@ -7,10 +7,10 @@ import gradio as gr
 from engine.errors import InputError
 from engine.store import JobRow, ProjectRow
 from studio.components.file_fields import large_files, reasons_of
-from studio.components.html import hidden_text, view
+from studio.components.html import hidden_text, html_block
 from studio.components.import_report import files_card, side_cards, unread_card
 from studio.components.import_status import is_reading, job_line, next_link, summary, translations_card
-from studio.components.layout import QUIET, StudioPage, guard, heading, in_turn, page, wanted
+from studio.components.layout import QUIET, StudioPage, handle_errors, heading, in_turn, page, wanted
 from studio.components.more_files_form import MoreFilesForm
 from studio.components.new_project_form import NewProjectForm
 from studio.components.templating import script
@@ -40,42 +40,42 @@ class SamplesPage(StudioPage):
     def layout(self) -> None:
         with page(self.demo, self.service, "samples", "Samples", TEXT) as self.frame:
             with self.frame.actions:
-                self.next_step = view()
+                self.next_step = html_block()
                 self.read = gr.Button("Read samples", variant="primary", visible=False)
             self.new_project.layout()
             self.large = large_files()
-            self.status = view(script=ACT)
-            self.files = view(script=CHANGE)
+            self.status = html_block(script=ACT)
+            self.files = html_block(script=CHANGE)
             with gr.Row(visible=False, elem_classes="tm-split tm-samples") as self.sentences:
                 with gr.Column(scale=5, min_width=420, elem_classes="tm-stack"):
                     self.browser.layout()
                 with gr.Column(scale=2, min_width=250, elem_classes="tm-stack"):
-                    self.side = view()
+                    self.side = html_block()
                     self.tests.layout(CHANGE)
             self.more_files.layout()
-            self.stamp = hidden_text()
+            self.version = hidden_text()
 
     def events(self) -> None:
         form = self.new_project
         head = [self.frame.title, self.next_step, self.status, self.files, self.sentences]
-        state = [*head, *self.browser.shown, self.side, self.tests.files, self.stamp]
+        state = [*head, *self.browser.shown, self.side, self.tests.files, self.version]
         filled = [*state, self.browser.query, self.read, *form.filled, *self.more_files.filled]
-        self.demo.load(guard(self.fill), form.base, filled, **QUIET).then(
-            guard(form.refresh_bases), None, [form.base, *form.of_base], **QUIET
+        self.demo.load(handle_errors(self.fill), form.base, filled, **QUIET).then(
+            handle_errors(form.refresh_bases), None, [form.base, *form.of_base], **QUIET
         )
-        self.frame.timer.tick(guard(self.poll, polled=True), [self.browser.query, self.stamp], state, **QUIET)
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), [self.browser.query, self.version], state, **QUIET)
         form.events(self.read)
         self.more_files.events(self.status)
         self.tests.events(self.status)
         changed = [self.files, self.status]
-        self.files.remove(guard(self.remove_file), None, changed, **in_turn("samples"))
-        self.files.dismiss(guard(self.dismiss), None, changed, **in_turn("samples"))
-        self.files.restore(guard(self.restore_file), None, changed, **in_turn("samples"))
-        self.large.refuse(guard(self.refuse), None, changed, **in_turn("samples"))
-        self.files.again(guard(self.read_again), None, changed, **QUIET)
-        self.files.relabel(guard(self.label_file), None, self.status, **in_turn("samples"))
-        self.status.act(guard(self.act_on_job), None, self.status, **in_turn("samples"))
-        self.browser.decisions.again(guard(self.read_again), None, changed, **QUIET)
+        self.files.remove(handle_errors(self.remove_file), None, changed, **in_turn("samples"))
+        self.files.dismiss(handle_errors(self.dismiss), None, changed, **in_turn("samples"))
+        self.files.restore(handle_errors(self.restore_file), None, changed, **in_turn("samples"))
+        self.large.refuse(handle_errors(self.refuse), None, changed, **in_turn("samples"))
+        self.files.again(handle_errors(self.read_again), None, changed, **QUIET)
+        self.files.relabel(handle_errors(self.label_file), None, self.status, **in_turn("samples"))
+        self.status.act(handle_errors(self.act_on_job), None, self.status, **in_turn("samples"))
+        self.browser.decisions.again(handle_errors(self.read_again), None, changed, **QUIET)
         self.browser.events(self.files, self.tests.files)
 
     # -- what the page shows
@@ -93,18 +93,18 @@ class SamplesPage(StudioPage):
         return {
             **self._state(project),
             **self._sentences(project, query),
-            self.stamp: self.service.sentences_stamp(project.id),
+            self.version: self.service.sentences_version(project.id),
             self.browser.query: query,
             **self.more_files.fill(project),
         }
 
-    def poll(self, request: gr.Request, query: str, stamp: str) -> Values:
+    def poll(self, request: gr.Request, query: str, version: str) -> Values:
         """The sentences are sent again only when something has changed, so that nobody loses their place."""
         project = self.service.project(wanted(request))
         if project is None:
-            return {self.stamp: gr.skip()}
-        state, now = self._state(project), self.service.sentences_stamp(project.id)
-        return state if now == stamp else {**state, **self._sentences(project, query), self.stamp: now}
+            return {self.version: gr.skip()}
+        state, now = self._state(project), self.service.sentences_version(project.id)
+        return state if now == version else {**state, **self._sentences(project, query), self.version: now}
 
     def _state(self, project: ProjectRow) -> Values:
         """Heading, state of reading, the files, the next step."""

@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl
 import gradio as gr
 
 from engine.store import ProjectRow
-from studio.components.html import hidden_text, view
-from studio.components.layout import address, guard, in_turn, wanted
+from studio.components.html import hidden_text, html_block
+from studio.components.layout import address, handle_errors, in_turn, wanted
 from studio.components.sentence_list import BROWSE, change_bar, sentence_card
 from studio.components.templating import script
 from studio.pages import Values
@@ -27,8 +27,8 @@ class SentenceBrowser:
         self.service = service
 
     def layout(self) -> None:
-        self.decisions = view(script=BROWSE)
-        self.listing = view(script=BROWSE)
+        self.decisions = html_block(script=BROWSE)
+        self.listing = html_block(script=BROWSE)
         self.address = hidden_text()
         self.query = hidden_text()  # the view, as the address has it
 
@@ -41,11 +41,11 @@ class SentenceBrowser:
         """`linking`: tables whose links lead to a view."""
         browsed = [*self.shown, self.query, self.address]
         for component, move in ((self.listing, SHOW), *((table, JUMP) for table in linking)):
-            component.go(guard(self.browse), None, browsed, **in_turn("samples")).then(
+            component.go(handle_errors(self.browse), None, browsed, **in_turn("samples")).then(
                 None, self.address, None, js=move
             )
-        self.listing.decide(guard(self.decide), None, self.shown, **in_turn("samples"))
-        self.decisions.undo(guard(self.undo), self.query, self.shown, **in_turn("samples"))
+        self.listing.decide(handle_errors(self.decide), None, self.shown, **in_turn("samples"))
+        self.decisions.undo(handle_errors(self.undo), self.query, self.shown, **in_turn("samples"))
 
     def listed(self, project: ProjectRow, query: str) -> Values:
         """A page of the sentences, and the decisions above them."""

@@ -12,8 +12,8 @@ from engine.errors import InputError, TailorError
 from engine.store import ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.components.base_note import add_base_note
-from studio.components.html import hidden_text, note, view, visible_if
-from studio.components.layout import StudioPage, guard, heading, page, wanted
+from studio.components.html import hidden_text, html_block, note, visible_if
+from studio.components.layout import StudioPage, handle_errors, heading, page, wanted
 from studio.components.method_cards import (
     CHOSEN,
     PICK,
@@ -49,14 +49,14 @@ class TrainPage(StudioPage):
             with self.frame.actions:
                 # What is chosen before the page is filled would be lost when it is, so the controls wait for that.
                 self.start = gr.Button("Start training", variant="primary", interactive=False)
-                self.next_step = view()
+                self.next_step = html_block()
             add_base_note(self.frame, self.service)
-            self.note = view()
-            self.cards = view(script=PICK)
+            self.note = html_block()
+            self.cards = html_block(script=PICK)
             self.method, self.address, self.settings = (hidden_text() for _ in range(3))
             with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-plan"):
                 with gr.Row(elem_classes="tm-budget"):
-                    view("Budget", classes="tm-label")
+                    html_block("Budget", classes="tm-label")
                     self.budget = gr.Radio(
                         BUDGETS, value="balanced", interactive=False, elem_classes="tm-segments", **BARE
                     )
@@ -64,8 +64,8 @@ class TrainPage(StudioPage):
                         False, label="Add kNN retrieval", interactive=False, container=False, elem_classes="tm-knn"
                     )  # fmt: skip
                     self.base = gr.Dropdown([], label="Base", visible="hidden", elem_classes="tm-base", **BARE)
-                    self.estimate = view(classes="tm-quiet tm-right")
-                self.fields = view(classes="tm-settings", script=FOLD)
+                    self.estimate = html_block(classes="tm-quiet tm-right")
+                self.fields = html_block(classes="tm-settings", script=FOLD)
             self.panel.layout()
 
     def events(self) -> None:
@@ -76,22 +76,28 @@ class TrainPage(StudioPage):
         ]  # fmt: skip
         plan = [self.method, self.budget, self.knn, self.base, self.settings]
         self.panel.events(self.frame.timer, self.start, self.next_step)
-        self.panel.poll_after(self.demo.load(guard(self.fill), None, filled, **QUIET))
+        self.panel.poll_after(self.demo.load(handle_errors(self.fill), None, filled, **QUIET))
         for event in (
-            self.cards.choose(guard(self.choose_method), plan, [self.method, self.knn, *written], js=CHOSEN, **QUIET),
-            self.budget.input(guard(self.choose_budget), plan, [self.cards, *written], js=CHOSEN, **QUIET),
-            self.base.input(guard(self.choose_base), plan, self.cards, js=CHOSEN, **QUIET),
-            self.knn.input(guard(self.choose_knn), plan, written, js=CHOSEN, **QUIET),
+            self.cards.choose(
+                handle_errors(self.choose_method), plan, [self.method, self.knn, *written], js=CHOSEN, **QUIET
+            ),
+            self.budget.input(handle_errors(self.choose_budget), plan, [self.cards, *written], js=CHOSEN, **QUIET),
+            self.base.input(handle_errors(self.choose_base), plan, self.cards, js=CHOSEN, **QUIET),
+            self.knn.input(handle_errors(self.choose_knn), plan, written, js=CHOSEN, **QUIET),
         ):
-            event.then(guard(self.refresh), plan, [self.estimate, self.address, *written], js=CHOSEN, **QUIET).then(
-                None, self.address, None, js=MARK
-            )
+            event.then(
+                handle_errors(self.refresh), plan, [self.estimate, self.address, *written], js=CHOSEN, **QUIET
+            ).then(None, self.address, None, js=MARK)
         self.fields.settle(
-            guard(self.settle), plan, [self.settings, self.estimate, self.address],
+            handle_errors(self.settle), plan, [self.settings, self.estimate, self.address],
             trigger_mode="multiple", js=CHOSEN, **QUIET,
         ).then(None, self.address, None, js=MARK)  # fmt: skip
         started = self.start.click(
-            guard(self.begin), plan, self.address, js=f"(...held) => ({COLLECTED})(...({CHOSEN})(...held))", **QUIET
+            handle_errors(self.begin),
+            plan,
+            self.address,
+            js=f"(...held) => ({COLLECTED})(...({CHOSEN})(...held))",
+            **QUIET,
         )
         self.panel.poll_after(started.then(None, self.address, None, js=MARK))
 

@@ -14,9 +14,20 @@ from studio.components.base_note import add_base_note
 from studio.components.documents_table import at_work, done_table, no_project, result_box
 from studio.components.editor import Editor
 from studio.components.file_fields import drop_field, large_files, reasons_of
-from studio.components.html import esc, gated, hidden_text, shown_if, view, visible_if
+from studio.components.html import esc, hidden_text, html_block, toggle_value, toggled, visible_if
 from studio.components.import_report import unread_card
-from studio.components.layout import HEAVY, LAST, MODEL, QUIET, StudioPage, guard, heading, in_turn, page, wanted
+from studio.components.layout import (
+    HEAVY,
+    LAST,
+    MODEL,
+    QUIET,
+    StudioPage,
+    handle_errors,
+    heading,
+    in_turn,
+    page,
+    wanted,
+)
 from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.pages import Values
@@ -57,25 +68,25 @@ class TranslatePage(StudioPage):
             with self.frame.actions:
                 self.run = gr.Button("Translate documents", variant="primary", interactive=False)
             add_base_note(self.frame, self.service)
-            self.nothing = view()
-            with gated(gr.Column, elem_classes="tm-stack tm-translate") as self.form:
+            self.nothing = html_block()
+            with toggled(gr.Column, elem_classes="tm-stack tm-translate") as self.form:
                 with gr.Row(elem_classes="tm-card tm-pad tm-fields tm-with"):
                     self.plugin = gr.Dropdown([], label="Translate with", interactive=True, scale=3, min_width=240)
                     self.strength = gr.Slider(
                         0, 1, 1, step=0.05, label="Strength", interactive=True, scale=2, min_width=200
                     )
                     self.terms = gr.Checkbox(True, label="Enforce terminology", container=False, visible=False)
-                    self.pair = view(classes="tm-quiet tm-right")
+                    self.pair = html_block(classes="tm-quiet tm-right")
                 with gr.Row(equal_height=True, elem_classes="tm-split tm-desk"):
                     with gr.Column(scale=2, min_width=260):
                         self.files = drop_field("Documents", 190)
-                        view(FORMATS)
+                        html_block(FORMATS)
                     with gr.Column(scale=5, min_width=420, elem_classes="tm-card tm-pad tm-stack"):
                         self.short.layout()
             self.large = large_files()
-            self.refused = view(script=script("samples-change.js"))
-            self.at_work = view(script=ACT)
-            self.done = view(script=ACT)
+            self.refused = html_block(script=script("samples-change.js"))
+            self.at_work = html_block(script=ACT)
+            self.done = html_block(script=ACT)
             self.preview.layout()
             self.project = hidden_text()
 
@@ -86,22 +97,26 @@ class TranslatePage(StudioPage):
         tables = [self.at_work, self.done]
         shown = [self.terms, self.pair, self.short.result, self.preview.card, self.editor.count]
         everything = [self.frame.title, self.nothing, self.form, *marked, *shown, self.refused, *tables]
-        poll, answer = guard(self.poll), guard(self.short.answer)
-        self.demo.load(guard(self.fill), None, everything, **QUIET).then(answer, text, self.short.result, **MODEL)
-        self.frame.timer.tick(guard(self.poll, polled=True), None, tables, **QUIET)
-        self.plugin.input(guard(self.choose), self.plugin, self.strength, **LAST).then(None, marked, None, js=MARK)
+        poll, answer = handle_errors(self.poll), handle_errors(self.short.answer)
+        self.demo.load(handle_errors(self.fill), None, everything, **QUIET).then(
+            answer, text, self.short.result, **MODEL
+        )
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), None, tables, **QUIET)
+        self.plugin.input(handle_errors(self.choose), self.plugin, self.strength, **LAST).then(
+            None, marked, None, js=MARK
+        )
         self.strength.release(None, marked, None, js=MARK)
-        self.files.change(guard(self.drop), self.files, self.run, **QUIET)
+        self.files.change(handle_errors(self.drop), self.files, self.run, **QUIET)
         self.run.click(
-            guard(self.queue, heavy=True), [self.files, self.plugin, self.strength, self.terms],
+            handle_errors(self.queue, heavy=True), [self.files, self.plugin, self.strength, self.terms],
             [self.files, self.run, self.refused], **HEAVY,
         ).then(poll, None, tables, **QUIET)  # fmt: skip
-        self.large.refuse(guard(self.refuse), None, self.refused, **in_turn("documents"))
-        self.refused.dismiss(guard(self.dismiss), None, self.refused, **in_turn("documents"))
+        self.large.refuse(handle_errors(self.refuse), None, self.refused, **in_turn("documents"))
+        self.refused.dismiss(handle_errors(self.dismiss), None, self.refused, **in_turn("documents"))
         for event in (self.short.translate.click, self.short.text.submit):
             event(answer, text, self.short.result, **MODEL).then(None, marked, None, js=MARK)
         for table in tables:
-            table.act(guard(self.preview.act), None, self.preview.card, **in_turn("documents")).then(
+            table.act(handle_errors(self.preview.act), None, self.preview.card, **in_turn("documents")).then(
                 poll, None, tables, **QUIET
             )
         self.preview.events()
@@ -116,7 +131,7 @@ class TranslatePage(StudioPage):
         """The page for the project, plugin, strength and text of its address."""
         service, asked = self.service, request.query_params
         project = service.project(wanted(request))
-        values = {self.frame.title: heading("Translate", TEXT), self.form: shown_if(project is not None)}
+        values = {self.frame.title: heading("Translate", TEXT), self.form: toggle_value(project is not None)}
         if project is None:
             return (
                 values

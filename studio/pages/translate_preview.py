@@ -10,8 +10,8 @@ from engine.jobs.handlers.documents import TranslatedDocument
 from engine.store import ProjectRow
 from studio.components.documents_table import segments_card
 from studio.components.editor import EDIT, Editor
-from studio.components.html import view
-from studio.components.layout import HEAVY, guard, in_turn, wanted
+from studio.components.html import html_block
+from studio.components.layout import HEAVY, handle_errors, in_turn, wanted
 from studio.components.templating import script
 from studio.pages import Values
 from studio.services.document_segments import documents_of, edit_document
@@ -25,12 +25,12 @@ class DocumentPreview:
         self.service, self.editor = service, editor
 
     def layout(self) -> None:
-        self.card = view(script=script("translate-preview.js") + EDIT)
+        self.card = html_block(script=script("translate-preview.js") + EDIT)
 
     def events(self) -> None:
         saved = [self.editor.reply, self.editor.count]
-        self.card.leaf(guard(self.leaf), None, self.card, **in_turn("documents"))
-        self.card.save(guard(self.save, heavy=True), None, saved, trigger_mode="multiple", **HEAVY)
+        self.card.leaf(handle_errors(self.change_page), None, self.card, **in_turn("documents"))
+        self.card.save(handle_errors(self.save, heavy=True), None, saved, trigger_mode="multiple", **HEAVY)
 
     def own(self, project: ProjectRow, job: int) -> TranslatedDocument:
         """The document of that job. Raises InputError where it is another project's."""
@@ -57,7 +57,7 @@ class DocumentPreview:
             getattr(documents_of(self.service), event.act)(job)
         return {self.card: "" if event.act == "delete" else gr.skip()}
 
-    def leaf(self, request: gr.Request, event: gr.EventData) -> Values:
+    def change_page(self, request: gr.Request, event: gr.EventData) -> Values:
         """Another page of it, or none any more."""
         project, job = self.service.need(wanted(request)), int(event.job)
         return {self.card: segments_card(self.own(project, job), project, int(event.offset)) if job else ""}

@@ -11,13 +11,13 @@ from engine.corpora.language import plainly_other
 from engine.store import ProjectRow
 from studio.components.documents_table import result_box
 from studio.components.editor import EDIT, Editor
-from studio.components.html import view
+from studio.components.html import html_block
 from studio.components.layout import wanted
 from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.services.service import Service
 from studio.services.terminology import project_terms
-from studio.services.translation import Sentence, lines_of, plugin_of, translate_lines
+from studio.services.translation import TranslatedSentence, lines_of, plugin_of, translate_lines
 
 
 def terms_of(service: Service, project: ProjectRow, enforce: bool) -> str:
@@ -37,10 +37,10 @@ class ShortText:
                 label="Text", show_label=False, placeholder="Or type a short text here", lines=7, max_lines=12,
                 container=False, elem_classes="tm-text",
             )  # fmt: skip
-            self.result = view(classes="tm-answer", script=EDIT)
+            self.result = html_block(classes="tm-answer", script=EDIT)
         with gr.Row(elem_classes="tm-below"):
             self.translate = gr.Button("Translate text", size="sm", min_width=120, scale=0)
-            view('<p class="tm-quiet">Shift + Enter</p>')
+            html_block('<p class="tm-quiet">Shift + Enter</p>')
             self.editor.layout()
 
     def answer(
@@ -52,7 +52,7 @@ class ShortText:
         yield {self.result: result_box([], project, wait=waiting if lines else "")}
         row, terms = plugin_of(self.service, plugin), terms_of(self.service, project, enforce)
         by: dict[str, Any] = {"plugin": row.id if row else 0, "strength": float(strength)}
-        done: list[list[Sentence]] = []
+        done: list[list[TranslatedSentence]] = []
         for sentences in translate_lines(self.service, project, lines, row, float(strength), terms):
             done.append(sentences)
             more = len(done) < len(lines)

@@ -18,7 +18,7 @@ from engine.base.download import Offer
 from engine.base.metadata import directions, knows, read_card
 from engine.base.quality import Score, direction_scores
 from engine.base.recommend import RecommendedBase, recommended
-from engine.base.registry import HUB_ID, BaseRegistry, Entry
+from engine.base.registry import HUB_ID, BaseEntry, BaseRegistry
 from engine.core.actor import Forbidden
 from engine.core.model_card import ModelCard, read_card_file
 from engine.errors import InputError, ModelError
@@ -83,7 +83,7 @@ class BaseModels:
                 continue  # `tailormt doctor` says what is wrong with it
         return sorted(bases, key=lambda one: (not one.current, not one.usable, one.shipped))
 
-    def _described(self, entry: Entry, project: ProjectRow | None) -> ShelfBase:
+    def _described(self, entry: BaseEntry, project: ProjectRow | None) -> ShelfBase:
         known = read_card(entry.folder)
         sources, targets = directions(entry.folder)
         current = project is not None and base_of(self.shelf, project.base) == entry
@@ -209,7 +209,7 @@ class BaseModels:
             raise Forbidden("Only an admin can add or remove bases.")
 
 
-def base_of(shelf: BaseRegistry, base: str) -> Entry | None:
+def base_of(shelf: BaseRegistry, base: str) -> BaseEntry | None:
     """The entry of the shelf that a project's base is; None where it lies elsewhere."""
     folder = Path(base).expanduser()
     return next(

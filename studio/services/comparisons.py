@@ -17,7 +17,7 @@ from engine.store.comparisons import ComparisonRecord
 from engine.store.records import System
 from engine.workflows.compare.attribution import WordAttribution, read_word
 from engine.workflows.compare.input import read_sentences, split_lines
-from engine.workflows.compare.systems import Translator, systems_of
+from engine.workflows.compare.systems import SystemTranslator, systems_of
 from engine.workflows.compare.translate_missing import judged
 from studio.i18n.translate import mark
 from studio.services.service import Service
@@ -70,7 +70,7 @@ class Comparisons:
             raise InputError("A selected plugin no longer exists. Reload the page.")
         return rows
 
-    def gone(self, project: ProjectRow, sheet: ComparisonRecord) -> frozenset[int]:
+    def missing_systems(self, project: ProjectRow, sheet: ComparisonRecord) -> frozenset[int]:
         """Places of systems whose plugin was deleted, or whose bundle is no longer where it was."""
         numbers = [one["plugin_id"] for one in sheet.systems]
         known = self.store.plugins.some(project.id, [one for one in numbers if one is not None])
@@ -189,7 +189,7 @@ class Comparisons:
 
     # -- filling and measuring
 
-    def translator(self, project: ProjectRow) -> Translator:
+    def translator(self, project: ProjectRow) -> SystemTranslator:
         return translator_of(self.store, project, self.service.models)
 
     def enqueue(self, sheet: ComparisonRecord, *, measure: bool = True) -> JobRow:
@@ -209,18 +209,20 @@ class Comparisons:
         """Its job; a new one where sentences wait that no job is to translate, such as those of a dial turned as one ended."""
         job = self.job(sheet)
         over = not sheet.file if job is None else str(job.state) == "succeeded"
-        waits = over and self.store.sheets.pending(sheet.comparison_id, 1) and not self.gone(project, sheet)
+        waits = over and self.store.sheets.pending(sheet.comparison_id, 1) and not self.missing_systems(project, sheet)
         if not waits or self.service.role(project.id) == "viewer":
             return job
         return self.enqueue(sheet, measure=bool(sheet.file))
 
-    def turn(self, project: ProjectRow, sheet: ComparisonRecord, system: int, strength: float) -> ComparisonRecord:
+    def set_strength(
+        self, project: ProjectRow, sheet: ComparisonRecord, system: int, strength: float
+    ) -> ComparisonRecord:
         """Another strength for a plugin; of a kept comparison in a copy. Raises InputError for a plugin that was taken
         out or deleted.
         """
         if not 0 < system < len(sheet.systems):
             raise InputError("That plugin is no longer in the comparison. Reload the page.")
-        if system in self.gone(project, sheet):
+        if system in self.missing_systems(project, sheet):
             name = sheet.systems[system]["name"]
             raise InputError(
                 "{name} was deleted, so it cannot translate again. Its existing translations are kept.", name=name
@@ -233,7 +235,7 @@ class Comparisons:
                 project.id, sheet.title, [(line.source, line.reference) for line in lines], sheet.systems,
                 file=sheet.file, texts=texts,
             )  # fmt: skip
-        return self.store.sheets.turn(sheet.comparison_id, system, strength)
+        return self.store.sheets.set_strength(sheet.comparison_id, system, strength)
 
     # -- words
 

@@ -30,7 +30,7 @@ def read_rows(path: Path) -> list[JsonRow]:
 
 
 @lru_cache(maxsize=16)
-def _read_rows(path: Path, stamp: int, size: int) -> list[JsonRow]:
+def _read_rows(path: Path, modified: int, size: int) -> list[JsonRow]:
     rows: list[JsonRow] = []
     with path.open(encoding="utf-8") as lines:
         for line in lines:

@@ -98,5 +98,5 @@ def open_lines(path: Path) -> JsonlPager | None:
 
 
 @lru_cache(maxsize=24)
-def _opened(path: Path, stamp: int, size: int) -> JsonlPager:
+def _opened(path: Path, modified: int, size: int) -> JsonlPager:
     return JsonlPager(path)

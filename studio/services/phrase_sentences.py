@@ -20,7 +20,7 @@ from engine.phrases.tree_store import TREES_FILE, read_tree
 from engine.phrases.types import Tree
 from studio.i18n.translate import mark
 from studio.services.files import read_rows
-from studio.services.phrases import FEW, PhraseView, stamps_of
+from studio.services.phrases import FEW, PhraseView, modified_times
 
 HANDY = 28  # width of a sentence whose tree fits its card, in Latin letters
 LOOKED_AT = 8  # sentences whose tree is looked for
@@ -92,7 +92,7 @@ def held_by(sentences: Sequence[Mapping[str, Any]], phrases: Sequence[str], lang
 
 
 @lru_cache(maxsize=8)
-def _left_out(workspace: Path, stamps: tuple[int, ...], language: str) -> int:
+def _left_out(workspace: Path, modified: tuple[int, ...], language: str) -> int:
     result = Exclusions.load(workspace)
     phrases = [result.phrases[key] for key in result.with_sentences]
     return len(held_by(read_rows(workspace / "corpus.jsonl"), phrases, language))
@@ -102,7 +102,7 @@ def left_out(workspace: Path, language: str) -> int:
     """How many sentences are left out with phrases."""
     if not Exclusions.load(workspace).with_sentences:
         return 0
-    return _left_out(workspace, stamps_of(workspace, EXCLUSIONS_FILE, "corpus.jsonl"), language)
+    return _left_out(workspace, modified_times(workspace, EXCLUSIONS_FILE, "corpus.jsonl"), language)
 
 
 def tree_of(workspace: Path, sentence: str) -> Tree | None:

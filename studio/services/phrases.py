@@ -92,7 +92,7 @@ class PhraseView:
 
 
 @dataclass(frozen=True)
-class Row:
+class PhraseListRow:
     """One phrase. `layer` is -1 where it is left out; ratios are those of `engine.phrases.keyness`, None without general
     text."""
 
@@ -220,7 +220,7 @@ class Phrases:
         order = self.index.orders[view.order]
         return order[fits[order]]
 
-    def page(self, view: PhraseView) -> list[Row]:
+    def page(self, view: PhraseView) -> list[PhraseListRow]:
         """The rows of the table's page that a view begins on."""
         return [self.row(int(position)) for position in self.select(view)[view.start : view.start + PAGE]]
 
@@ -245,10 +245,10 @@ class Phrases:
     def _folded_sources(self) -> list[str]:
         return [text.casefold() for text in self.sources]
 
-    def row(self, index: int) -> Row:
+    def row(self, index: int) -> PhraseListRow:
         """All that is known of one phrase."""
         table, key = self.table, self.table.keyness
-        return Row(
+        return PhraseListRow(
             text=table.texts[index],
             length=int(table.lengths[index]),
             count=int(table.counts[index]),
@@ -274,19 +274,19 @@ def phrases_of(workspace: Path, project: ProjectRow, settings: Settings, layers:
     if not (workspace / "phrases.jsonl").is_file() or not (workspace / "corpus.jsonl").is_file():
         return None
     try:
-        table = _table(workspace, stamps_of(workspace, "phrases.jsonl"), project.target, settings.assets_dir).table
+        table = _table(workspace, modified_times(workspace, "phrases.jsonl"), project.target, settings.assets_dir).table
     except TailorError:  # being written
         return None
-    stamps = stamps_of(workspace, EXCLUSIONS_FILE, SOURCES_FILE)
+    modified = modified_times(workspace, EXCLUSIONS_FILE, SOURCES_FILE)
     return _phrases(
-        workspace, table.made_from, project.target, settings.assets_dir, stamps, pairs_of(workspace), layers
+        workspace, table.made_from, project.target, settings.assets_dir, modified, pairs_of(workspace), layers
     )
 
 
-def stamp_of(workspace: Path) -> str:
+def version_of(workspace: Path) -> str:
     """Changes when anything that the page shows has changed."""
     names = ("phrases.jsonl", TABLE_FILE, EXCLUSIONS_FILE, SOURCES_FILE)
-    return "-".join(map(str, (*stamps_of(workspace, *names), pairs_of(workspace)[1])))
+    return "-".join(map(str, (*modified_times(workspace, *names), pairs_of(workspace)[1])))
 
 
 def pairs_of(workspace: Path) -> tuple[Path, int]:
@@ -295,21 +295,21 @@ def pairs_of(workspace: Path) -> tuple[Path, int]:
     return file, file.stat().st_mtime_ns if file.exists() else 0
 
 
-def stamps_of(workspace: Path, *names: str) -> tuple[int, ...]:
+def modified_times(workspace: Path, *names: str) -> tuple[int, ...]:
     return tuple(path.stat().st_mtime_ns if (path := workspace / name).exists() else 0 for name in names)
 
 
 @lru_cache(maxsize=4)
-def _table(workspace: Path, stamps: tuple[int, ...], language: str, assets: Path) -> TableIndex:
+def _table(workspace: Path, modified: tuple[int, ...], language: str, assets: Path) -> TableIndex:
     return TableIndex(open_table(workspace, language, assets))
 
 
 @lru_cache(maxsize=4)
 def _phrases(
-    workspace: Path, made_from: str, language: str, assets: Path, stamps: tuple[int, ...], pairs: tuple[Path, int],
+    workspace: Path, made_from: str, language: str, assets: Path, modified: tuple[int, ...], pairs: tuple[Path, int],
     layers: int,
 ) -> Phrases:  # fmt: skip
-    index = _table(workspace, stamps_of(workspace, "phrases.jsonl"), language, assets)
+    index = _table(workspace, modified_times(workspace, "phrases.jsonl"), language, assets)
     sources = {row.get("target"): row.get("source") for row in read_rows(workspace / SOURCES_FILE)}
     sources |= {row.get("target"): row.get("source") for row in read_rows(pairs[0])}
     texts = [str(sources.get(text) or "") for text in index.table.texts]

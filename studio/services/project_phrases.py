@@ -20,7 +20,7 @@ from engine.store import JobRow, ProjectRow
 from engine.store.records import ACTIVE
 from engine.workflows.explore.phrase_map import MAP_FILE
 from studio.services.phrase_sentences import at_sentence, check_share, left_out, parsed_tree, spots, tree_of
-from studio.services.phrases import Phrases, PhraseView, own_sources, phrases_of, stamp_of, with_page_of
+from studio.services.phrases import Phrases, PhraseView, own_sources, phrases_of, version_of, with_page_of
 
 if TYPE_CHECKING:
     from studio.services.service import Service
@@ -65,9 +65,9 @@ class ProjectPhrases:
             raise InputError("The phrases are being extracted again. Wait a moment and reload the page.")
         return phrases
 
-    def stamp(self) -> str:
+    def version(self) -> str:
         """Changes when anything that the page shows has changed."""
-        return stamp_of(self.folder)
+        return version_of(self.folder)
 
     # -- sentences and trees
 
@@ -125,7 +125,7 @@ class ProjectPhrases:
 
     # -- the map
 
-    def map_stamp(self) -> int:
+    def map_version(self) -> int:
         """When the map was drawn; 0 where there is none."""
         file = self.folder / MAP_FILE
         return file.stat().st_mtime_ns if file.is_file() else 0

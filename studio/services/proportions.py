@@ -33,7 +33,7 @@ CACHED = 100  # sentences that were looked at lately
 
 
 @lru_cache(maxsize=8)
-def _shown(folder: Path, stamp: int) -> Shown:
+def _shown(folder: Path, version: int) -> Shown:
     return read_shown(folder)
 
 
@@ -76,7 +76,7 @@ class Proportions:
             raise InputError("These proportions are not ready yet. Wait a moment, or fit them again.")
         return shown
 
-    def stamp(self, project: ProjectRow) -> str:
+    def version(self, project: ProjectRow) -> str:
         """Changes when anything that the page shows has changed."""
         files = sorted(self.folder(project, None).glob(f"**/{SHOWN}"))
         job = self.job(project)
@@ -87,8 +87,8 @@ class Proportions:
     # -- a sentence
 
     def _key(self, project: ProjectRow, plugin: PluginRow | None, text: str) -> tuple[Any, ...]:
-        stamp = (self.folder(project, plugin) / SHOWN).stat().st_mtime_ns
-        return project.id, plugin.id if plugin else 0, stamp, text
+        version = (self.folder(project, plugin) / SHOWN).stat().st_mtime_ns
+        return project.id, plugin.id if plugin else 0, version, text
 
     def is_cached(self, project: ProjectRow, plugin: PluginRow | None, text: str) -> bool:
         """Whether `sentence` answers at once."""

@@ -90,10 +90,10 @@ class Runs:
         """Steps of the samples as they are that need not be done again with that base."""
         if base != project.base:
             return frozenset()
-        stamps = read_json(self.service.workspace(project.id) / "steps.json")
-        samples = stamps.get("samples")
+        steps = read_json(self.service.workspace(project.id) / "steps.json")
+        samples = steps.get("samples")
         return frozenset(
-            step for step in ("phrases", "sources", "pairs") if samples and stamps.get(f"{step} of") == samples
+            step for step in ("phrases", "sources", "pairs") if samples and steps.get(f"{step} of") == samples
         )
 
     def estimate(self, project: ProjectRow, request: CustomizeRequest) -> Estimate | None:
@@ -216,6 +216,6 @@ class Runs:
 
 
 @lru_cache(maxsize=8)
-def _written(corpus: Path, *stamps: int) -> float:
+def _written(corpus: Path, *modified: int) -> float:
     known, rows = sources_in(corpus.parent), read_rows(corpus)
     return sum(not row.get("source") and str(row.get("text", "")) in known for row in rows) / max(1, len(rows))

@@ -246,7 +246,7 @@ class SampleFiles:
             )
         return unread
 
-    def sentences_stamp(self, project_id: int) -> str:
+    def sentences_version(self, project_id: int) -> str:
         """Changes when sentences, test files or decisions have changed on disk."""
         folder = self.workspace(project_id)
         files = [folder / name for name in ("import_report.json", LEAKS_FILE, "decisions.jsonl", TEST_FOLDER, REFUSED)]
@@ -268,7 +268,7 @@ class SampleFiles:
 
     def undecided(self, project_id: int) -> bool:
         """Are there decisions that the last reading did not know of?"""
-        return self.decisions(project_id).stamp() != str(self.report(project_id).get("decided", ""))
+        return self.decisions(project_id).key() != str(self.report(project_id).get("decided", ""))
 
     # -- test files
 
@@ -302,7 +302,7 @@ class SampleFiles:
 
 
 @lru_cache(maxsize=8)
-def _count(path: Path, stamp: int) -> tuple[int, int, int, int]:
+def _count(path: Path, modified: int) -> tuple[int, int, int, int]:
     rows = read_rows(path)
     texts = [str(row.get("text", "")) for row in rows]
     sourced = sum(bool(row.get("source")) for row in rows)

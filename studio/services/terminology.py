@@ -43,7 +43,7 @@ def termbase(service: Service, project: ProjectRow) -> Sequence[Term]:
 
 
 @lru_cache(maxsize=8)
-def _termbase(file: Path, stamp: int, target: str, source: str) -> Sequence[Term]:
+def _termbase(file: Path, modified: int, target: str, source: str) -> Sequence[Term]:
     return parse_terms(file.read_text(encoding="utf-8").splitlines(), file.name, target, source)
 
 

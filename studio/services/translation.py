@@ -81,7 +81,7 @@ def lines_of(text: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class TranslatedSentence:
     """A sentence of a text with its translation; `doubt` says why to look at it, empty where nothing is odd."""
 
     source: str
@@ -96,12 +96,14 @@ def translate_lines(
     plugin: PluginRow | None,
     strength: float,
     terms: str = "",
-) -> Iterator[list[Sentence]]:
+) -> Iterator[list[TranslatedSentence]]:
     """The sentences of each line with their translations, as they are made; none of an empty line."""
     for line in lines:
         sources = split_sentences(line, project.source) if line.strip() else []
         results = service.translate(project, [Unit([one]) for one in sources], plugin, strength, terms)
-        yield [Sentence(one, text_of(made.parts), made.doubt) for one, made in zip(sources, results, strict=True)]
+        yield [
+            TranslatedSentence(one, text_of(made.parts), made.doubt) for one, made in zip(sources, results, strict=True)
+        ]
 
 
 def alternatives_of(

@@ -248,9 +248,9 @@ def _workspace(data: bytes, folder: Path) -> object:
         except TailorError:
             results.append("refused")
     left, out = Decisions.load(folder), Exclusions.load(folder)
-    stamps = StepCache(folder)
-    stamps.get("samples")
-    stamps.home("phrases", "x")
+    cached = StepCache(folder)
+    cached.get("samples")
+    cached.variant("phrases", "x")
     return f"{results} {bool(left)} {bool(out)} {len(read_json(folder / 'steps.json'))}"
 
 

@@ -104,7 +104,7 @@ def tuned(folder: Path) -> None:
     torch.manual_seed(1)
     for parameter in module.parameters():
         parameter.data += 0.05 * torch.randn_like(parameter)
-    method.complete(module)
+    method.after_training(module)
     folder.mkdir(parents=True, exist_ok=True)
     content = BundleContent(name="Golden weights", base=base, method=method, config=config, module=module, files={})
     export_bundle(folder / "plugin.zip", content)

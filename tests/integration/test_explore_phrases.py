@@ -112,7 +112,7 @@ def test_why_there_are_no_proportions_is_kept(context: JobContext, tmp_path: Pat
     pair = LanguagePair.load(context.store.projects.list()[0].base, "en", "zh")
     segments = Corpus.load(context.workspace).segments
     with pytest.raises(CorpusError, match="general text"):
-        explore_samples(segments, pair, tmp_path, tmp_path / "no assets", stamp="1")
+        explore_samples(segments, pair, tmp_path, tmp_path / "no assets", samples_key="1")
     assert "general text" in read_shown(folder_of(tmp_path))["error"]
 
 

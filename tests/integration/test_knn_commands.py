@@ -61,7 +61,7 @@ def test_customize_with_a_datastore(
     plugin = Plugin.load(tmp_path / "both.zip", base, cache=tmp_path / "cache")
     assert plugin.knn is not None
     assert translate(base, SOURCES, plugin, strength=0.0) == translate(base, SOURCES)
-    assert any(row["layer"] == -1 and row["items"] for row in plugin.reads(base, *SENTENCES[0]))
+    assert any(row["layer"] == -1 and row["items"] for row in plugin.attributions(base, *SENTENCES[0]))
 
     # The datastore's keys are the adapted model's, and its sentences are those of training alone.
     texts = plugin.knn.datastore.texts

@@ -138,7 +138,7 @@ class TestTraining:
         if not method.capabilities.identity_at_start:
             pytest.skip("its record says that it does not")
         module = method.build(base, method.open(folder, base, config), config)
-        method.finish(module)
+        method.prepare_for_inference(module)
         plugin = Plugin(method, module, {})
         assert translate(base, SOURCES, plugin) == translate(base, SOURCES)
         if method.capabilities.offers_likelihood:
@@ -236,14 +236,14 @@ class TestUse:
 
     def test_what_it_reads_is_data(self, name: str, loaded: Callable[..., Plugin], base: BaseModel) -> None:
         plugin = loaded(name)
-        rows = plugin.reads(base, SOURCES[0], "雨停了。", top=3)
+        rows = plugin.attributions(base, SOURCES[0], "雨停了。", top=3)
         assert bool(rows) == plugin.method.capabilities.offers_reads
         for row in rows:
             assert {"position", "token", "layer", "place", "items"} <= set(row)
             assert len(row["items"]) <= 3
             assert all({"text", "weight"} <= set(item) for item in row["items"])
         json.dumps(rows)
-        assert plugin.reads(base, "word " * 700, "雨停了。") == [], "longer than the base takes at once"
+        assert plugin.attributions(base, "word " * 700, "雨停了。") == [], "longer than the base takes at once"
 
 
 @pytest.mark.parametrize("name", method_names())

@@ -329,7 +329,7 @@ def test_the_method_that_auto_chose_goes_on_from_what_it_has_learned(
     made = customize(short, work, Progress(), settings, run=first)
     assert (made["stopped_by"], made["updates"]) == ("max_minutes", 1)
     shutil.copytree(first / "training", second / "training")
-    StepCache(second).set("training", StepCache(first).get("training"))
+    StepCache(second).mark_done("training", StepCache(first).get("training"))
     (best,) = [one for one in made["tried"] if one["chosen"]]
     alone = short.replace(method=best["method"], knn=best["knn"], training_options=TRAINING)
     assert customize(alone, work, Progress(), settings, run=second)["updates"] == TRAINING["max_updates"]

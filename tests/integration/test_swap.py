@@ -54,7 +54,7 @@ def test_a_plugin_takes_other_samples_and_keeps_its_weights(name, made, tiny, ba
     # Sources are written by the base where the method needs them, and only there.
     assert all(row.get("source") for row in rows) is (name == "ngram_memory")
     plugin = Plugin.load(new, base, cache=tmp_path / "unpacked")
-    read = plugin.reads(base, "The rain stopped.", "雨停了。")
+    read = plugin.attributions(base, "The rain stopped.", "雨停了。")
     assert {item["text"] for row in read for item in row["items"]} <= {target for _, target in SENTENCES}
     assert translate(base, ["The rain stopped."], plugin)
 

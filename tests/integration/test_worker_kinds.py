@@ -174,7 +174,7 @@ def test_a_run_that_continues_another_begins_with_what_that_has_trained(
         begun_with.append(state.read_text(encoding="utf-8") + StepCache(run).get("training") if state.exists() else "")
         state.parent.mkdir(parents=True, exist_ok=True)
         state.write_text("41", encoding="utf-8")
-        StepCache(run).set("training", " made so")
+        StepCache(run).mark_done("training", " made so")
         return customize(*args, run=run) | {"stopped_by": "max_updates" if begun_with[-1] else "max_minutes"}
 
     vars(pipeline).update(customize=trained)

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from engine.errors import CorpusError, TransientError
-from engine.jobs.registry import JobContext, Kind
+from engine.jobs.registry import JobContext, JobKind
 
 PAUSE = 0.05  # seconds from one number to the next
 
@@ -108,6 +108,6 @@ def bereaving(context: JobContext) -> dict[str, Any]:
 
 
 KINDS = {
-    work.__name__: Kind(work.__name__, work)
+    work.__name__: JobKind(work.__name__, work)
     for work in (count, deaf, sleepy, misplaced, unreadable, broken, hungry, unanswered, deadly, bereaving)
-} | {"polite": Kind("polite", count, gives_way_to="anyone"), "loyal": Kind("loyal", count, gives_way_to="owner")}
+} | {"polite": JobKind("polite", count, gives_way_to="anyone"), "loyal": JobKind("loyal", count, gives_way_to="owner")}

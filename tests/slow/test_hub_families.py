@@ -82,8 +82,8 @@ def test_it_translates_both_ways(pair: LanguagePair) -> None:
 def test_text_survives_its_tokenizer(pair: LanguagePair) -> None:
     base = pair.forward
     targets = [target for _, target in SENTENCES]
-    assert [text.replace(" ", "") for text in base.decode(base.label(targets))] == targets
-    assert not set(base.label(targets)[0]) & {base.tokenizer.unk_token_id}
+    assert [text.replace(" ", "") for text in base.decode(base.encode_target(targets))] == targets
+    assert not set(base.encode_target(targets)[0]) & {base.tokenizer.unk_token_id}
 
 
 def test_languages_are_tags_in_any_shape(folder: Path, pair: LanguagePair) -> None:
@@ -146,7 +146,7 @@ def test_the_whole_main_job(folder: Path, plugin_file: Path, pair: LanguagePair)
     assert translate(base, SOURCES, plugin, strength=0.0, decoding=FAST) == vanilla
     assert score(base, SENTENCES) == scores  # to the last bit
     assert translate(base, SOURCES, decoding=FAST) == vanilla == translate(pair.forward, SOURCES, decoding=FAST)
-    assert plugin.reads(base, *SENTENCES[0])
+    assert plugin.attributions(base, *SENTENCES[0])
 
 
 @pytest.mark.parametrize("precision", ["float16", "bfloat16"])

@@ -58,7 +58,7 @@ def run(
     kills = 0
     while True:
         store.jobs.interrupt_stale(lambda row: False, "The worker was lost.")
-        store.jobs.requeue(most=1000, seconds=0.0)
+        store.jobs.requeue(max_retries=1000, seconds=0.0)
         job = store.jobs.claim(f"here:{kills}")
         if job is None:
             return kills

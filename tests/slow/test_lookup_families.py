@@ -52,10 +52,10 @@ def test_it_starts_as_the_base_learns_and_changes_it(
     module.train()
     batch = batch_of(base)
     with method.attach(base, module):
-        method.see(base, module, batch.sources, batch)
+        method.set_source(base, module, batch.sources, batch)
         method.loss(base, module, batch).total.backward()
     assert all(p.grad is not None for p in module.parameters() if p.requires_grad)
-    method.finish(module)
+    method.prepare_for_inference(module)
     assert score(base, SENTENCES) == scores
 
 
@@ -66,11 +66,11 @@ def test_over_a_base_in_half_precision(name: str, options: dict[str, Any], folde
     module.train()
     batch = batch_of(base)
     with method.attach(base, module):
-        method.see(base, module, batch.sources, batch)
+        method.set_source(base, module, batch.sources, batch)
         loss = method.loss(base, module, batch).total
         loss.backward()
     assert torch.isfinite(loss)
-    method.finish(module)
+    method.prepare_for_inference(module)
     module.to(base.dtype)
     translations = translate(base, [source for source, _ in SENTENCES], Plugin(method, module, {}), decoding=FAST)
     assert len(translations) == len(SENTENCES)

@@ -112,7 +112,7 @@ def test_a_plugin_is_made_and_used_there_and_used_on_a_cpu(
     assert len(translate(there, SOURCES, plugin, decoding=greedy)) == len(SOURCES)
     if plugin.method.capabilities.offers_likelihood:
         score(there, PAIRS, plugin)
-    plugin.reads(there, SOURCES[0], "雨停了。", top=3)
+    plugin.attributions(there, SOURCES[0], "雨停了。", top=3)
     other = Plugin.load(make("memory_adapter"), there, cache=tmp_path / "b")
     translate(there, SOURCES, PluginStack([plugin, other]))
     for decoding in (None, greedy):

@@ -19,7 +19,7 @@ from engine.phrases import PhraseOptions
 from engine.workflows.benchmark.experiments import EXPERIMENTS, Experiment, Variant, layer_variants
 from engine.workflows.benchmark.reproduce import SCALES, comparison_text, reproduce
 from engine.workflows.benchmark.results import put_part
-from engine.workflows.benchmark.row import Plan, Row, Scale
+from engine.workflows.benchmark.row import BenchmarkRow, Plan, Scale
 from engine.workflows.benchmark.tasks import TASKS
 from tests.bases import SAMPLES
 from tests.bundles import weights
@@ -111,7 +111,7 @@ def test_the_clock_ends_no_training_but_where_a_row_asks_for_it(
     asked = ("--training-option", "max_minutes=2")
     variant = Variant("Ours", "lhuc", asked)
     small = Experiment("A small one", ("luxun",), (variant,))
-    made = Row("luxun", variant, small, Plan(data, tmp_path / "out", SMALL), Progress()).made()
+    made = BenchmarkRow("luxun", variant, small, Plan(data, tmp_path / "out", SMALL), Progress()).made()
     assert made["error"] == "that is all"
     minutes = [one for one in given if one.startswith("max_minutes=")]
     assert minutes == ["max_minutes=none", "max_minutes=2"], "a busy machine would give other figures; the last counts"

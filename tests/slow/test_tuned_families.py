@@ -31,7 +31,7 @@ def plugin_for(pair: LanguagePair, name: str, moved: float, **options: object) -
     module = method.build(pair.forward, Artefacts(), method.config_class(**options))
     for parameter in module.parameters():
         parameter.data += moved * torch.randn_like(parameter)
-    method.finish(module)
+    method.prepare_for_inference(module)
     return Plugin(method, module, {})
 
 
@@ -63,7 +63,7 @@ def test_it_starts_as_the_base_changes_it_and_leaves_it_alone(
 def test_search_and_scoring_see_the_same_mixture(pair: LanguagePair) -> None:
     base, plugin = pair.forward, plugin_for(pair, "dexperts", 0.2, weight=1.5)
     sources = base.pad_batch(base.encode(SOURCES[:1]))
-    prefix = base.shift_right(base.pad_batch(base.label([SENTENCES[0][1]])))[:, :4]  # (1, 4)
+    prefix = base.shift_right(base.pad_batch(base.encode_target([SENTENCES[0][1]])))[:, :4]  # (1, 4)
     mixture = plugin.logits_processors(base)[0]
     with torch.no_grad():
         plain = base.model(input_ids=sources, decoder_input_ids=prefix, use_cache=False).logits[:, -1]

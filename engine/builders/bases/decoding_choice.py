@@ -77,7 +77,7 @@ def choose_defaults(
     forward = BaseModel.load(folder, source, target, device=device)
     ways: list[tuple[BaseModel, Sequence[tuple[str, str]]]] = [(forward, pairs)]
     with contextlib.suppress(ModelError):  # a base of one direction
-        ways.append((forward.directed(target, source), [(b, a) for a, b in pairs]))
+        ways.append((forward.for_direction(target, source), [(b, a) for a, b in pairs]))
     chosen = {f"{base.source}-{base.target}": choose_decoding(base, rows, progress) for base, rows in ways}
     write_defaults(folder, {way: choice.settings for way, choice in chosen.items()})
     return chosen

@@ -47,7 +47,7 @@ def score_base(
     for number, (name, way) in enumerate(jobs):
         progress.advance(number, len(jobs), name)
         pairs = held_out[name]
-        base = forward.directed(target, source) if way else forward
+        base = forward.for_direction(target, source) if way else forward
         translations = translate(base, [pair[way] for pair in pairs], decoding=base.decoding({"beam": beam}))
         row: dict[str, Any] = {"file": name, "source": base.source, "target": base.target, "lines": len(pairs)}
         for key, metric in zip(("bleu", "chrf"), metrics(base.target).values(), strict=True):

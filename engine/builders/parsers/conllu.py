@@ -37,7 +37,7 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class ConlluSentence:
     tokens: tuple[Token, ...]
     line: int = 0  # where it begins in its file, from 1
 
@@ -51,10 +51,10 @@ class Sentence:
         pieces = [token.form + (" " if token.space_after else "") for token in self.tokens]
         return "".join(pieces).rstrip(" ")
 
-    def without_contractions(self) -> Sentence:
+    def without_contractions(self) -> ConlluSentence:
         """The same words, each a token of its own."""
         tokens = [Token(word.form, (word,), True) for word in self.words]
-        return Sentence(tuple(tokens), self.line)
+        return ConlluSentence(tuple(tokens), self.line)
 
     def conllu(self) -> str:
         """The sentence's block, without an empty line at its end; the lemma is the form, features are not kept."""
@@ -74,7 +74,7 @@ class Sentence:
         return "\n".join(rows)
 
 
-def read_conllu(lines: Iterable[str]) -> Iterator[Sentence | tuple[int, str]]:
+def read_conllu(lines: Iterable[str]) -> Iterator[ConlluSentence | tuple[int, str]]:
     """The sentences of a treebank in order; for a broken one the number of the line at fault and the reason."""
     block: list[tuple[int, str]] = []
     for number, line in enumerate((line.rstrip("\r\n") for line in lines), 1):
@@ -88,12 +88,12 @@ def read_conllu(lines: Iterable[str]) -> Iterator[Sentence | tuple[int, str]]:
         yield _sentence(block)
 
 
-def write_conllu(sentences: Iterable[Sentence]) -> str:
+def write_conllu(sentences: Iterable[ConlluSentence]) -> str:
     """A treebank that stanza's trainers read."""
     return "".join(sentence.conllu() + "\n\n" for sentence in sentences)
 
 
-def _sentence(block: list[tuple[int, str]]) -> Sentence | tuple[int, str]:
+def _sentence(block: list[tuple[int, str]]) -> ConlluSentence | tuple[int, str]:
     number = block[0][0]
     try:
         tokens: list[Token] = []
@@ -128,7 +128,7 @@ def _sentence(block: list[tuple[int, str]]) -> Sentence | tuple[int, str]:
         if span:
             raise Broken("numbers out of order")
         number = block[0][0]
-        sentence = Sentence(tuple(tokens), number)
+        sentence = ConlluSentence(tuple(tokens), number)
         check_heads([word.head for word in sentence.words])
     except Broken as broken:
         return number, str(broken)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import replace
 
-from engine.builders.parsers.conllu import Sentence, Token, Word
-from engine.builders.parsers.treebanks import Parts, Treebanks
+from engine.builders.parsers.conllu import ConlluSentence, Token, Word
+from engine.builders.parsers.treebanks import Treebanks, TreebankSplits
 
 Pattern = tuple[tuple[str, str, str, str], ...]  # form, part of speech, own tag, relation of each word
 OFTEN = 3  # times that a form must stand open before its closed ones are opened
@@ -27,11 +27,11 @@ def open_contractions(banks: Treebanks) -> tuple[Treebanks, int]:
         closed = [_pattern(token, patterns) for token in sentence.tokens]
         opened += sum(pattern is not None for pattern in closed)
         train.append(_open(sentence, closed) if any(closed) else sentence)
-    sentences = Parts(train, banks.sentences.dev, banks.sentences.test)
+    sentences = TreebankSplits(train, banks.sentences.dev, banks.sentences.test)
     return replace(banks, sentences=sentences), opened
 
 
-def _patterns(sentences: list[Sentence]) -> dict[str, Pattern]:
+def _patterns(sentences: list[ConlluSentence]) -> dict[str, Pattern]:
     seen: dict[str, Counter[Pattern | None]] = defaultdict(Counter)
     for sentence in sentences:
         number = 0
@@ -60,7 +60,7 @@ def _pattern(token: Token, patterns: dict[str, Pattern]) -> Pattern | None:
     return pattern if word.head and (word.upos, word.relation) == (pattern[0][1], pattern[0][3]) else None
 
 
-def _open(sentence: Sentence, closed: list[Pattern | None]) -> Sentence:
+def _open(sentence: ConlluSentence, closed: list[Pattern | None]) -> ConlluSentence:
     """Words renumbered; dependents of a contracted word are attached to the first of its words."""
     position = [0]
     total = 1

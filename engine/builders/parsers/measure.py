@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.builders.parsers.conllu import Sentence
+from engine.builders.parsers.conllu import ConlluSentence
 from engine.builders.parsers.scores import bracket_scores, f1, ud_scores
 from engine.builders.parsers.treebanks import Treebanks
 from engine.core.progress import Progress
@@ -44,7 +44,9 @@ def measure(language: str, folder: Path, banks: Treebanks, progress: Progress | 
     return figures
 
 
-def measure_dependency(language: str, folder: Path, test: Sequence[Sentence], progress: Progress) -> dict[str, object]:
+def measure_dependency(
+    language: str, folder: Path, test: Sequence[ConlluSentence], progress: Progress
+) -> dict[str, object]:
     model = next(find_models(language, "dependency", [folder]))
     pipeline = load_pipeline(model)
     longest = PhraseOptions().longest(language)
@@ -66,7 +68,7 @@ def measure_dependency(language: str, folder: Path, test: Sequence[Sentence], pr
 
 
 def measure_constituency(
-    language: str, folder: Path, test: Sequence[tuple[Sentence, Any]], progress: Progress
+    language: str, folder: Path, test: Sequence[tuple[ConlluSentence, Any]], progress: Progress
 ) -> dict[str, object]:
     model = next(find_models(language, "constituency", [folder]))
     pipeline = load_pipeline(model)
@@ -92,14 +94,14 @@ def measure_constituency(
     }
 
 
-def with_sentences(banks: Treebanks) -> list[tuple[Sentence, Any]]:
+def with_sentences(banks: Treebanks) -> list[tuple[ConlluSentence, Any]]:
     """The test trees with the sentences that their words stand in, from a dependency treebank of the same texts."""
     return [
         (sentence, tree) for letters, tree in banks.test_trees() if (sentence := banks.texts.get(letters)) is not None
     ]
 
 
-def gold_parsed(sentence: Sentence, tree: Any = None) -> Parsed:
+def gold_parsed(sentence: ConlluSentence, tree: Any = None) -> Parsed:
     """A treebank's sentence as the phrase extraction sees a parsed one."""
     tokens = [token.form for token in sentence.tokens]
     offsets = align(tokens, sentence.text)
@@ -192,7 +194,7 @@ def readings(document: Any, text: str) -> list[Parsed]:
     return [parsed for parsed in results if parsed is not None]
 
 
-def pretokenized(model: Any, test: Sequence[Sentence]) -> tuple[str, str]:
+def pretokenized(model: Any, test: Sequence[ConlluSentence]) -> tuple[str, str]:
     """Gold and system CoNLL-U over the treebank's own words."""
     pipeline = open_pretokenized(model)
     document = pipeline([[word.form for word in sentence.words] for sentence in test])

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.builders.parsers.brackets import write_brackets
-from engine.builders.parsers.conllu import Sentence, write_conllu
+from engine.builders.parsers.conllu import ConlluSentence, write_conllu
 from engine.core.languages import unspaced
 
 WORD_ENDS, SENTENCE_ENDS, SEVERAL = 1, 2, 2  # digits of stanza: 1 word, 2 sentence, 3 and 4 the same with several words
 
 
-def write_characters(sentences: Sequence[Sentence], folder: Path, name: str, language: str, seed: int) -> None:
+def write_characters(sentences: Sequence[ConlluSentence], folder: Path, name: str, language: str, seed: int) -> None:
     """NAME.txt with NAME.labels for the tokenizer, NAME.conllu in the same order, and NAME.mwt.json.
 
     Paragraphs hold one to four sentences, so that sentences by themselves and sentences in running text are both learnt.
@@ -38,7 +38,7 @@ def write_characters(sentences: Sequence[Sentence], folder: Path, name: str, lan
     write_dependencies(sentences, folder / f"{name}.conllu", tags=True)
 
 
-def character_labels(sentence: Sentence) -> tuple[str, str]:
+def character_labels(sentence: ConlluSentence) -> tuple[str, str]:
     """The sentence's text and a digit for each character: where words, contractions and the sentence end."""
     text, digits = [], []
     last = len(sentence.tokens) - 1
@@ -54,7 +54,7 @@ def character_labels(sentence: Sentence) -> tuple[str, str]:
     return "".join(text), "".join(digits)
 
 
-def mwt_counts(sentences: Sequence[Sentence]) -> Counter[tuple[str, tuple[str, ...]]]:
+def mwt_counts(sentences: Sequence[ConlluSentence]) -> Counter[tuple[str, tuple[str, ...]]]:
     """How often each contraction expands to which words (in lower case, as stanza counts them)."""
     return Counter(
         (token.form, tuple(word.form.lower() for word in token.words))
@@ -64,7 +64,7 @@ def mwt_counts(sentences: Sequence[Sentence]) -> Counter[tuple[str, tuple[str, .
     )
 
 
-def write_dependencies(sentences: Sequence[Sentence], path: Path, *, tags: bool) -> None:
+def write_dependencies(sentences: Sequence[ConlluSentence], path: Path, *, tags: bool) -> None:
     """CoNLL-U; without `tags` the treebank's own tags are left out, since treebanks of one language may differ in them."""
     if not tags:
         sentences = [

@@ -15,7 +15,7 @@ import torch
 
 from engine.builders.parsers.options import ParserTraining
 from engine.builders.parsers.scores import bracket_scores
-from engine.builders.parsers.watch import Watch
+from engine.builders.parsers.watch import ProgressHandler
 from engine.core import languages
 from engine.errors import ModelError
 
@@ -42,7 +42,7 @@ class Room:
         ]
 
 
-def train_tokenizer(room: Room, target: Path, watch: Watch) -> None:
+def train_tokenizer(room: Room, target: Path, watch: ProgressHandler) -> None:
     """Characters to words and sentences: a two-layer LSTM (Qi et al. 2020, https://aclanthology.org/2020.acl-demos.14)."""
     from stanza.models import tokenizer
 
@@ -59,7 +59,7 @@ def train_tokenizer(room: Room, target: Path, watch: Watch) -> None:
     tokenizer.main([*room.common(target), *args])
 
 
-def train_mwt(room: Room, target: Path, watch: Watch) -> None:
+def train_mwt(room: Room, target: Path, watch: ProgressHandler) -> None:
     """Contractions to words: a dictionary, and a character model for what is not in it."""
     from stanza.models import mwt_expander
 
@@ -69,7 +69,7 @@ def train_mwt(room: Room, target: Path, watch: Watch) -> None:
     mwt_expander.main([*room.common(target), *args, "--log_step", SHOWN_EVERY, "--hidden_dim", "64", "--emb_dim", "32"])
 
 
-def train_tagger(room: Room, target: Path, watch: Watch) -> None:
+def train_tagger(room: Room, target: Path, watch: ProgressHandler) -> None:
     from stanza.models import tagger
 
     steps = room.options.pos_steps
@@ -86,7 +86,7 @@ def train_tagger(room: Room, target: Path, watch: Watch) -> None:
     tagger.main([*room.common(target), *_words(room), *args])
 
 
-def train_depparse(room: Room, target: Path, watch: Watch) -> None:
+def train_depparse(room: Room, target: Path, watch: ProgressHandler) -> None:
     """Deep biaffine attention over words (Dozat & Manning 2017, https://arxiv.org/abs/1611.01734)."""
     from stanza.models import parser
 
@@ -100,7 +100,7 @@ def train_depparse(room: Room, target: Path, watch: Watch) -> None:
     parser.main([*room.common(target), *_words(room), *args])
 
 
-def train_constituency(room: Room, target: Path, watch: Watch) -> None:
+def train_constituency(room: Room, target: Path, watch: ProgressHandler) -> None:
     """In-order shift-reduce parsing (Liu & Zhang 2017, https://aclanthology.org/Q17-1029) by stanza's trainer.
 
     Its own scorer needs Java; the best epoch is chosen by the same measure, labelled brackets, counted here.
@@ -146,7 +146,7 @@ def train_constituency(room: Room, target: Path, watch: Watch) -> None:
 class _Brackets:
     """Stands where stanza has its Java evaluator."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: ProgressHandler) -> None:
         self.watch = watch
 
     def process(self, results: Sequence[Any]) -> Any:
@@ -173,7 +173,7 @@ def _words(room: Room) -> list[str]:
     return [*args, "--wordvec_pretrain_file", str(room.model("pretrain"))]
 
 
-STAGES: dict[str, tuple[str, Callable[[Room, Path, Watch], None]]] = {
+STAGES: dict[str, tuple[str, Callable[[Room, Path, ProgressHandler], None]]] = {
     "tokenize": ("Training the tokenizer", train_tokenizer),
     "mwt": ("Training on contractions", train_mwt),
     "pos": ("Training the tagger", train_tagger),
@@ -182,7 +182,7 @@ STAGES: dict[str, tuple[str, Callable[[Room, Path, Watch], None]]] = {
 }
 
 
-def run_stage(name: str, room: Room, watch: Watch, target: Path) -> None:
+def run_stage(name: str, room: Room, watch: ProgressHandler, target: Path) -> None:
     """Train one part into `target`. Raises ModelError when the trainer leaves no model."""
     try:
         STAGES[name][1](room, target, watch)

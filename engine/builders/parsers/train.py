@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.builders.parsers.conllu import Sentence
+from engine.builders.parsers.conllu import ConlluSentence
 from engine.builders.parsers.contractions import open_contractions
 from engine.builders.parsers.options import ParserTraining
 from engine.builders.parsers.prepare import mwt_counts, write_characters, write_dependencies, write_trees
@@ -158,7 +158,7 @@ def train_parts(
     room: Room, sources: ParserSources, banks: Treebanks, work: Path, progress: Progress
 ) -> tuple[dict[str, Path], dict[str, float]]:
     """Every part in its turn, finished ones skipped: processor -> its file, and the seconds each took."""
-    stamps = StepCache(work)
+    cache = StepCache(work)
     made = content_hash(
         digest_files(map(str, sources.treebanks)),
         digest_files([str(source.path) for source in sources.vectors_text]),
@@ -176,11 +176,11 @@ def train_parts(
     for index, part in enumerate(parts):
         target = room.model(part)
         files[part] = target
-        if stamps.holds(part, made, target):
+        if cache.is_fresh(part, made, target):
             continue
         progress.begin(STAGES[part][0] if part in STAGES else "Training word vectors", index, len(parts))
         begun = time.monotonic()
-        stamps.begin(part)
+        cache.invalidate(part)
         half = work / f"{part}.part.pt"
         half.unlink(missing_ok=True)
         if part == "pretrain":
@@ -189,7 +189,7 @@ def train_parts(
             with watched(progress, room.options.minutes, half) as watch:
                 run_stage(part, room, watch, half)
         os.replace(half, target)
-        stamps.set(part, made)
+        cache.mark_done(part, made)
         seconds[part] = round(time.monotonic() - begun, 1)
     return files, seconds
 
@@ -231,7 +231,7 @@ def tokenizer_of(room: Room, contractions: bool) -> Any:
     )
 
 
-def write_words(path: Path, sentences: Sequence[Sentence], given: Path | None, least: int) -> None:
+def write_words(path: Path, sentences: Sequence[ConlluSentence], given: Path | None, least: int) -> None:
     """Words of the treebanks that occur at least twice, and those of a list: one per line, first the word, then how often it
     occurs where the list says so (as jieba's dict.txt does); those below `least` are left out.
 

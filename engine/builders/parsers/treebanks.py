@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from engine.builders.parsers.brackets import leaves_text, read_brackets
-from engine.builders.parsers.conllu import Sentence, read_conllu
+from engine.builders.parsers.conllu import ConlluSentence, read_conllu
 from engine.core.json_object import Json
 from engine.errors import InputError
 
@@ -58,7 +58,7 @@ class TreebankFile:
 
 
 @dataclass
-class Parts(Generic[T]):
+class TreebankSplits(Generic[T]):
     """What is learnt from, what chooses the best model, and what is only measured on."""
 
     train: list[T] = field(default_factory=list)
@@ -69,9 +69,11 @@ class Parts(Generic[T]):
 @dataclass
 class Treebanks:
     files: list[TreebankFile]
-    sentences: Parts[Sentence]
-    trees: Parts[Any]
-    texts: dict[str, Sentence] = field(default_factory=dict)  # letters of a test tree -> the sentence it stands in
+    sentences: TreebankSplits[ConlluSentence]
+    trees: TreebankSplits[Any]
+    texts: dict[str, ConlluSentence] = field(
+        default_factory=dict
+    )  # letters of a test tree -> the sentence it stands in
 
     def test_trees(self) -> list[tuple[str, Any]]:
         return [(leaves_text(tree), tree) for tree in self.trees.test]
@@ -101,7 +103,7 @@ def read_treebanks(paths: Sequence[Path], *, held_out: float = 0.05, seed: int =
     kinds = {file.kind for file in files}
     given = {(file.kind, file.part) for file in files}
     missing = {part for kind in kinds for part in ("dev", "test") if (kind, part) not in given}
-    split: dict[str, Parts[Any]] = {"dependency": Parts(), "constituency": Parts()}
+    split: dict[str, TreebankSplits[Any]] = {"dependency": TreebankSplits(), "constituency": TreebankSplits()}
     # What any file holds out by name is held out everywhere, also where the same sentence stands in another file.
     names = {letters: file.part for file, letters, _ in results if file.part in ("dev", "test")}
     for file, letters, item in results:
@@ -137,7 +139,7 @@ def squeeze(text: str) -> str:
     return "".join(text.split())
 
 
-def _items(path: Path, kind: str) -> Iterator[tuple[int, str, Sentence | Any | str]]:
+def _items(path: Path, kind: str) -> Iterator[tuple[int, str, ConlluSentence | Any | str]]:
     """Line, the sentence's letters, and the sentence or tree; or the reason why there is none."""
     lines = io.StringIO(read_text(path))
     if kind == "constituency":

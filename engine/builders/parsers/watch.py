@@ -20,7 +20,7 @@ class TimeIsUp(Exception):  # noqa: N818 - no error: the best model so far is ke
     """The part has trained for as long as it may."""
 
 
-class Watch(logging.Handler):
+class ProgressHandler(logging.Handler):
     """A log handler that speaks for a trainer. What it raises passes through the trainer, which saves only whole models."""
 
     def __init__(self, progress: Progress, minutes: int = 0, model: Path | None = None) -> None:
@@ -46,11 +46,11 @@ class Watch(logging.Handler):
 
 
 @contextlib.contextmanager
-def watched(progress: Progress, minutes: int = 0, model: Path | None = None) -> Iterator[Watch]:
+def watched(progress: Progress, minutes: int = 0, model: Path | None = None) -> Iterator[ProgressHandler]:
     """Everything that stanza logs goes to a Watch alone while the block runs. The end of time ends the block quietly."""
     import stanza  # noqa: F401 - sets up its loggers, which are then taken over
 
-    watch = Watch(progress, minutes, model)
+    watch = ProgressHandler(progress, minutes, model)
     loggers = [logging.getLogger(name) for name in ("stanza", "stanza.constituency", "stanza.constituency.trainer")]
     selected = [(logger, logger.level, logger.handlers, logger.propagate) for logger in loggers]
     try:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from engine.core.flagged import flagged
 from engine.corpora.formats.documents.model import Result, Unit
-from engine.corpora.formats.markup_parser import CODE, INLINE, VOID, Kind, Node, escape, parsed, texts_of
+from engine.corpora.formats.markup_parser import CODE, INLINE, VOID, Kind, MarkupNode, escape, parsed, texts_of
 from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 
 UNTRANSLATED = re.compile(r"""\btranslate\s*=\s*["']?no\b|\bclass\s*=\s*["'][^"']*\bnotranslate\b""", re.IGNORECASE)
@@ -70,7 +70,7 @@ class TaggedMarkup:
 
     # -- into blocks
 
-    def _splits(self, node: Node, parent: Node) -> bool:
+    def _splits(self, node: MarkupNode, parent: MarkupNode) -> bool:
         name = self._name(node.name)
         if name in self._splitting:
             return True
@@ -84,9 +84,9 @@ class TaggedMarkup:
             return False
         return not any(child.text.strip() for child in parent.children if not child.name and not child.opaque)
 
-    def _walk(self, parent: Node, parts: list[str | _Block]) -> None:
+    def _walk(self, parent: MarkupNode, parts: list[str | _Block]) -> None:
         """Blocks and the text between them, in order."""
-        run: list[Node] = []
+        run: list[MarkupNode] = []
         for child in parent.children:
             inside = child.name and not child.opaque
             if inside and (self._splits(child, parent) or self._holds_split(child)):
@@ -102,7 +102,7 @@ class TaggedMarkup:
                 run.append(child)
         self._block(run, parts)
 
-    def _holds_split(self, node: Node) -> bool:
+    def _holds_split(self, node: MarkupNode) -> bool:
         """Does an inline element hold one that splits, as a link around paragraphs?"""
         if self._is_untranslated(node):
             return False
@@ -111,12 +111,12 @@ class TaggedMarkup:
             for child in node.children
         )
 
-    def _is_untranslated(self, node: Node) -> bool:
+    def _is_untranslated(self, node: MarkupNode) -> bool:
         """Is what it holds not to be translated?"""
         name = self._name(node.name)
         return name in self._ignored or name.lower() in CODE or bool(UNTRANSLATED.search(node.before))
 
-    def _block(self, nodes: Sequence[Node], parts: list[str | _Block]) -> None:
+    def _block(self, nodes: Sequence[MarkupNode], parts: list[str | _Block]) -> None:
         if not any(node.says() for node in nodes):
             parts.append("".join(node.raw(self._kind) for node in nodes))
             return
@@ -134,7 +134,9 @@ class TaggedMarkup:
         self.units.append(Unit(stripped, words=frozenset(words), whole=self._whole))
         parts += [start if not nodes[0].name else "", block, end if not nodes[-1].name else ""]
 
-    def _fill(self, nodes: Sequence[Node], parts: TaggedText, written: list[tuple[str, str]], words: set[int]) -> None:
+    def _fill(
+        self, nodes: Sequence[MarkupNode], parts: TaggedText, written: list[tuple[str, str]], words: set[int]
+    ) -> None:
         """Text and tags of a block; runs of blank space become one space. What is not translated, but has words, goes through
         as a word of its sentence.
         """

@@ -43,7 +43,7 @@ VOID, INLINE, CODE, OPTIONAL = (frozenset(names.split()) for names in (VOIDS, IN
 
 
 @dataclass(eq=False)
-class Node:
+class MarkupNode:
     """An element, or a piece of text (`name` empty)."""
 
     name: str = ""
@@ -51,7 +51,7 @@ class Node:
     after: str = ""
     text: str = ""
     opaque: bool = False  # written as it is
-    children: list[Node] = field(default_factory=list)
+    children: list[MarkupNode] = field(default_factory=list)
 
     def says(self) -> bool:
         return bool(self.text.strip()) if not self.name else any(child.says() for child in self.children)
@@ -72,16 +72,16 @@ def has_short_tags(text: str) -> bool:
     return "<" in text and TOKEN["short"].search(text) is not None
 
 
-def texts_of(node: Node) -> Iterator[str]:
+def texts_of(node: MarkupNode) -> Iterator[str]:
     if not node.name:
         yield "" if node.opaque else node.text
     for child in node.children:
         yield from texts_of(child)
 
 
-def parsed(text: str, kind: Kind) -> Node:
+def parsed(text: str, kind: Kind) -> MarkupNode:
     """The tree of a text. Raises InputError where XML is not well-formed, and where tags are nested too deeply."""
-    root = Node(name="#")
+    root = MarkupNode(name="#")
     stack = [root]
     at = 0
     for token in TOKEN[kind].finditer(text):
@@ -92,20 +92,20 @@ def parsed(text: str, kind: Kind) -> Node:
         if token["opaque"]:
             if kind == "xml" and not token[0].endswith(">"):
                 raise InputError("The XML is not well-formed: {before} is never closed.", before=token[0][:40])
-            stack[-1].children.append(Node(text=token[0], opaque=True))
+            stack[-1].children.append(MarkupNode(text=token[0], opaque=True))
         elif token["close"]:
             _close(stack, token["closed"], token[0], kind)
         elif token["empty"] or (kind == "html" and token["name"].lower() in VOID):
-            stack[-1].children.append(Node(name=token["name"], before=token[0]))
+            stack[-1].children.append(MarkupNode(name=token["name"], before=token[0]))
         else:
             if kind == "html":
                 _end_open(stack, token["name"].lower())
-            node = Node(name=token["name"], before=token[0])
+            node = MarkupNode(name=token["name"], before=token[0])
             stack[-1].children.append(node)
             if kind == "html" and token["name"].lower() in ("script", "style"):
                 end = re.compile(rf"</{token['name']}\s*>", re.IGNORECASE).search(text, at)
                 stop = end.start() if end else len(text)
-                node.children.append(Node(text=text[at:stop], opaque=True))
+                node.children.append(MarkupNode(text=text[at:stop], opaque=True))
                 node.after, at = (end[0], end.end()) if end else ("", len(text))
             else:
                 stack.append(node)
@@ -119,7 +119,7 @@ def parsed(text: str, kind: Kind) -> Node:
     return root
 
 
-def _text(parent: Node, text: str, kind: Kind) -> None:
+def _text(parent: MarkupNode, text: str, kind: Kind) -> None:
     if not text:
         return
     if kind == "xml" and "<" in text:
@@ -127,10 +127,10 @@ def _text(parent: Node, text: str, kind: Kind) -> None:
         raise InputError(
             "The XML is not well-formed at {place!r}. Write < as &lt; where it begins no tag.", place=position
         )
-    parent.children.append(Node(text=text if kind == "short" else html.unescape(text)))
+    parent.children.append(MarkupNode(text=text if kind == "short" else html.unescape(text)))
 
 
-def _close(stack: list[Node], name: str, written: str, kind: Kind) -> None:
+def _close(stack: list[MarkupNode], name: str, written: str, kind: Kind) -> None:
     """The innermost open element of that name ends; what HTML left open in it ends without a tag."""
     if kind == "xml":
         if len(stack) == 1 or stack[-1].name != name:
@@ -144,14 +144,14 @@ def _close(stack: list[Node], name: str, written: str, kind: Kind) -> None:
         return
     names = [node.name.lower() for node in stack]
     if name.lower() not in names[1:]:
-        stack[-1].children.append(Node(text=written, opaque=True))
+        stack[-1].children.append(MarkupNode(text=written, opaque=True))
         return
     while stack[-1].name.lower() != name.lower():
         stack.pop()
     stack.pop().after = written
 
 
-def _end_open(stack: list[Node], name: str) -> None:
+def _end_open(stack: list[MarkupNode], name: str) -> None:
     """A new paragraph, item or cell ends the one before, whose end may be left out."""
     if name in OPTIONAL and len(stack) > 1 and stack[-1].name.lower() == name:
         stack.pop()

@@ -53,7 +53,7 @@ def open_samples(path: Path, request: Request) -> Reading:
     return READERS[format_of(path)].reader(path, request)
 
 
-def all_records(path: Path, request: Request, most: int | None = None) -> list[Record]:
-    """The records of a file of samples, the first `most` of them, without what is skipped."""
+def all_records(path: Path, request: Request, max_records: int | None = None) -> list[Record]:
+    """The records of a file of samples, the first `max_records` of them, without what is skipped."""
     items = open_samples(path, request).items
-    return list(islice((one for one in items if isinstance(one, Record)), most))
+    return list(islice((one for one in items if isinstance(one, Record)), max_records))

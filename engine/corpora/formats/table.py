@@ -25,7 +25,7 @@ OPEN_LINES = 100  # lines that one quoted cell may span before its quote counts 
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     line: int
     cells: list[str]
     raw: str
@@ -50,7 +50,7 @@ def _read_table(path: Path, request: Request, delimiters: str) -> Reading:
         delimiters = text[1]
     dialect = sniff([line.text for line in file.look_ahead() if not line.cut], delimiters)
     rows = _rows(file, dialect)
-    first: deque[Row | SkippedLine] = deque()
+    first: deque[TableRow | SkippedLine] = deque()
     for row in rows:
         first.append(row)
         if len(first) >= PEEK:
@@ -60,7 +60,7 @@ def _read_table(path: Path, request: Request, delimiters: str) -> Reading:
     return Reading(file.encoding, _items(chain(first, rows), columns), lambda: file.lines, file.position, notes)
 
 
-def _rows(file: TextFile, dialect: Dialect) -> Iterator[Row | SkippedLine]:
+def _rows(file: TextFile, dialect: Dialect) -> Iterator[TableRow | SkippedLine]:
     for line in file:
         if line.cut:
             yield SkippedLine(line.number, TOO_LONG, line.text)
@@ -72,7 +72,7 @@ def _rows(file: TextFile, dialect: Dialect) -> Iterator[Row | SkippedLine]:
             file.put_back(taken[1:])
             taken = taken[:1]
             cells = line.text.split(dialect.delimiter)
-        yield Row(line.number, cells, line.text)
+        yield TableRow(line.number, cells, line.text)
 
 
 def _continued(file: TextFile, taken: list[Line]) -> Iterator[str]:
@@ -88,9 +88,9 @@ def _continued(file: TextFile, taken: list[Line]) -> Iterator[str]:
         yield line.text
 
 
-def _columns(path: Path, first: deque[Row | SkippedLine], request: Request, notes: list[str]) -> Columns:
+def _columns(path: Path, first: deque[TableRow | SkippedLine], request: Request, notes: list[str]) -> Columns:
     """What the columns hold; a header is taken off `first`."""
-    rows = [row for row in first if isinstance(row, Row) and any(cell.strip() for cell in row.cells)]
+    rows = [row for row in first if isinstance(row, TableRow) and any(cell.strip() for cell in row.cells)]
     if not rows:
         return Columns(1, 0)
     names = [clean(cell) for cell in rows[0].cells]
@@ -126,7 +126,9 @@ def _columns(path: Path, first: deque[Row | SkippedLine], request: Request, note
 def _by_language(table: Sequence[Sequence[str]], width: int, request: Request) -> Columns:
     """The column with most of the target language is the text, one in one other language its source."""
     language = base_language(request.language)
-    shares = [identify([clean(row[i]) for row in table], *request.languages, most=CELLS) or {} for i in range(width)]
+    shares = [
+        identify([clean(row[i]) for row in table], *request.languages, max_texts=CELLS) or {} for i in range(width)
+    ]
     text = max(range(width), key=lambda i: (shares[i].get(language, 0.0), i))
     others = [i for i in range(width) if i != text]
     if request.source_language:
@@ -142,7 +144,7 @@ def _by_language(table: Sequence[Sequence[str]], width: int, request: Request) -
     return Columns(width, text)
 
 
-def _items(rows: Iterator[Row | SkippedLine], columns: Columns) -> Iterator[Record | SkippedLine]:
+def _items(rows: Iterator[TableRow | SkippedLine], columns: Columns) -> Iterator[Record | SkippedLine]:
     needed = max(columns.text, columns.source or 0) + 1
     for row in rows:
         if isinstance(row, SkippedLine):

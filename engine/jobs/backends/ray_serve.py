@@ -163,7 +163,7 @@ class ReplicaBatcher(Batcher):
         self._handle: Any = None
         self._opening = threading.Lock()
 
-    def _company(self, work: TranslationSpec) -> None:
+    def _batch_key(self, work: TranslationSpec) -> None:
         return None  # a copy puts what it is asked into common batches
 
     def _loading(self, work: TranslationSpec) -> bool:

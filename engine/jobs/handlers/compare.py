@@ -16,7 +16,7 @@ from engine.evaluation.evaluate import TRIALS, ExtraMetrics
 from engine.messages import Message
 from engine.store.records import System
 from engine.workflows.compare.evaluate import STEPS, EvalContext, measure, ready, scored_by_style
-from engine.workflows.compare.systems import Translator
+from engine.workflows.compare.systems import SystemTranslator
 from engine.workflows.compare.translate_missing import ENFORCED, Translate, enforcing, fill
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) 
     )
 
 
-def translator_of(store: Store, project: ProjectRow, models: Any) -> Translator:
+def translator_of(store: Store, project: ProjectRow, models: Any) -> SystemTranslator:
     """Translates with the project's base and its plugins, held in `models` (engine.serving.model_cache.ModelCache).
     Raises InputError for a plugin without its bundle.
     """
@@ -124,7 +124,7 @@ def translator_of(store: Store, project: ProjectRow, models: Any) -> Translator:
             raise InputError("The bundle of {row} no longer exists. Train it again or import it.", row=row.name)
         return models.plugin(row.path, base)
 
-    return Translator(base, load)
+    return SystemTranslator(base, load)
 
 
 def ground_of(settings: Settings, workspace: Path, project: ProjectRow, base: BaseModel) -> EvalContext:
@@ -142,7 +142,7 @@ def reverse_of(settings: Settings, source: str, target: str, base: BaseModel) ->
     from engine.base.registry import BaseRegistry
 
     try:
-        return base.directed(target, source)
+        return base.for_direction(target, source)
     except TailorError:
         pass
     try:

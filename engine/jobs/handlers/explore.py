@@ -136,7 +136,7 @@ def _fit(context: JobContext, corpus: Corpus, pair: LanguagePair) -> Shown:
         pair,
         context.workspace,
         context.settings.assets_dir,
-        stamp=content_hash([[one.text, one.source or "", one.domain] for one in corpus.segments]),
+        samples_key=content_hash([[one.text, one.source or "", one.domain] for one in corpus.segments]),
         progress=progress,
     )
 

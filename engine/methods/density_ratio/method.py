@@ -101,7 +101,7 @@ class DensityRatioMethod(LogitDifference):
         }
         return DensityRatio(models["style"], models.get("general"), config).to(base.device)
 
-    def swap(
+    def replace_samples(
         self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
@@ -113,7 +113,7 @@ class DensityRatioMethod(LogitDifference):
         module.style = Ngrams(style).to(base.device)
         return Artefacts(files={FILE: save(models, workspace)})
 
-    def shares_source(self, module: Any) -> bool:
+    def batches_beams_per_sentence(self, module: Any) -> bool:
         """Only scores are changed."""
         return True
 
@@ -125,7 +125,7 @@ def _count(base: BaseModel, texts: Sequence[str], order: int) -> dict[str, torch
     """The tensors of a model of texts in the target language."""
     from engine.methods.density_ratio.ngrams import count
 
-    labels = [ids[: base.max_tokens] for ids in base.label(texts)]
+    labels = [ids[: base.max_tokens] for ids in base.encode_target(texts)]
     inputs = [base.shift_right(base.pad_batch([ids]))[0].tolist() for ids in labels]
     return count(inputs, labels, len(base.model.get_output_embeddings().weight), order)
 

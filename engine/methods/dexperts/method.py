@@ -76,16 +76,16 @@ class DExperts(LogitDifference):
             machine = machine_translations(samples, pairs, config.beam, progress, part)
         message = {id(pair): text for pair, text in zip(pairs, machine, strict=True)}
         result = Pairs.encode(base, pairs)
-        rows = [ids[: base.max_tokens] for ids in base.label([message[id(pair)] for pair in result.sentences])]
+        rows = [ids[: base.max_tokens] for ids in base.encode_target([message[id(pair)] for pair in result.sentences])]
         return TwoTargets(result.sources, result.labels, result.sentences, rows)
 
     def changes_encoder(self, module: nn.Module) -> bool:
         return True  # training needs no encoder; validation runs it itself
 
     def next_difference(self, module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
-        from engine.methods.dexperts.module import Memory
+        from engine.methods.dexperts.module import PrefixCache
 
-        return partial(module.next_difference, memory=Memory())
+        return partial(module.next_difference, memory=PrefixCache())
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
         """Each model's likelihood of its own texts; the base has no part in it."""

@@ -42,7 +42,7 @@ class LanguageModel(nn.Module):
 
 
 @dataclass
-class Memory:
+class PrefixCache:
     """What the models computed for the prefixes of the last decoding step, so that a step costs one token."""
 
     rows: dict[tuple[int, ...], int] = field(default_factory=dict)  # {prefix: its row in the caches}
@@ -80,7 +80,7 @@ class DExpertsModule(nn.Module):
             states = [one[real] for one in states]  # (M, h) each
         return self.expert.logits(states[0]) - self.anti.logits(states[1])  # (B, T, V) or (M, V)
 
-    def next_difference(self, prefixes: Tensor, memory: Memory) -> Tensor:
+    def next_difference(self, prefixes: Tensor, memory: PrefixCache) -> Tensor:
         """z⁺ - z⁻ after each prefix (R, t): (R, V). Rows may be other than at the last step, in another order."""
         from transformers import DynamicCache
 

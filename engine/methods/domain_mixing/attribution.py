@@ -10,7 +10,9 @@ from engine.methods.domain_mixing.states import real_tokens, run
 from engine.methods.reading import given, row
 
 
-def reads(base: BaseModel, module: MixingModule, source: str, translation: str, top: int) -> list[dict[str, object]]:
+def attributions(
+    base: BaseModel, module: MixingModule, source: str, translation: str, top: int
+) -> list[dict[str, object]]:
     """A row a token and decoder layer; the module is attached. `gate` is 1: the base's own map takes part in full.
 
     The end of the sentence has no row: nothing goes in after it.

@@ -24,7 +24,7 @@ def proportion_layer_counts(base: BaseModel) -> dict[str, int]:
 
 @contextlib.contextmanager
 def watching(base: BaseModel, see: See) -> Iterator[None]:
-    """Call `see(side, layer, states)` with the input (B, T, d) of each layer while the block runs.
+    """Call `observe(side, layer, states)` with the input (B, T, d) of each layer while the block runs.
 
     The encoder's output, which the decoder's cross-attention reads, is the encoder's last place.
     """

@@ -92,7 +92,7 @@ class DomainMixing(Method):
             )
         return MixingModule(base, start, config).to(base.device)
 
-    def speeds(self, module: Any) -> Mapping[str, float]:
+    def lr_scales(self, module: Any) -> Mapping[str, float]:
         return {} if module.config.rank else {"experts.": module.config.full_speed}
 
     @contextlib.contextmanager
@@ -127,14 +127,14 @@ class DomainMixing(Method):
             module.seen = None
         return Loss(nll + module.config.mix_weight * mixing, {"nll": nll.item(), "mixing": mixing.item()})
 
-    def reads(
+    def attributions(
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, object]]:
         """The proportions of each token of the translation at each decoder layer; `items` are domains."""
-        from engine.methods.domain_mixing.attribution import reads
+        from engine.methods.domain_mixing.attribution import attributions
 
         with base.lock, self.attach(base, module):
-            return reads(base, module, source, translation, top)
+            return attributions(base, module, source, translation, top)
 
 
 def make_general(samples: Samples, config: DomainMixingConfig, progress: Progress) -> list[SentencePair]:

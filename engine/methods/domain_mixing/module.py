@@ -98,10 +98,10 @@ class MixingModule(nn.Module):
         now: dict[tuple[str, int], Tensor] = {}
         last = len(self.proportion_layers("encoder")) - 1
 
-        def see(side: str, layer: int, states: Tensor) -> None:
+        def observe(side: str, layer: int, states: Tensor) -> None:
             now[side, layer] = self.shares(side, layer, states)  # (B, T, k)
 
-        with watching(base, see), contextlib.ExitStack() as hooks:
+        with watching(base, observe), contextlib.ExitStack() as hooks:
             for side, layer, name, linear in maps_of(base, self.config.feed_forward):
                 position = ("encoder", last) if reads_the_encoder(name) else (side, layer)
                 expert = self.expert(side, layer, name)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from engine.base import BaseModel
     from engine.base.adapter import Adapter
-    from engine.methods.domain_mixing.states import Tokens
+    from engine.methods.domain_mixing.states import TokenStates
 
 LEAST = 8  # sentences of a domain
 HELD_OUT = 10  # one sentence of so many is held out
@@ -84,7 +84,7 @@ def fit_proportions(
         owner = torch.tensor([j for j, (some, _) in enumerate(drawn) for _ in some])  # (sentences,)
         targets = [parts(one)[1] for one in chosen]
         sources = short(base, [parts(one)[0] or "" for one in chosen]) if given else None
-        result = collect(base, sources, base.label(targets), progress=progress)
+        result = collect(base, sources, base.encode_target(targets), progress=progress)
         if side_base is not None:
             result |= collect(side_base, short(side_base, targets), None, progress=progress)
     weights = domain_weights([total for _, total in drawn], balance)
@@ -138,7 +138,7 @@ def corpus_proportions(
     if known:
         with base.using(plugin):
             sources = short(base, [source or "" for _, source, _ in known])
-            labels = [row[: base.max_tokens] for row in base.label([target for _, _, target in known])]
+            labels = [row[: base.max_tokens] for row in base.encode_target([target for _, _, target in known])]
             tokens_of = collect(base, sources, labels, progress=progress)
         for side, tokens in sorted(tokens_of.items()):
             owner = torch.tensor([j for j, _, _ in known], device=tokens.sentence.device)  # (sentences,)
@@ -164,7 +164,7 @@ def check_domains(sentences: Mapping[str, Sequence[Sentence]]) -> None:
 def reversed_base(base: BaseModel) -> BaseModel | None:
     """The base for the other direction where the same weights know it, so that its encoder reads the target language."""
     try:
-        return base.directed(base.target, base.source)
+        return base.for_direction(base.target, base.source)
     except ModelError:
         return None
 
@@ -183,7 +183,7 @@ def draw(
     pieces = 0
     for begin in range(0, len(sentences), 256):
         some = sentences[begin : begin + 256]
-        for one, ids in zip(some, base.label([parts(one)[1] for one in some]), strict=True):
+        for one, ids in zip(some, base.encode_target([parts(one)[1] for one in some]), strict=True):
             if 1 < len(ids) <= min(LONGEST, base.max_tokens) and (pieces < words or len(chosen) < LEAST):
                 chosen.append(one)
                 pieces += len(ids)
@@ -233,7 +233,7 @@ def language_of(base: BaseModel, model: ProportionModel, side: str) -> str:
 
 
 def corpus_summary(
-    base: BaseModel, model: ProportionModel, side: str, tokens: Tokens, shares: torch.Tensor, domain: torch.Tensor,
+    base: BaseModel, model: ProportionModel, side: str, tokens: TokenStates, shares: torch.Tensor, domain: torch.Tensor,
     index: bool,
 ) -> CorpusSummary:  # fmt: skip
     """`summary` of words, each the mean of its pieces."""
@@ -290,7 +290,9 @@ def proportions_of(
     results = [described(model, side, text, [], []) for text in clean]
     if not selected:
         return results
-    read_by = base.directed(base.target, base.source) if side == "encoder" and model.encoder_reads == "target" else base
+    read_by = (
+        base.for_direction(base.target, base.source) if side == "encoder" and model.encoder_reads == "target" else base
+    )
     with base.using(plugin):
         texts = [clean[i] for i in selected]
         inputs: list[list[int]] | None = None
@@ -298,7 +300,7 @@ def proportions_of(
         if side == "encoder":
             inputs = short(read_by, texts)
         else:
-            labels = [row[: base.max_tokens] for row in base.label(texts)]
+            labels = [row[: base.max_tokens] for row in base.encode_target(texts)]
             if sources is not None:
                 inputs = short(base, [" ".join(sources[i].split()) for i in selected])
         tokens = collect(read_by, inputs, labels, half=False, progress=progress)[side]

@@ -18,7 +18,7 @@ LARGEST = 6e4  # float16's range
 
 
 @dataclass
-class Tokens:
+class TokenStates:
     """All real tokens of one side: `states[place]` (n, d), the sentence of each token (n,), its id (n,)."""
 
     states: list[Tensor]
@@ -37,7 +37,7 @@ def real_tokens(base: BaseModel, ids: Tensor) -> Tensor:
 def collect(
     base: BaseModel, sources: Sequence[Sequence[int]] | None, labels: Sequence[Sequence[int]] | None, *,
     half: bool = True, progress: Progress | None = None,
-) -> dict[str, Tokens]:  # fmt: skip
+) -> dict[str, TokenStates]:  # fmt: skip
     """The states of all tokens, sentence by sentence, by side.
 
     `sources` alone give the encoder's, `labels` as well the decoder's, `labels` alone the decoder's over an empty source.
@@ -70,13 +70,13 @@ def collect(
     return {side: joined(parts) for side, parts in result.items()}
 
 
-def joined(parts: list[tuple[Tensor, Tensor, list[Tensor]]]) -> Tokens:
+def joined(parts: list[tuple[Tensor, Tensor, list[Tensor]]]) -> TokenStates:
     """Batches put together in the order of the sentences."""
     sentence = torch.cat([part[0] for part in parts])  # (n,)
     order = torch.argsort(sentence, stable=True)  # (n,)
     ids = torch.cat([part[1] for part in parts])[order]  # (n,)
     states = [torch.cat(layer)[order] for layer in zip(*(part[2] for part in parts), strict=True)]  # (n, d) each
-    return Tokens(states, sentence[order], ids)
+    return TokenStates(states, sentence[order], ids)
 
 
 def run(base: BaseModel, inputs: Tensor, labels: Tensor | None) -> list[tuple[str, Tensor, list[Tensor]]]:
@@ -87,10 +87,10 @@ def run(base: BaseModel, inputs: Tensor, labels: Tensor | None) -> list[tuple[st
     """
     seen: dict[tuple[str, int], Tensor] = {}
 
-    def see(side: str, layer: int, states: Tensor) -> None:
+    def observe(side: str, layer: int, states: Tensor) -> None:
         seen[side, layer] = states
 
-    with watching(base, see):
+    with watching(base, observe):
         encoded = base.encoder_states(inputs)  # (B, S, d)
         sides = [("encoder", inputs)]
         if labels is not None:

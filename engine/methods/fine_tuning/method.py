@@ -66,10 +66,10 @@ class FineTuning(Method):
     def changes_encoder(self, module: Any) -> bool:
         return bool(module.changes_encoder)
 
-    def speed(self, module: Any) -> float:
+    def lr_scale(self, module: Any) -> float:
         return 1.0 if module.config.kind == "lora" else float(module.config.speed)
 
-    def complete(self, module: Any) -> None:
+    def after_training(self, module: Any) -> None:
         self.shrink(module, module.config.shrink)
 
     def packed(self, module: Any) -> Mapping[str, torch.Tensor]:
@@ -78,7 +78,7 @@ class FineTuning(Method):
     def unpacked(self, module: Any, weights: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
         return weights if module.config.kind == "lora" else module.unpacked(weights)
 
-    def shares_source(self, module: Any) -> bool:
+    def batches_beams_per_sentence(self, module: Any) -> bool:
         """The weights are others, not what they are applied to."""
         return True
 

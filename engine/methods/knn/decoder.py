@@ -23,7 +23,7 @@ from engine.methods.knn.adaptive import limited, load_adaptive, save_adaptive
 from engine.methods.knn.datastore import TENSORS, TEXTS, Datastore
 from engine.methods.knn.forced_decoding import StateCapture, output_bias
 from engine.methods.knn.gate import FILE as GATE
-from engine.methods.knn.gate import Gate
+from engine.methods.knn.gate import NeighbourGate
 from engine.methods.knn.index import FILE, make_search, open_index, save_index
 from engine.methods.knn.interpolate import masses, mix
 from engine.methods.knn.options import KnnOptions
@@ -45,7 +45,7 @@ class Knn:
 
     def __init__(
         self, datastore: Datastore, index: Any, options: KnnOptions, device: Any, adaptive: Any = None,
-        gate: Gate | None = None,
+        gate: NeighbourGate | None = None,
     ) -> None:  # fmt: skip
         self.datastore, self.index, self.options = datastore, index, options
         self.adaptive = adaptive.to(device) if adaptive is not None else None
@@ -74,7 +74,7 @@ class Knn:
         vocabulary = int(base.model.config.vocab_size)
         if by_sentence:
             datastore = Datastore.open(folder, base.d_model, vocabulary, with_sources=True)
-            return cls(datastore, None, options, base.device, gate=Gate.open(folder) if gated else None)
+            return cls(datastore, None, options, base.device, gate=NeighbourGate.open(folder) if gated else None)
         datastore = Datastore.open(folder, base.d_model, vocabulary)
         keys = datastore.vectors() if datastore.keys is not None else None  # (N, d)
         index = open_index(folder / FILE, options.index, keys, len(datastore), base.d_model, options)
@@ -86,11 +86,11 @@ class Knn:
         return cls(datastore, index, options, base.device, network)
 
     @property
-    def gate(self) -> Gate | None:
+    def gate(self) -> NeighbourGate | None:
         """The learned gate of retrieval by sentence."""
         return self.reader.gate if self.reader is not None else None
 
-    def with_settings(self, options: KnnOptions, adaptive: Any = None, gate: Gate | None = None) -> Knn:
+    def with_settings(self, options: KnnOptions, adaptive: Any = None, gate: NeighbourGate | None = None) -> Knn:
         """The same datastore and index under other settings of the mixture."""
         other = copy.copy(self)
         other.options = options
@@ -136,7 +136,7 @@ class Knn:
             return limited(strength * self.adaptive(distances, tokens, temperature))  # (R, k)
         return masses(distances, temperature, strength * (options.weight or 0.0))  # (R, k)
 
-    def see(self, base: BaseModel, sources: torch.Tensor, batch: Batch | None = None) -> None:
+    def set_source(self, base: BaseModel, sources: torch.Tensor, batch: Batch | None = None) -> None:
         """Told before each batch which source tokens (B, S) come next. In training a sentence does not find itself, nor its like
         (decision 0009); in use it does.
         """
@@ -151,7 +151,7 @@ class Knn:
                 )
             pairs = [batch.pairs.sentences[i] for i in batch.rows]
             blocked = [sorted(self._own.of(one.source, one.target)) for one in pairs]
-        self.reader.see(base, rows, blocked)
+        self.reader.set_source(base, rows, blocked)
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
@@ -203,12 +203,12 @@ class Knn:
             return flat.index_copy(0, ask, part).view_as(logits)
         return flat.index_copy_(0, ask, part).view_as(logits)
 
-    def reads(self, base: BaseModel, source: str, translation: str, top: int) -> list[dict[str, object]]:
+    def attributions(self, base: BaseModel, source: str, translation: str, top: int) -> list[dict[str, object]]:
         """For each target token its neighbours with their share of p_kNN; the rest of the plugin is attached already."""
         sources, labels, tokens = given(base, source, translation)  # (1, S), (1, T)
         try:
             self.seen = {}
-            self.see(base, sources)
+            self.set_source(base, sources)
             with self.attach(base):
                 force(base, sources, labels)
             seen = self.seen

@@ -86,7 +86,7 @@ def forced(
             batch = Batch.of(base, pairs, rows)
             labels = batch.labels  # (B, T)
             if method and module is not None:
-                method.see(base, module, batch.sources, batch)
+                method.set_source(base, module, batch.sources, batch)
             real = labels != base.pad  # (B, T)
             log_p = top = None
             if probabilities:

@@ -36,7 +36,7 @@ PRIOR = (2.26, 4.07, 1.33, 2.0, -11.97, 4.52, 1.3, 9.39, 0.77, 1.0, -0.44)
 
 
 @dataclass(frozen=True)
-class Rows:
+class GateInputs:
     """What is known of k rows at each position."""
 
     cosines: torch.Tensor  # (..., k), `NO_ROW` where a row brings nothing
@@ -47,13 +47,13 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Gate:
+class NeighbourGate:
     """The eleven weights."""
 
     weights: torch.Tensor  # (11,) as `PRIOR`
 
     @classmethod
-    def prior(cls) -> Gate:
+    def prior(cls) -> NeighbourGate:
         return cls(torch.tensor(PRIOR))
 
     def scores(self, cosines: torch.Tensor, coverage: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
@@ -61,7 +61,7 @@ class Gate:
         log_sharpness, by_coverage, one, two = self.weights[:4]
         return log_sharpness.exp() * cosines + by_coverage * coverage + one * (context >= 1) + two * (context >= 2)
 
-    def masses(self, rows: Rows, weight: float = MOST_WEIGHT, strength: float = 1.0) -> torch.Tensor:
+    def masses(self, rows: GateInputs, weight: float = MOST_WEIGHT, strength: float = 1.0) -> torch.Tensor:
         """The probability (..., k) that each row brings; positions sum to at most `strength` times `weight`, λ."""
         brings = rows.cosines > NO_ROW  # (..., k)
         scores = self.scores(rows.cosines, rows.coverage, rows.context).masked_fill(~brings, -1e4)  # (..., k)
@@ -78,15 +78,15 @@ class Gate:
         gate = (strength * weight * gate).clamp(max=MOST_WEIGHT)  # (...,)
         return gate[..., None] * torch.softmax(scores, -1) * brings  # (..., k)
 
-    def to(self, device: torch.device) -> Gate:
-        return Gate(self.weights.to(device))
+    def to(self, device: torch.device) -> NeighbourGate:
+        return NeighbourGate(self.weights.to(device))
 
     def save(self, folder: Path) -> Path:
         """Raises StorageError."""
         return save_tensors(folder / FILE, {"weights": self.weights}, "the gate")
 
     @classmethod
-    def open(cls, folder: Path) -> Gate:
+    def open(cls, folder: Path) -> NeighbourGate:
         """The gate of a folder. Raises BundleError where there is none, or another one."""
         try:
             weights = load_file(folder / FILE)["weights"]
@@ -105,27 +105,27 @@ class Gate:
 class Positions:
     """M target positions of a teacher-forced pass with K rows each."""
 
-    rows: Rows  # (M, K)
+    rows: GateInputs  # (M, K)
     right: torch.Tensor  # (M, K) whether a row's token is the right one
     log_p: torch.Tensor  # (M,) of the right token by the base alone
 
-    def first(self, most: int) -> Positions:
-        """At most that many of the positions, spread evenly."""
-        if len(self.log_p) <= most:
+    def first(self, limit: int) -> Positions:
+        """At limit that many of the positions, spread evenly."""
+        if len(self.log_p) <= limit:
             return self
-        selected = torch.linspace(0, len(self.log_p) - 1, most).long()  # (M',)
-        rows = Rows(*(getattr(self.rows, name)[selected] for name in Rows.__dataclass_fields__))
+        selected = torch.linspace(0, len(self.log_p) - 1, limit).long()  # (M',)
+        rows = GateInputs(*(getattr(self.rows, name)[selected] for name in GateInputs.__dataclass_fields__))
         return Positions(rows, self.right[selected], self.log_p[selected])
 
 
-def loss(gate: Gate, positions: Positions, weight: float = MOST_WEIGHT) -> torch.Tensor:
+def loss(gate: NeighbourGate, positions: Positions, weight: float = MOST_WEIGHT) -> torch.Tensor:
     """Mean negative log-likelihood (nats a token) of the right tokens; a scalar with a gradient by the gate's weights."""
     mass = gate.masses(positions.rows, weight)  # (M, K)
     p = (1 - mass.sum(-1)) * positions.log_p.exp() + (mass * positions.right).sum(-1)  # (M,)
     return -torch.log(p.clamp(min=1e-12)).mean()
 
 
-def fit(pairs: Positions, general: Positions | None, weight: float = MOST_WEIGHT) -> Gate:
+def fit(pairs: Positions, general: Positions | None, weight: float = MOST_WEIGHT) -> NeighbourGate:
     """The gate under which held-out pairs, and general text where there is any, are likeliest."""
     pairs, general = pairs.first(TOKENS), general.first(TOKENS) if general is not None else None
     prior = torch.tensor(PRIOR)  # (11,)
@@ -134,13 +134,13 @@ def fit(pairs: Positions, general: Positions | None, weight: float = MOST_WEIGHT
 
     def closure() -> torch.Tensor:
         optimizer.zero_grad()
-        total = loss(Gate(weights), pairs, weight) + (weights - prior).square().sum() / (2 * len(pairs.log_p))
+        total = loss(NeighbourGate(weights), pairs, weight) + (weights - prior).square().sum() / (2 * len(pairs.log_p))
         if general is not None:
-            total = total + GENERAL * loss(Gate(weights), general, weight)
+            total = total + GENERAL * loss(NeighbourGate(weights), general, weight)
         total.backward()  # type: ignore[no-untyped-call]
         return total
 
     with torch.enable_grad():
         optimizer.step(closure)  # type: ignore[no-untyped-call]
     fitted = weights.detach()
-    return Gate(fitted if bool(fitted.isfinite().all()) else prior)
+    return NeighbourGate(fitted if bool(fitted.isfinite().all()) else prior)

@@ -65,7 +65,7 @@ class KnnMethod(Method):
             )
         return KnnModule(Knn.open(artefacts.files[TENSORS].parent, base, config))
 
-    def swap(
+    def replace_samples(
         self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
@@ -75,10 +75,10 @@ class KnnMethod(Method):
         module.knn, files = another(base, module.knn, pairs, workspace, progress)
         return Artefacts(files=files)
 
-    def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
-        module.knn.see(base, sources, batch)
+    def set_source(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
+        module.knn.set_source(base, sources, batch)
 
-    def fixed_rows(self, module: Any) -> bool:
+    def needs_fixed_batch(self, module: Any) -> bool:
         """Which row is of which sentence goes along with the cache."""
         return False
 
@@ -87,7 +87,7 @@ class KnnMethod(Method):
 
         module.knn = another_datastore(base, module.knn, kind, material)
 
-    def shares_source(self, module: Any) -> bool:
+    def batches_beams_per_sentence(self, module: Any) -> bool:
         """Only the output layer is hooked into."""
         return True
 
@@ -103,8 +103,8 @@ class KnnMethod(Method):
         logits = base.logits(batch.sources, batch.labels)  # (B, T, V)
         return logits[batch.labels != base.pad].float().log_softmax(-1)  # (M, V)
 
-    def reads(
+    def attributions(
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, object]]:
         with base.lock:
-            return module.knn.reads(base, source, translation, top)
+            return module.knn.attributions(base, source, translation, top)

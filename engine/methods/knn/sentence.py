@@ -29,7 +29,7 @@ from engine.base import BaseModel
 from engine.corpora.tokenize import WIDE, joined
 from engine.methods.knn.datastore import Datastore
 from engine.methods.knn.forced_decoding import StateCapture, output_bias
-from engine.methods.knn.gate import NO_ROW, Gate, Rows
+from engine.methods.knn.gate import NO_ROW, GateInputs, NeighbourGate
 from engine.methods.knn.history import Steps, again, repeats
 from engine.methods.knn.interpolate import mix
 from engine.methods.knn.options import MOST_WEIGHT, KnnOptions
@@ -66,7 +66,7 @@ class Shortlist:
 
 
 @dataclass(frozen=True)
-class Nearest:
+class SentenceNeighbours:
     """The best k rows for each query; as `NONE` says where there are fewer."""
 
     cosines: torch.Tensor  # (A, n, k)
@@ -94,9 +94,11 @@ def context(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
 
 
 class SentenceReader:
-    """The samples' rows as one batch of sentences reads them; `see` before each batch."""
+    """The samples' rows as one batch of sentences reads them; `set_source` before each batch."""
 
-    def __init__(self, datastore: Datastore, options: KnnOptions, device: Any, gate: Gate | None = None) -> None:
+    def __init__(
+        self, datastore: Datastore, options: KnnOptions, device: Any, gate: NeighbourGate | None = None
+    ) -> None:
         assert datastore.sources is not None
         assert datastore.keys is not None
         self.datastore, self.sources, self.options = datastore, datastore.sources, options
@@ -116,14 +118,14 @@ class SentenceReader:
         self.begins: torch.Tensor  # (b,) tokens that are no part of a translation, such as decoding begins with
         self.allowed: torch.Tensor  # (B,) how often the same may be copied
 
-    def with_settings(self, options: KnnOptions, gate: Gate | None = None) -> SentenceReader:
+    def with_settings(self, options: KnnOptions, gate: NeighbourGate | None = None) -> SentenceReader:
         other = copy.copy(self)
         other.options, other.gate = options, gate.to(self.device) if gate is not None else None
         return other
 
     # -- a batch's shortlists
 
-    def see(
+    def set_source(
         self, base: BaseModel, rows: Sequence[Sequence[int]], blocked: Sequence[Sequence[int]] | None = None
     ) -> None:
         """Shortlists for source rows (token ids without padding); `blocked` names sentences that must not be found."""
@@ -171,7 +173,7 @@ class SentenceReader:
 
     def nearest(
         self, queries: torch.Tensor, sentences: Sequence[int], k: int, written: torch.Tensor | None = None
-    ) -> Nearest:
+    ) -> SentenceNeighbours:
         """The best k rows for queries (A, n, d), of these A sentences of the batch, the best first: by cosine, or by the gate's
         scores where there is one and `written` (A, n, 2) are the last two tokens before each query.
         """
@@ -195,7 +197,7 @@ class SentenceReader:
         if count < k:
             cosines = torch.nn.functional.pad(cosines, (0, k - count), value=NO_ROW)  # (A, n, k)
             index = torch.nn.functional.pad(index, (0, k - count))  # (A, n, k)
-        return Nearest(cosines, self.coverage[index], self.about[index])
+        return SentenceNeighbours(cosines, self.coverage[index], self.about[index])
 
     def known(self, sentences: torch.Tensor) -> torch.Tensor:
         """The share of their IDF mass that any sample has, of these sentences of the batch, in their shape."""
@@ -252,7 +254,7 @@ class SentenceReader:
                 MOST_WEIGHT if self.options.weight is None else self.options.weight, strength,
             )  # (R, k)  # fmt: skip
         else:
-            rows = Rows(
+            rows = GateInputs(
                 cosines, of_logits(result.coverage.view(*queries.shape[:2], -1)), of_logits(context(about[..., 4:], written)),
                 of_logits(self.known(sentences)[:, None].expand(queries.shape[:2])),
                 (top - lse)[:, 0].detach(),

@@ -17,7 +17,7 @@ from engine.errors import CorpusError
 from engine.methods.batches import Pairs
 from engine.methods.knn.decoder import Knn
 from engine.methods.knn.forced_decoding import forced
-from engine.methods.knn.gate import NO_ROW, Gate, Positions, Rows, fit
+from engine.methods.knn.gate import NO_ROW, GateInputs, NeighbourGate, Positions, fit
 from engine.methods.knn.gate import loss as gate_loss
 from engine.methods.knn.options import MOST_WEIGHT, KnnOptions
 from engine.methods.knn.sentence import CANDIDATES, NO_TOKEN, context, copied, torn
@@ -48,7 +48,7 @@ class SentenceEvidence:
         """What a gate reads with the first samples of the shortlist."""
         cosines = self.cosines.masked_fill(self.ranks >= shortlist, NO_ROW)  # (M, K)
         return Positions(
-            Rows(cosines, self.coverage, self.context, self.known, self.top),
+            GateInputs(cosines, self.coverage, self.context, self.known, self.top),
             self.tokens == self.gold[:, None],
             self.log_p,
         )
@@ -68,7 +68,7 @@ def gather_sentences(
     for part in forced(base, pairs, plugin, knn.options.keys, probabilities=True, progress=progress):
         assert part.log_p is not None
         which, owner = part.sentences.unique(return_inverse=True)  # (B,), (M,)
-        reader.see(base, [pairs.sources[i] for i in which.tolist()])
+        reader.set_source(base, [pairs.sources[i] for i in which.tolist()])
         assert part.states is not None
         width = int(owner.bincount().max())
         order = owner.argsort(stable=True)  # (M,)
@@ -156,7 +156,7 @@ def tune_sentence(
 
 def learned(
     evidence: SentenceEvidence, general: SentenceEvidence | None, options: KnnOptions, progress: Progress
-) -> list[tuple[float, int, Gate]]:
+) -> list[tuple[float, int, NeighbourGate]]:
     """For each size of the shortlist its held-out loss (nats a token) and the gate fitted to it."""
     weight = MOST_WEIGHT if options.weight is None else options.weight
     gates = []

@@ -82,7 +82,7 @@ class LlmPrompt(Method):
         module.file = file
         return module
 
-    def swap(
+    def replace_samples(
         self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
@@ -124,7 +124,9 @@ class LlmPrompt(Method):
 
         return preview(base, module, texts, translate(base, texts) if module.config.draft else None)
 
-    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+    def attributions(
+        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
+    ) -> list[dict[str, Any]]:
         """One row: the samples that the request for this sentence shows, with their overlap."""
         shown = module.examples.chosen(source, module.config)[:top]
         pairs = module.examples.pairs

@@ -14,7 +14,7 @@ from engine.methods.memory_adapter.module import MemoryAdapterModule
 from engine.methods.reading import given, reads_of
 
 
-def reads(
+def attributions(
     base: BaseModel, module: MemoryAdapterModule, source: str, translation: str, top: int
 ) -> list[dict[str, Any]]:
     """For each target token and reader: the gate λ and the `top` phrases with their weights; the module is attached.

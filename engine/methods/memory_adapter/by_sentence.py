@@ -98,12 +98,12 @@ def loss_with_general_text(base: BaseModel, module: SentenceReaders, batch: Batc
     )  # fmt: skip
     with module.silent(), torch.no_grad():
         base_log_p = log_probabilities(base, part)  # (m, V)
-    away = (base_log_p.exp() * (base_log_p - log_p[which])).sum(-1)  # (m,)
+    divergence = (base_log_p.exp() * (base_log_p - log_p[which])).sum(-1)  # (m,)
     own, smoothing = log_p[~which], module.config.label_smoothing  # (M - m, V)
     gold = -own.gather(1, labels[~which][:, None]).sum()  # ()
     smoothed = (1 - smoothing) * gold - smoothing * own.mean(-1).sum()  # ()
-    nll, drift = gold / max(1, len(own)), away.sum() / len(away)
-    return Loss((smoothed + GENERAL * away.sum()) / len(labels), {"nll": nll.item(), "drift": drift.item()})
+    nll, drift = gold / max(1, len(own)), divergence.sum() / len(divergence)
+    return Loss((smoothed + GENERAL * divergence.sum()) / len(labels), {"nll": nll.item(), "drift": drift.item()})
 
 
 def dropped_out(base: BaseModel, module: LayeredReaders, batch: Batch) -> AbstractContextManager[None]:
@@ -169,7 +169,9 @@ def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Materi
     module.set_memory(memory, base)
 
 
-def reads(base: BaseModel, module: SentenceReaders, source: str, translation: str, top: int) -> list[dict[str, Any]]:
+def attributions(
+    base: BaseModel, module: SentenceReaders, source: str, translation: str, top: int
+) -> list[dict[str, Any]]:
     """For each target token and reader: the gate λ and the `top` rows with their weights; the module is attached.
 
     Sentences are empty texts where the bundle came without them.
@@ -178,7 +180,7 @@ def reads(base: BaseModel, module: SentenceReaders, source: str, translation: st
     if memory is None:
         return []
     sources, labels, tokens = given(base, source, translation)
-    module.see(base, sources)
+    module.set_source(base, sources)
     assert module.shortlist is not None
     rows, real = module.shortlist.rows[0], int(module.shortlist.real[0].sum())  # (R,)
     if not real:

@@ -56,7 +56,7 @@ def by_likeness(reader: MemoryReader) -> None:
     white = rows @ whiten.T  # (N, d)
     white = white - white.mean(0)  # (N, d)
     std = (white[:SAMPLE] @ white.T).std(1).mean().clamp(min=1e-6)  # ()
-    size = (QUERY_STD / (reader.sharpness * std)).sqrt()  # ()
+    size = (QUERY_STD / (reader.inverse_temperature * std)).sqrt()  # ()
     reader.query.weight.copy_(whiten * size)
     reader.key.weight.copy_(whiten * size)
     reader.value.weight.copy_(torch.eye(d))
@@ -65,7 +65,7 @@ def by_likeness(reader: MemoryReader) -> None:
 def by_attention(reader: MemoryReader, attention: Any) -> None:
     unit, length = common_direction(reader.memory.float())
     # A head's own scores are divided by the root of its size; the reader's are divided by the temperature.
-    reader.query.weight.copy_(attention.q_proj.weight * (attention.head_dim**-0.5 / reader.sharpness))
+    reader.query.weight.copy_(attention.q_proj.weight * (attention.head_dim**-0.5 / reader.inverse_temperature))
     reader.key.weight.copy_(attention.k_proj.weight)
     out, value = (weights(attention.out_proj), weights(attention.v_proj))
     constant = torch.nn.functional.linear(value[1], *out)  # (d,)

@@ -17,7 +17,8 @@ from engine.methods.ablation import Material, gaussian_like
 from engine.methods.cost import Cost, Workload
 from engine.methods.data import Samples
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Loss, Method
-from engine.methods.layer_hooks import applied, spots
+from engine.methods.layer_hooks import applied
+from engine.methods.layer_hooks import hook_points as adapter_hook_points
 from engine.methods.memory_adapter import by_sentence
 from engine.methods.memory_adapter.config import RELEASED_CODE, MemoryAdapterConfig
 from engine.methods.weight_groups import part_of
@@ -184,18 +185,18 @@ class MemoryAdapter(Method):
     def changes_encoder(self, module: Any) -> bool:
         return module.tuned is not None and module.tuned.changes_encoder
 
-    def speed(self, module: Any) -> float:
+    def lr_scale(self, module: Any) -> float:
         """Readers by sentence have sharp keys from the start and bear a higher rate."""
         if module.config.retrieval == "global":
             return 1.0
         return SHARP * (ALONG if module.tuned is not None else 1.0)
 
-    def speeds(self, module: Any) -> Mapping[str, float]:
+    def lr_scales(self, module: Any) -> Mapping[str, float]:
         """Adapters learn at the rate at which Houlsby adapters do, more slowly where the base's weights learn along."""
         adapters = 1 / SHARP if module.config.retrieval == "sentence" else 1.0
         return {TUNED_KEYS: module.config.fine_tune_speed, "adapters.": adapters}
 
-    def complete(self, module: Any) -> None:
+    def after_training(self, module: Any) -> None:
         self.shrink(module, module.config.shrink)
 
     def shrink(self, module: Any, share: float) -> None:
@@ -221,20 +222,20 @@ class MemoryAdapter(Method):
         tuned = {key.removeprefix(TUNED_KEYS): one for key, one in weights.items() if key.startswith(TUNED_KEYS)}
         return with_tuned(weights, module.tuned.unpacked(tuned)) if module.tuned is not None else weights
 
-    def finish(self, module: Any) -> None:
+    def prepare_for_inference(self, module: Any) -> None:
         module.eval()
         if module.config.retrieval == "global":
             module.project()
 
-    def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
+    def set_source(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
         if module.config.retrieval == "sentence":
-            module.see(base, sources, batch)
+            module.set_source(base, sources, batch)
 
-    def stay(self, module: Any, alive: torch.Tensor) -> None:
+    def on_batch_shrink(self, module: Any, active: torch.Tensor) -> None:
         if module.config.retrieval == "sentence":
-            module.stay(alive)
+            module.on_batch_shrink(active)
 
-    def fixed_rows(self, module: Any) -> bool:
+    def needs_fixed_batch(self, module: Any) -> bool:
         """What a reader holds of a sentence goes when the sentence does."""
         return False
 
@@ -275,12 +276,12 @@ class MemoryAdapter(Method):
                 reader.memory = gaussian_like(rows, len(rows), material.generator(number)).to(rows)  # (N, d)
             elif kind == "shuffled":
                 reader.search = "exact"  # an index reads values by their keys
-        self.finish(module)
+        self.prepare_for_inference(module)
         if kind == "shuffled":
             for _, _, reader in (one for one in module.readers() if len(one[2].memory) > 1):
                 reader.values = reader.values[material.order(len(reader.values)).to(reader.values.device)]  # (N, d)
 
-    def shares_source(self, module: Any) -> bool:
+    def batches_beams_per_sentence(self, module: Any) -> bool:
         """Readers treat each position by itself."""
         return True
 
@@ -293,7 +294,7 @@ class MemoryAdapter(Method):
         with tuned, applied(hook_points(base, module, strength)):
             yield
 
-    def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
+    def hook_points(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
         return None if module.tuned is not None else hook_points(base, module, strength)
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
@@ -328,12 +329,14 @@ class MemoryAdapter(Method):
         total = nll + config.alpha * nll_dropped + config.beta * agreement
         return Loss(total, {"nll": plain, "nll_dropped": plain_dropped, "agreement": agreement.item()})
 
-    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+    def attributions(
+        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
+    ) -> list[dict[str, Any]]:
         from engine.methods.memory_adapter import attribution
 
         by = by_sentence if module.config.retrieval == "sentence" else attribution
         with base.lock, self.attach(base, module):
-            return by.reads(base, module, source, translation, top)
+            return by.attributions(base, module, source, translation, top)
 
 
 def with_tuned(weights: Mapping[str, torch.Tensor], tuned: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -344,7 +347,7 @@ def with_tuned(weights: Mapping[str, torch.Tensor], tuned: Mapping[str, torch.Te
 
 def hook_points(base: BaseModel, module: Any, strength: float) -> list[HookPoint]:
     """Where adapters and readers work; at strength 0 nowhere."""
-    results = spots(base, module.adapters, strength)
+    results = adapter_hook_points(base, module.adapters, strength)
     for layer, position, reader in module.readers() if strength != 0.0 else ():
         change = partial(of_reader, reader, position, strength)
         results.append(HookPoint(getattr(base.decoder_layers[layer], position), False, change))

@@ -9,8 +9,8 @@ A MemoryReader does this at one place; a MemoryAdapterModule holds two a decoder
 A = Q = S(i)) and at cross-attention (source memory, A = C(i), Q = L1(i)), before residual and layer norm.
 
 The memory is a constant, so nothing of size N x d x d needs doing in training: Q Wq Wkᵀ is applied to the query, and Wv
-to what was read. After training `finish` projects keys and values once, and a step costs the two products with them; of a large
-memory it makes an index instead (engine/memory/approximate_attention.py).
+to what was read. After training `prepare_for_inference` projects keys and values once, and a step costs the two products with them;
+of a large memory it makes an index instead (engine/memory/approximate_attention.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.base.onednn import Product, pays
+from engine.base.onednn import PackedLinear, pays
 from engine.core.metrics import MEMORY_READS
 from engine.memory import Memory
 from engine.memory.approximate_attention import ApproximateAttention
@@ -59,7 +59,7 @@ class MemoryReader(nn.Module):
         self.gate_hidden = nn.Linear(2 * d, d, bias=config.bias) if config.gate else None
         self.gate_out = nn.Linear(d, 1, bias=config.bias) if config.gate else None
         self.scale = nn.Parameter(torch.zeros(())) if config.start == "identity" else None
-        self.sharpness = 1 / config.temperature / (math.sqrt(d) if config.scale_query else 1.0)
+        self.inverse_temperature = 1 / config.temperature / (math.sqrt(d) if config.scale_query else 1.0)
         self.register_buffer("memory", torch.zeros(0, d), persistent=False)
         self.register_buffer("keys", None, persistent=False)
         self.register_buffer("values", None, persistent=False)
@@ -82,7 +82,7 @@ class MemoryReader(nn.Module):
             keys = self.memory @ self.key.weight.T  # (N, d); a key bias shifts all scores of a query alike
             if self.by_index():
                 self.nearest = ApproximateAttention(
-                    keys * self.sharpness, self.memory, self.top_k, self.breadth, self.graph_path
+                    keys * self.inverse_temperature, self.memory, self.top_k, self.breadth, self.graph_path
                 )
             else:
                 self.keys, self.values = keys, self.value(self.memory)  # (N, d), (N, d)
@@ -130,16 +130,18 @@ class MemoryReader(nn.Module):
         if self.nearest is not None and self.seen is None and self.dropped is False:
             return self.value(self.nearest.read(q, self.memory))  # (..., d)
         if self.keys is not None and self.values is not None:
-            weights = torch.softmax(q @ self.keys.T * self.sharpness, dim=-1)  # (..., N)
+            weights = torch.softmax(q @ self.keys.T * self.inverse_temperature, dim=-1)  # (..., N)
             read = weights @ self.values  # (..., d)
         else:
             memory = self.memory[~self.dropped] if isinstance(self.dropped, Tensor) else self.memory  # (N, d)
             if not len(memory):
                 return torch.zeros_like(query)  # (..., d)
             if self.seen is None and torch.is_grad_enabled() and q.dtype == self.key.weight.dtype == memory.dtype:
-                return self.value(attend((q @ self.key.weight) * self.sharpness, self.constant(memory)))  # (..., d)
+                return self.value(
+                    attend((q @ self.key.weight) * self.inverse_temperature, self.constant(memory))
+                )  # (..., d)
             scores = (q @ self.key.weight) @ memory.T  # (..., N)
-            weights = torch.softmax(scores * self.sharpness, dim=-1).to(scores.dtype)  # (..., N)
+            weights = torch.softmax(scores * self.inverse_temperature, dim=-1).to(scores.dtype)  # (..., N)
             read = self.value(weights @ memory)  # (..., d)
         if self.seen is not None:
             self.seen["weights"] = weights
@@ -160,14 +162,14 @@ class MemoryReader(nn.Module):
             return self.laid.mix(anchor, read, strength)  # (B, T, d)
         if self.gate_hidden is not None and self.gate_out is not None:
             mixed = F.relu(self.gate_hidden(torch.cat([anchor, read], dim=-1)))  # (B, T, d)
-            away = torch.sigmoid(-self.gate_out(mixed))  # (B, T, 1), 1 - λ
+            read_weight = torch.sigmoid(-self.gate_out(mixed))  # (B, T, 1), 1 - λ
         else:
-            away = torch.ones_like(anchor[..., :1])  # (B, T, 1)
+            read_weight = torch.ones_like(anchor[..., :1])  # (B, T, 1)
         if self.scale is not None:
-            away = SPEED * self.scale * away  # (B, T, 1)
+            read_weight = SPEED * self.scale * read_weight  # (B, T, 1)
         if self.seen is not None:
-            self.seen["gate"] = 1 - away
-        return anchor + strength * away * (read - anchor)  # (B, T, d)
+            self.seen["gate"] = 1 - read_weight
+        return anchor + strength * read_weight * (read - anchor)  # (B, T, d)
 
 
 class PackedReader:
@@ -175,13 +177,13 @@ class PackedReader:
 
     def __init__(self, reader: MemoryReader, keys: Tensor, values: Tensor) -> None:
         with torch.no_grad():
-            keys = keys * reader.sharpness  # (N, d)
+            keys = keys * reader.inverse_temperature  # (N, d)
             bias = None if reader.query.bias is None else keys @ reader.query.bias  # (N,)
-            self.scores = Product(keys @ reader.query.weight, bias)
-            self.values = Product(values.T)
+            self.scores = PackedLinear(keys @ reader.query.weight, bias)
+            self.values = PackedLinear(values.T)
             self.share = 1.0 if reader.scale is None else SPEED * float(reader.scale)
             hidden, out = reader.gate_hidden, reader.gate_out
-            self.gate = None if hidden is None else Product(hidden.weight, hidden.bias, "relu")
+            self.gate = None if hidden is None else PackedLinear(hidden.weight, hidden.bias, "relu")
             self.out = None if out is None else -out.weight  # (1, d)
             self.out_bias = None if out is None or out.bias is None else -out.bias  # (1,)
 
@@ -190,8 +192,8 @@ class PackedReader:
         if self.gate is None or self.out is None:
             return anchor.lerp(read, strength * self.share)  # (B, T, d)
         hidden = self.gate(torch.cat([anchor, read], dim=-1))  # (B, T, d)
-        away = F.linear(hidden, self.out, self.out_bias).sigmoid_().mul_(strength * self.share)  # (B, T, 1)
-        return anchor.lerp(read, away)  # (B, T, d)
+        read_weight = F.linear(hidden, self.out, self.out_bias).sigmoid_().mul_(strength * self.share)  # (B, T, 1)
+        return anchor.lerp(read, read_weight)  # (B, T, d)
 
 
 class MemoryAdapterModule(LayeredReaders):

@@ -57,9 +57,9 @@ class Content:
         distinct = tokens.new_zeros(len(tokens), int(ranks.max()) + 1).scatter(1, ranks, ordered)  # (B, U)
         return cls(F.embedding(distinct, table).to(kind), torch.empty_like(ranks).scatter(1, order, ranks)[:, None])
 
-    def __getitem__(self, alive: Tensor) -> Content:
+    def __getitem__(self, active: Tensor) -> Content:
         """That of the sentences (b,) alone."""
-        return Content(self.embeddings[alive], self.numbers[alive])
+        return Content(self.embeddings[active], self.numbers[active])
 
     def mixed(self, weights: Tensor) -> Tensor:
         """The mean (B, n, d) by the weights (B, n, R) of the rows."""
@@ -82,9 +82,9 @@ class Reading:
     known: Tensor  # (B, 1, 1)
     any: Tensor  # (B, 1, 1), 1 where there is a row, else 0
 
-    def of(self, alive: Tensor, content: Content) -> Reading:
+    def of(self, active: Tensor, content: Content) -> Reading:
         """That of the sentences (b,) alone, whose content is given."""
-        own = {name: getattr(self, name)[alive] for name in ("keys", "bonus", "coverage", "known", "any")}
+        own = {name: getattr(self, name)[active] for name in ("keys", "bonus", "coverage", "known", "any")}
         return replace(self, content=content, **own)
 
 
@@ -151,10 +151,10 @@ class SentenceReader(nn.Module):
         entropy = score - weights.gather(-1, best).log() - (weights * scores).sum(-1, keepdim=True)  # (B, n, 1)
         evidence = torch.cat([cosine, coverage, rows.known.expand_as(score), entropy], -1) * self.evidence  # (B, n, 4)
         mixed = torch.cat([SIZE * F.normalize(anchor, dim=-1), evidence], -1)  # (B, n, d + 4)
-        away = torch.sigmoid(self.gate_out(F.relu(self.gate_hidden(mixed)))) * rows.any  # (B, n, 1), 1 - λ
+        read_weight = torch.sigmoid(self.gate_out(F.relu(self.gate_hidden(mixed)))) * rows.any  # (B, n, 1), 1 - λ
         if self.seen is not None:
-            self.seen |= {"weights": weights, "gate": 1 - away, "entropy": entropy}
-        return away * self.value(rows.content.mixed(weights))  # (B, n, d)
+            self.seen |= {"weights": weights, "gate": 1 - read_weight, "entropy": entropy}
+        return read_weight * self.value(rows.content.mixed(weights))  # (B, n, d)
 
 
 class SentenceReaders(LayeredReaders):
@@ -209,7 +209,7 @@ class SentenceReaders(LayeredReaders):
                 axes = memory.axes[layer, attention]
                 reader.mean, reader.basis = (part.to(reader.value.weight) for part in (axes.mean, axes.basis))
 
-    def see(self, base: Any, sources: Tensor, batch: Batch | None = None) -> None:
+    def set_source(self, base: Any, sources: Tensor, batch: Batch | None = None) -> None:
         """Shortlist the memory for source tokens (B, S). In training no sentence is its own neighbour (decision 0009)."""
         memory = self.memory
         if memory is None:
@@ -230,11 +230,11 @@ class SentenceReaders(LayeredReaders):
         for layer, attention, reader in self.readers():
             reader.look_at(memory.keys[layer, attention][rows].to(base.device), content, shortlist)
 
-    def stay(self, alive: Tensor) -> None:
+    def on_batch_shrink(self, active: Tensor) -> None:
         """Go on with these sentences (b,) of the batch."""
         content: Content | None = None
         for _, _, reader in self.readers():
             if reader.batch is not None:
-                alive = alive.to(reader.batch.keys.device)  # (b,)
-                content = reader.batch.content[alive] if content is None else content
-                reader.reading = reader.batch.of(alive, content)
+                active = active.to(reader.batch.keys.device)  # (b,)
+                content = reader.batch.content[active] if content is None else content
+                reader.reading = reader.batch.of(active, content)

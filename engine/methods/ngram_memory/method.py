@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.core.progress import Progress
 from engine.errors import CorpusError
-from engine.methods.ablation import Material, Rows, UnavailableError
+from engine.methods.ablation import Material, SubstituteStates, UnavailableError
 from engine.methods.cost import Cost, Workload
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Method
 from engine.methods.ngram_memory.config import NgramMemoryConfig
@@ -110,7 +110,7 @@ class NgramMemory(Method):
         vectors = artefacts.files.get("memory.safetensors")
         module.set_pairs(pairs, Retriever(base, pairs, module.config, vectors) if pairs else None)
 
-    def swap(
+    def replace_samples(
         self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
@@ -126,7 +126,7 @@ class NgramMemory(Method):
         from dataclasses import replace
 
         if kind in ("foreign", "oracle"):
-            self.swap(base, module, material.pairs(kind), material.folder(kind), material.progress)
+            self.replace_samples(base, module, material.pairs(kind), material.folder(kind), material.progress)
         elif kind == "empty":
             module.set_pairs([], None)
         elif kind == "shuffled":
@@ -135,7 +135,7 @@ class NgramMemory(Method):
             module.set_pairs(mixed, module.retriever)
         else:
             states = self.read_states(base, module, [pair.source for pair in material.pairs("oracle")])  # (N, d)
-            module.exchanged = Rows(states, kind, material, min(module.config.max_tokens, base.max_tokens))
+            module.exchanged = SubstituteStates(states, kind, material, min(module.config.max_tokens, base.max_tokens))
 
     def read_states(self, base: BaseModel, module: Any, sources: Sequence[str]) -> torch.Tensor:
         """The memory's states (N, d) for these sentences. Raises UnavailableError where nothing is found for any."""
@@ -144,7 +144,7 @@ class NgramMemory(Method):
         read = []
         with base.lock, torch.no_grad():
             for ids in base.encode(sources):
-                self.see(base, module, base.pad_batch([ids[: base.max_tokens]]))
+                self.set_source(base, module, base.pad_batch([ids[: base.max_tokens]]))
                 if module.retrieved is not None:
                     read.append(module.retrieved.memory[module.retrieved.mask])  # (n, d)
         module.retrieved = None
@@ -162,7 +162,7 @@ class NgramMemory(Method):
                 hooks.enter_context(HookPoint(base.decoder_layers[layer].encoder_attn, False, change).hook())
             yield
 
-    def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
+    def set_source(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
         """Look up pairs for each source and encode them; in training without the sentences' own."""
         import torch
 
@@ -196,7 +196,7 @@ class NgramMemory(Method):
                 result[i] = text
         return result
 
-    def reads(
+    def attributions(
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, object]]:
         """For each decoder layer: the gate's share of the base, and found pairs with the attention that their tokens got together
@@ -214,7 +214,7 @@ class NgramMemory(Method):
             return [{"text": one.target, "source": one.source, "weight": w, "row": i} for i, one, w in read]
 
         with base.lock, self.attach(base, module), torch.no_grad():
-            self.see(base, module, sources)
+            self.set_source(base, module, sources)
             if module.retrieved is None:
                 return []
             owners = module.retrieved.owners[0].tolist()  # all places are tokens: there is one row

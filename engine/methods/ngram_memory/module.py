@@ -25,7 +25,7 @@ from engine.corpora.types import SentencePair
 from engine.methods.modules import in_precision_of
 from engine.methods.ngram_memory.config import NgramMemoryConfig
 from engine.methods.ngram_memory.retriever import Retriever
-from engine.methods.transformer import Attention, Inputs, Layout, make_layers, padded
+from engine.methods.transformer import Attention, Inputs, PackedSentences, make_layers, padded
 
 # Adam moves every weight by about the learning rate; one scalar that has a whole network behind it must move faster.
 SPEED = 20.0
@@ -39,7 +39,7 @@ class Retrieved:
     mask: Tensor  # (B, K), true at tokens; in a row without any, the first place, so that attention has one
     any: Tensor  # (B, 1, 1), 1 where something was found, else 0
     owners: Tensor  # (B, K), the pair that each token is from
-    layout: Layout
+    layout: PackedSentences
     projected: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # keys and values by decoder layer
 
 
@@ -71,11 +71,11 @@ class GatedAttention(nn.Module):
         keys, values = retrieved.projected[layer]  # (B, H, K, d/H), (B, H, K, d/H)
         c_m = self.attention.read(query, keys, values, retrieved.mask)  # (B, n T, d)
         gate = torch.sigmoid(self.gate_source(c_s) + self.gate_memory(c_m))  # (B, n T, 1)
-        away = SPEED * self.scale * (1 - gate) * retrieved.any  # (B, n T, 1)
+        read_weight = SPEED * self.scale * (1 - gate) * retrieved.any  # (B, n T, 1)
         if self.seen is not None:
             self.seen["weights"] = self.attention.weights(query, keys, retrieved.mask).mean(1)  # (B, n T, K)
-            self.seen["gate"] = 1 - away
-        return (c_s + strength * away * (c_m - c_s)).reshape(shape)  # (R, T, d)
+            self.seen["gate"] = 1 - read_weight
+        return (c_s + strength * read_weight * (c_m - c_s)).reshape(shape)  # (R, T, d)
 
 
 class NgramMemoryModule(nn.Module):
@@ -122,7 +122,7 @@ class NgramMemoryModule(nn.Module):
         new = [i for i in dict.fromkeys(numbers) if i not in self._ids]
         most = min(self.config.max_tokens, base.max_tokens)
         sources = base.encode([self.pairs[i].source for i in new])
-        targets = base.label([self.pairs[i].target for i in new])
+        targets = base.encode_target([self.pairs[i].target for i in new])
         for i, source, target in zip(new, sources, targets, strict=True):
             self._ids[i] = source[:most], target[:most]
         return [self._ids[i] for i in numbers]
@@ -154,6 +154,6 @@ class NgramMemoryModule(nn.Module):
         states = self.norm(states)  # (E, L', d)
         if self.exchanged is not None:
             states = self.exchanged(entries, states)  # (E, L', d)
-        layout = Layout(target_mask, owners, len(rows))
+        layout = PackedSentences(target_mask, owners, len(rows))
         numbers = torch.tensor(entries, device=encoded.device)[:, None].expand_as(target_mask)  # (E, L')
         self.retrieved = Retrieved(layout.put(states), layout.mask, layout.any.to(own), layout.put(numbers), layout)

@@ -112,19 +112,19 @@ class Retriever:
         return bool(self.poor) and (own is None or (own.source, own.target) not in self._own_cache)
 
     def _search(
-        self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, draft: str, most: int | None, shut: set[int]
+        self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, draft: str, top_k: int | None, shut: set[int]
     ) -> list[int]:
         if self.dense:
             query: Any = content(base, ids, states)  # (T, d)
         else:
             (query,) = source_words(base, [ids])
-        if self.config.retrieval == "idf_sentence" and most is None:
-            most = self.config.neighbours
-        hits = self.engine.neighbours(query, most, shut | self.poor)
+        if self.config.retrieval == "idf_sentence" and top_k is None:
+            top_k = self.config.neighbours
+        hits = self.engine.neighbours(query, top_k, shut | self.poor)
         if self.poor:
-            hits = chosen([*hits, *self.by_target.neighbours(words(draft), most, shut | self.good)], most)
+            hits = chosen([*hits, *self.by_target.neighbours(words(draft), top_k, shut | self.good)], top_k)
             if not hits:  # poor evidence is better than none
-                hits = self.engine.neighbours(query, most, shut)
+                hits = self.engine.neighbours(query, top_k, shut)
         return [hit.sentence for hit in hits]
 
 

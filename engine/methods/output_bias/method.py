@@ -87,14 +87,14 @@ class Extreme(Method):
             module.chosen = names.index(config.domain)
         return module.to(base.device)
 
-    def speed(self, module: Any) -> float:
+    def lr_scale(self, module: Any) -> float:
         return float(module.config.speed)
 
-    def finish(self, module: Any) -> None:
+    def prepare_for_inference(self, module: Any) -> None:
         module.eval()
         module.current = None
 
-    def shares_source(self, module: Any) -> bool:
+    def batches_beams_per_sentence(self, module: Any) -> bool:
         """Only the output layer is changed."""
         return True
 
@@ -108,11 +108,11 @@ class Extreme(Method):
                 hooks.enter_context(head.register_forward_hook(lambda layer, args, logits: module(logits, strength)))
             yield
 
-    def fixed_rows(self, module: Any) -> bool:
-        """What `see` leaves is for training alone."""
+    def needs_fixed_batch(self, module: Any) -> bool:
+        """What `set_source` leaves is for training alone."""
         return False
 
-    def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
+    def set_source(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
         """In training, whose target positions the batch holds; a domain that no training sentence has gets the mean."""
         import torch
 

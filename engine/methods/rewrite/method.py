@@ -93,10 +93,10 @@ class Rewrite(Method):
             result.sentences + clean.sentences,
         )
 
-    def speed(self, module: Any) -> float:
+    def lr_scale(self, module: Any) -> float:
         return float(module.config.speed)
 
-    def complete(self, module: Any) -> None:
+    def after_training(self, module: Any) -> None:
         self.shrink(module, module.config.shrink)
 
     def packed(self, module: Any) -> Mapping[str, torch.Tensor]:

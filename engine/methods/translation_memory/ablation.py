@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from engine.memory.vector_index import VectorIndex
-from engine.methods.ablation import Material, Rows, evenly_spaced, gaussian_like
+from engine.methods.ablation import Material, SubstituteStates, evenly_spaced, gaussian_like
 
 BATCH = 32  # sentences encoded at a time
 
@@ -28,7 +28,7 @@ def draw_memory(module: Any, kind: str, material: Material) -> None:
         module.rows = [evenly_spaced(tokens, longest).tolist()]
         module.pairs, vectors = module.pairs[:1], vectors.mean(0, keepdim=True)  # (1, v)
     module.index = VectorIndex(vectors.numpy(), "dot", depth=module.config.search_depth)
-    module.exchanged = Rows(states, kind, material, longest)
+    module.exchanged = SubstituteStates(states, kind, material, longest)
 
 
 def all_states(module: Any) -> Tensor:

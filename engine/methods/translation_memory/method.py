@@ -124,7 +124,7 @@ class TranslationMemory(Method):
         from engine.methods.translation_memory.index import Refresher
 
         config = module.config
-        labels = base.label([pair.target for pair in pairs])
+        labels = base.encode_target([pair.target for pair in pairs])
         # Only words can be copied: an end of sentence or a language's code would end or spoil the translation.
         words = [[token for token in ids if token not in base.special_ids] or ids for ids in labels]
         module.pairs, module.rows = pairs, [ids[: min(config.max_tokens, base.max_tokens)] for ids in words]
@@ -144,14 +144,14 @@ class TranslationMemory(Method):
             module.refresher.close()
             module.refresher = None
 
-    def complete(self, module: Any) -> None:
+    def after_training(self, module: Any) -> None:
         """The vectors of the memory by the trained encoder, kept for the bundle."""
-        self.finish(module)
+        self.prepare_for_inference(module)
         if module.workspace is not None and module.index is not None:
             save_vectors(module.index.vectors, module.workspace / VECTORS)
             module.artefacts.files[VECTORS] = module.workspace / VECTORS
 
-    def finish(self, module: Any) -> None:
+    def prepare_for_inference(self, module: Any) -> None:
         module.eval()
         self.forget_refresher(module)
         self.index(module)
@@ -165,16 +165,16 @@ class TranslationMemory(Method):
             module.index = build_index(module.retriever.target, module.rows, pad, device, module.config.search_depth)
 
     @contextlib.contextmanager
-    def trial(self, module: Any) -> Iterator[None]:
+    def inference_mode_while_training(self, module: Any) -> Iterator[None]:
         """The training's own indexes stay: another one is built for the block."""
-        with super().trial(module):
+        with super().inference_mode_while_training(module):
             self.index(module)
             try:
                 yield
             finally:
                 module.index = None
 
-    def swap(
+    def replace_samples(
         self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
@@ -183,7 +183,7 @@ class TranslationMemory(Method):
         if not pairs:
             raise CorpusError("There is no sentence to store in the memory. Add sentences to the samples.")
         self.set_memory(base, module, list(pairs))
-        self.finish(module)
+        self.prepare_for_inference(module)
         save_sentences(pairs, workspace / FILE, sources=False)
         save_vectors(module.index.vectors, workspace / VECTORS)
         return Artefacts(files={name: workspace / name for name in (FILE, VECTORS)})
@@ -196,7 +196,7 @@ class TranslationMemory(Method):
 
         if kind in ("foreign", "oracle"):
             pairs = material.pairs(kind, sources=False)
-            self.swap(base, module, pairs, material.folder(kind), material.progress)
+            self.replace_samples(base, module, pairs, material.folder(kind), material.progress)
         elif kind == "empty":
             self.set_memory(base, module, [])
         elif kind == "shuffled":
@@ -227,7 +227,7 @@ class TranslationMemory(Method):
                 hooks.enter_context(base.model.get_output_embeddings().register_forward_hook(at_output))
             yield
 
-    def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
+    def set_source(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
         """Find sentences for each source and encode them; in training without the sentence's own target."""
         import torch
 
@@ -236,7 +236,7 @@ class TranslationMemory(Method):
             return
         if batch is None:
             if module.index is None:
-                self.finish(module)
+                self.prepare_for_inference(module)
             index = module.index
         else:
             index = self.training_index(module, batch.step)
@@ -268,7 +268,7 @@ class TranslationMemory(Method):
             module.own = OwnText([pair.target for pair in module.pairs])
         return module.own.of(target)
 
-    def reads(
+    def attributions(
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, object]]:
         """For each target token: the share of the base's own distribution (1 - λ), and found sentences with the attention that
@@ -278,7 +278,7 @@ class TranslationMemory(Method):
 
         sources, labels, tokens = given(base, source, translation)
         with base.lock, self.attach(base, module):
-            self.see(base, module, sources)
+            self.set_source(base, module, sources)
             force(base, sources, labels)
             retrieved = module.retrieved
         if retrieved is None or retrieved.alpha is None or retrieved.copying is None:

@@ -26,7 +26,7 @@ from engine.memory.self_match import OwnText
 from engine.memory.vector_index import VectorIndex
 from engine.methods.interface import Artefacts
 from engine.methods.modules import own_precision
-from engine.methods.transformer import Inputs, Layout, make_layers, padded
+from engine.methods.transformer import Inputs, PackedSentences, make_layers, padded
 from engine.methods.translation_memory.config import TranslationMemoryConfig
 from engine.methods.translation_memory.encoders import DualEncoder
 from engine.methods.translation_memory.index import Refresher
@@ -43,7 +43,7 @@ class Retrieved:
     ids: Tensor  # (B, K), the tokens
     relevance: Tensor  # (B, K), f(x, z_i) of each token's sentence
     owners: Tensor  # (B, K), the sentence of the set that each token is from
-    layout: Layout
+    layout: PackedSentences
     target_mask: Tensor | None = None  # (B, T), in training: the positions that the output layer is asked for
     alpha: Tensor | None = None  # (R, T, K)
     copying: Tensor | None = None  # (R, T, 1), λ
@@ -137,7 +137,7 @@ class TranslationMemoryModule(nn.Module):
         else:
             z = torch.from_numpy(vectors[unique]).to(x)  # (U, v)
         relevance = (x[torch.tensor(owners, device=x.device)] * z[where]).sum(-1)  # (E,), f
-        layout = Layout(mask[where], owners, len(numbers))
+        layout = PackedSentences(mask[where], owners, len(numbers))
         token_relevance = relevance[:, None].expand_as(layout.from_mask)  # (E, L)
         which = torch.tensor(entries, device=x.device)[:, None].expand_as(layout.from_mask)  # (E, L)
         self.retrieved = Retrieved(

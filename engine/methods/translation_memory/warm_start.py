@@ -97,7 +97,7 @@ def warm_up(
     limit = min(base.max_tokens, 4 * config.max_tokens)
 
     def ids(pairs: Sequence[SentencePair]) -> tuple[list[list[int]], list[list[int]]]:
-        sources, targets = base.encode([p.source for p in pairs]), base.label([p.target for p in pairs])
+        sources, targets = base.encode([p.source for p in pairs]), base.encode_target([p.target for p in pairs])
         # Targets without special tokens, as in the memory.
         words = [[token for token in row if token not in base.special_ids] or row for row in targets]
         return [row[:limit] for row in sources], [row[: config.max_tokens] for row in words]

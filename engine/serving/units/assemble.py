@@ -25,7 +25,7 @@ LONG_RUN = 4.0  # times the source's length (in characters, wide ones twice): wh
 
 
 @dataclass(frozen=True)
-class Sentence:
+class UnitSentence:
     """A sentence of a unit as the model got it, and what came back. `again` is a second try with other stand-ins."""
 
     span: tuple[int, int]  # in the prepared text
@@ -33,7 +33,7 @@ class Sentence:
     translation: str
 
 
-def needs_alignment(prepared: Prepared, sentence: Sentence) -> bool:
+def needs_alignment(prepared: Prepared, sentence: UnitSentence) -> bool:
     """Must the words of this sentence be aligned: is a tag in the midst of it, or a placeholder of it lost?"""
     begin, end = sentence.span
     if bisect_left(prepared.tags, end) > bisect_right(prepared.tags, begin):
@@ -42,7 +42,7 @@ def needs_alignment(prepared: Prepared, sentence: Sentence) -> bool:
 
 
 def assemble(
-    prepared: Prepared, sentences: Sequence[Sentence], alignments: Mapping[int, Alignment], target: str
+    prepared: Prepared, sentences: Sequence[UnitSentence], alignments: Mapping[int, Alignment], target: str
 ) -> Result:
     """The unit in the language `target`; `alignments` are of the sentences (by index) that need one, as the model got them."""
     text = prepared.text
@@ -79,7 +79,7 @@ class Builder:
         self.ends = [end for _, end in self.words]
         self.indices = {span: i for i, span in enumerate(self.words)}
 
-    def add(self, sentence: Sentence, back: Restored, alignment: Alignment | None) -> None:
+    def add(self, sentence: UnitSentence, back: Restored, alignment: Alignment | None) -> None:
         """The next sentence."""
         begin, end = sentence.span
         self._between(begin, back.text)
@@ -134,7 +134,7 @@ class Builder:
                     rows.append(((start + x, start + y), dict(row)))
         return rows
 
-    def _with_lost(self, sentence: Sentence, back: Restored, rows: Rows) -> tuple[str, Rows]:
+    def _with_lost(self, sentence: UnitSentence, back: Restored, rows: Rows) -> tuple[str, Rows]:
         """Put what the model dropped in the place of what it wrote instead, else beside the words that it was beside."""
         text = back.text
         begin, end = sentence.span
@@ -204,7 +204,7 @@ def _put_back(prepared: Prepared, lost: Sequence[str]) -> Message:
     return Message("A tag was lost in translation and put back: check its place.")
 
 
-def _odd(sentence: Sentence) -> list[Message]:
+def _odd(sentence: UnitSentence) -> list[Message]:
     """What looks wrong about a translation."""
     source, translation = sentence.masked.text, sentence.translation
     for name in sentence.masked.names:

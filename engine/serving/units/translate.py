@@ -23,7 +23,7 @@ from engine.decoding.word_alignment import Alignment, align
 from engine.errors import storage_errors
 from engine.messages import Message
 from engine.plugins import Plugin, PluginStack
-from engine.serving.units.assemble import Sentence, assemble, needs_alignment
+from engine.serving.units.assemble import UnitSentence, assemble, needs_alignment
 from engine.serving.units.mask import Prepared, mask, prepare, restore
 from engine.serving.units.remote import TRANSLATE
 
@@ -175,7 +175,7 @@ def translate_units(
         plans = [[(position, mask(result.text, *position)) for position in result.sentences] for result in prepared]
     _translate([masked.text for plan in plans for _, masked in plan], translator, finished, progress)
     sentences = [
-        [Sentence(position, masked, finished.known[masked.text]) for position, masked in plan] for plan in plans
+        [UnitSentence(position, masked, finished.known[masked.text]) for position, masked in plan] for plan in plans
     ]
     _try_again(prepared, sentences, translator, finished, Quiet(progress))
     alignments = _alignments(prepared, sentences, translator, progress)
@@ -212,7 +212,7 @@ def _translate(texts: Sequence[str], translator: Translator, finished: Translati
 
 def _try_again(
     prepared: Sequence[Prepared],
-    sentences: list[list[Sentence]],
+    sentences: list[list[UnitSentence]],
     translator: Translator,
     finished: TranslationCache,
     progress: Progress,
@@ -228,18 +228,21 @@ def _try_again(
         retries = [(i, k, masked) for i, k, masked in retries if len(masked.names) == len(sentences[i][k].masked.names)]
         _translate([masked.text for _, _, masked in retries], translator, finished, progress)
         for i, k, masked in retries:
-            fresh = Sentence(sentences[i][k].span, masked, finished.known[masked.text])
+            fresh = UnitSentence(sentences[i][k].span, masked, finished.known[masked.text])
             if _trouble(fresh) < _trouble(sentences[i][k]):
                 sentences[i][k] = fresh
 
 
-def _trouble(sentence: Sentence) -> int:
+def _trouble(sentence: UnitSentence) -> int:
     back = restore(sentence.translation, sentence.masked.names)
     return 2 * len(back.lost) + back.doubled
 
 
 def _alignments(
-    prepared: Sequence[Prepared], sentences: Sequence[Sequence[Sentence]], translator: Translator, progress: Progress
+    prepared: Sequence[Prepared],
+    sentences: Sequence[Sequence[UnitSentence]],
+    translator: Translator,
+    progress: Progress,
 ) -> Mapping[int, dict[int, Alignment]]:
     """{unit: {sentence: alignment}} of those that need one."""
     wanted = [

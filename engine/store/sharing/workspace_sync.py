@@ -27,7 +27,7 @@ TRIES = 5
 
 
 @dataclass(frozen=True)
-class Entry:
+class FileEntry:
     """What a file holds."""
 
     sha256: str
@@ -46,13 +46,13 @@ class WorkspaceSync:
         self.folder, self.name, self.store, self.blobs, self.project_id = folder, name, store, blobs, project_id
         data = read_json(folder / STATE)
         self.version = data["version"] if isinstance(data.get("version"), int) else 0
-        self.known: dict[str, Entry] = {}  # as of that version
+        self.known: dict[str, FileEntry] = {}  # as of that version
         self._looks: dict[str, Look] = {}
         self._fresh: dict[str, Look] = {}  # as of the last time that everything was hashed
         files = data.get("files")
         for path, row in files.items() if isinstance(files, dict) else ():
             with contextlib.suppress(TypeError, ValueError, KeyError):
-                self.known[path] = Entry(str(row["sha256"]), int(row["bytes"]))
+                self.known[path] = FileEntry(str(row["sha256"]), int(row["bytes"]))
                 size, moment, inode = row["look"]
                 self._looks[path] = (int(size), int(moment), int(inode))
 
@@ -76,7 +76,7 @@ class WorkspaceSync:
         """Whether a file is another than when it was last published, as far as size, time and inode tell."""
         return self.looks() != self._looks
 
-    def hashed(self) -> dict[str, Entry]:
+    def hashed(self) -> dict[str, FileEntry]:
         """What all files hold at one moment. Raises Changed when they do not come to rest."""
         for _ in range(TRIES):
             before, entries = self.looks(), {}
@@ -85,7 +85,7 @@ class WorkspaceSync:
                     entries[path] = self.known[path]
                     continue
                 with contextlib.suppress(FileNotFoundError), (self.folder / path).open("rb") as file:
-                    entries[path] = Entry(hashlib.file_digest(file, "sha256").hexdigest(), look[0])
+                    entries[path] = FileEntry(hashlib.file_digest(file, "sha256").hexdigest(), look[0])
             if self.looks() == before and entries.keys() == before.keys():
                 self._fresh = before
                 return entries
@@ -123,7 +123,7 @@ class WorkspaceSync:
             return 0
         with self._held():
             now, count = self.hashed(), 0
-            wanted = {path: Entry(sha, size) for path, (sha, size) in row.files.items()}
+            wanted = {path: FileEntry(sha, size) for path, (sha, size) in row.files.items()}
             after = dict(now)
             for path in sorted(wanted, key=lambda one: (Path(one).name in LAST, one)):
                 mine, one = now.get(path), wanted[path]
@@ -142,20 +142,20 @@ class WorkspaceSync:
             self._remember({path: one for path, one in wanted.items() if after.get(path) == one}, row.version)
             return count
 
-    def missing(self, row: ArtefactSet) -> Iterator[tuple[str, Entry, str]]:
+    def missing(self, row: ArtefactSet) -> Iterator[tuple[str, FileEntry, str]]:
         """(path, what it held, what is wrong) of each published file that is gone here or holds something else."""
         for path, (sha, size) in sorted(row.files.items()):
             folder = self.folder / path
             try:
                 with folder.open("rb") as file:
                     if folder.stat().st_size != size or hashlib.file_digest(file, "sha256").hexdigest() != sha:
-                        yield path, Entry(sha, size), "changed"
+                        yield path, FileEntry(sha, size), "changed"
             except OSError:
-                yield path, Entry(sha, size), "gone"
+                yield path, FileEntry(sha, size), "gone"
 
     # -- inside
 
-    def _remember(self, entries: Mapping[str, Entry], version: int) -> None:
+    def _remember(self, entries: Mapping[str, FileEntry], version: int) -> None:
         self.known, self.version = dict(entries), version
         self._looks = {path: look for path, look in self._fresh.items() if path in entries}
         files = {

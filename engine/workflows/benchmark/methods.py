@@ -30,7 +30,7 @@ from engine.core.step_cache import StepCache
 from engine.core.subprocesses import last_line, run_program
 from engine.errors import Cancelled, InputError, OptionError, TailorError
 from engine.methods import get_method, method_names
-from engine.workflows.benchmark.tasks import TASKS, Task, base_digest, load_task
+from engine.workflows.benchmark.tasks import TASKS, BenchmarkTask, base_digest, load_task
 from engine.workflows.customize.request import AUTO, CustomizeRequest, unlike_the_paper
 from engine.workflows.customize.run import Trial
 
@@ -163,7 +163,7 @@ def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], 
     return row
 
 
-def samples_file(task: Task, files: Mapping[str, Path], *, pairs: bool) -> Path:
+def samples_file(task: BenchmarkTask, files: Mapping[str, Path], *, pairs: bool) -> Path:
     """The samples a plugin is made from. Raises InputError where they are to have sources and have none."""
     kind = "pairs" if pairs else "samples"
     if kind not in files:
@@ -219,23 +219,23 @@ def decoding_flags(decoding: Mapping[str, Any]) -> list[str]:
 
 
 def hand_down(folder: Path, workspace: Path) -> None:
-    """Give a new workspace the common steps that others of the task have done. A stamp that does not fit is done again."""
+    """Give a new workspace the common steps that others of the task have done. A step whose key does not fit is done again."""
     if workspace.exists():
         return
-    stamps: dict[str, str] = {}
+    cache: dict[str, str] = {}
     for earlier in sorted(folder.glob("*.workspace")):
         done = StepCache(earlier)
         for step, files in COMMON.items():
-            if step in stamps or not done.get(step) or not all((earlier / name).is_file() for name in files):
+            if step in cache or not done.get(step) or not all((earlier / name).is_file() for name in files):
                 continue
-            if done.get("samples") != stamps.get("samples", done.get("samples")):
+            if done.get("samples") != cache.get("samples", done.get("samples")):
                 continue
             workspace.mkdir(exist_ok=True)
             for name in files:
                 shutil.copyfile(earlier / name, workspace / name)
-            stamps[step] = done.get(step)
-    if stamps:
-        write_json(workspace / "steps.json", stamps, "the steps' stamps")
+            cache[step] = done.get(step)
+    if cache:
+        write_json(workspace / "steps.json", cache, "the keys of the steps")
 
 
 def tailormt(progress: Progress, *flags: str) -> tuple[Any, float, float]:

@@ -25,7 +25,7 @@ from engine.errors import OptionError
 from engine.plugins import Plugin
 from engine.workflows.benchmark.experiments import EXPERIMENTS, Experiment, layer_variants
 from engine.workflows.benchmark.methods import SETTINGS, VANILLA, how_made, preset
-from engine.workflows.benchmark.row import Plan, Row, Scale
+from engine.workflows.benchmark.row import BenchmarkRow, Plan, Scale
 from engine.workflows.benchmark.tasks import TASKS
 
 ROUNDS = 3  # of timing, of which the median counts
@@ -63,7 +63,7 @@ def reproduce(
     rows = []
     for done, (task, variant) in enumerate(cells):
         progress.advance(done, len(cells), f"{TASKS[task].title}, {variant.label}")
-        row = Row(task, variant, experiment, plan, progress).made()
+        row = BenchmarkRow(task, variant, experiment, plan, progress).made()
         rows.append({"task": task, "label": variant.label, "paper": dict(variant.paper.get(task, {})), **row})
     if any(measure.startswith("seconds@") for measure in experiment.measures):
         add_seconds(rows, experiment, plan, settings, progress)

@@ -15,7 +15,7 @@ from engine.core.step_cache import content_hash
 from engine.errors import Cancelled, TailorError
 from engine.workflows.benchmark.experiments import Experiment, Variant
 from engine.workflows.benchmark.methods import KNN, VANILLA, costs, decoding_flags, hand_down, samples_file, tailormt
-from engine.workflows.benchmark.tasks import TASKS, Task, base_digest, dev_sentences, load_task
+from engine.workflows.benchmark.tasks import TASKS, BenchmarkTask, base_digest, dev_sentences, load_task
 
 COSTS = ("seconds", "parameters", "peak_gib", "training")
 # A budget's minutes would make a figure hang on what else the machine did.
@@ -43,7 +43,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchmarkRow:
     """`variant` on `task`, of an experiment that is done as planned."""
 
     task: str
@@ -100,7 +100,7 @@ class Row:
         return f"{self.variant.system}-{content_hash(self.wanted)[:10]}"
 
     @property
-    def about(self) -> Task:
+    def about(self) -> BenchmarkTask:
         return TASKS[self.task]
 
     @property

@@ -16,7 +16,7 @@ WEIGHTS = (".safetensors", ".bin")
 
 
 @dataclass(frozen=True)
-class Task:
+class BenchmarkTask:
     """Paths below the data folder. A pair file has two columns: the first language, the second."""
 
     title: str
@@ -32,17 +32,17 @@ class Task:
 STYLE = {"test": "mtsc/test.{task}.{language}", "general": "heldout/ntrex.en-zh.tsv", "first": "en"}
 GERMAN = {"general": "heldout/ntrex.de-en.tsv", "first": "de"}
 TASKS = {
-    "luxun": Task("Lu Xun", "en", "zh", "mtsc/train.luxun.random.zh", **STYLE, dev="mtsc/dev.luxun.random.zh"),
-    "shake": Task("Shakespeare", "zh", "en", "mtsc/train.shake.all.en", **STYLE, dev="mtsc/dev.shake.all.en"),
+    "luxun": BenchmarkTask("Lu Xun", "en", "zh", "mtsc/train.luxun.random.zh", **STYLE, dev="mtsc/dev.luxun.random.zh"),
+    "shake": BenchmarkTask("Shakespeare", "zh", "en", "mtsc/train.shake.all.en", **STYLE, dev="mtsc/dev.shake.all.en"),
     **{
-        name: Task(title, "de", "en", f"domains/de-en/{name}.train.tsv.gz", f"domains/de-en/{name}.test.tsv", **GERMAN,
+        name: BenchmarkTask(title, "de", "en", f"domains/de-en/{name}.train.tsv.gz", f"domains/de-en/{name}.test.tsv", **GERMAN,
                    dev=f"domains/de-en/{name}.valid.tsv")
         for name, title in (("it", "IT"), ("medical", "Medical"), ("law", "Law"), ("koran", "Koran"))
     },
-    "it_python": Task("Python documentation", "en", "zh", "domains/en-zh/it_python.train.tsv.gz",
+    "it_python": BenchmarkTask("Python documentation", "en", "zh", "domains/en-zh/it_python.train.tsv.gz",
                       "domains/en-zh/it_python.test.tsv", "heldout/ntrex.en-zh.tsv", "en",
                       "domains/en-zh/it_python.valid.tsv"),
-    "news": Task("News", "de", "en", "parallel/de-en/news.tsv.gz", "heldout/ntrex.de-en.tsv", **GERMAN,
+    "news": BenchmarkTask("News", "de", "en", "parallel/de-en/news.tsv.gz", "heldout/ntrex.de-en.tsv", **GERMAN,
                  dev="heldout/ntrex.de-en.tsv"),
 }  # fmt: skip
 
@@ -62,7 +62,7 @@ def base_digest(base: str, source: str, target: str) -> str:
 
 def load_task(
     name: str, data: Path, folder: Path, *, sentences: int, lines: int, seed: int
-) -> tuple[Task, dict[str, Path]]:
+) -> tuple[BenchmarkTask, dict[str, Path]]:
     """Write a task's texts into `folder`: samples.txt (`sentences` target sentences at random; 0: all), where they have
     sources also samples.tsv (the same sentences behind theirs, as "pairs"), and for "test" and "general" a file of sources
     and one of references (the first `lines`; 0: all). Returns the paths by name.
@@ -102,13 +102,13 @@ def _read(path: Path) -> list[str]:
     return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8").removesuffix("\n").split("\n")
 
 
-def _pairs(task: Task, path: Path) -> tuple[list[str], list[str]]:
+def _pairs(task: BenchmarkTask, path: Path) -> tuple[list[str], list[str]]:
     rows = [line.rstrip("\r").split("\t") for line in _read(path)]
     position = 0 if task.source == task.first else 1
     return [row[position] for row in rows if len(row) == 2], [row[1 - position] for row in rows if len(row) == 2]
 
 
-def _sentences(task: Task, path: Path) -> list[tuple[str, str]]:
+def _sentences(task: BenchmarkTask, path: Path) -> list[tuple[str, str]]:
     """(sentence of the target language, its source or nothing), each sentence once."""
     sources, texts = _pairs(task, path) if ".tsv" in path.name else ([], _read(path))
     result: dict[str, str] = {}
@@ -118,7 +118,7 @@ def _sentences(task: Task, path: Path) -> list[tuple[str, str]]:
     return list(result.items())
 
 
-def _both_sides(name: str, task: Task, data: Path, path: str) -> tuple[list[str], list[str]]:
+def _both_sides(name: str, task: BenchmarkTask, data: Path, path: str) -> tuple[list[str], list[str]]:
     if "{language}" not in path:
         return _pairs(task, data / path)
     both = [_read(data / path.format(task=name, language=language)) for language in (task.source, task.target)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.base import BaseModel
-from engine.base.adapter import acting
+from engine.base.adapter import active_adapter
 from engine.decoding.candidates import Candidate, candidates
 from engine.errors import InputError, OptionError
 from engine.messages import Message, mark
@@ -78,7 +78,7 @@ def words_at(
     probabilities.
     """
     with base.lock:
-        ids = base.label([text])[0]
+        ids = base.encode_target([text])[0]
     try:
         return [one for at in position for one in candidates(base, source, ids[:at], plugin)]
     except OptionError:
@@ -91,14 +91,14 @@ def _memory_reads(
     """What was read for the tokens `touched`, or why there is nothing."""
     if plugin is None:
         return [], mark("The base alone wrote this. It has no memory to read from.")
-    if acting(base, source, plugin, 1.0) is None:
+    if active_adapter(base, source, plugin, 1.0) is None:
         return [], mark("This sentence is unlike the samples, so the plugin's domain filter left it to the base.")
     if not (plugin.method.capabilities.offers_reads or plugin.knn is not None):
         return [], Message(
             "{method} reads nothing: what it has learned is in its weights.",
             method=Message(plugin.method.capabilities.title),
         )
-    rows = plugin.reads(base, source, text, top=4 * TOP)
+    rows = plugin.attributions(base, source, text, top=4 * TOP)
     selected = [row for row in rows if row["position"] in touched or row["place"] == "prompt"]
     reads = with_words(base, merged(selected, TOP))
     return reads, "" if reads else mark("Nothing was retrieved for this word: the base was sufficiently confident.")
@@ -109,7 +109,7 @@ def spans(base: BaseModel, text: str) -> list[tuple[int, int] | None]:
 
     Characters that the tokenizer spells otherwise, or as bytes, belong to the first token between its neighbours'.
     """
-    ids = base.label([text])[0]
+    ids = base.encode_target([text])[0]
     pieces = base.tokenizer.convert_ids_to_tokens(ids)
     spelled, owners = "", []
     for index, (token, piece) in enumerate(zip(ids, pieces, strict=True)):

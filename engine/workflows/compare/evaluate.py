@@ -20,7 +20,7 @@ from engine.core.step_cache import content_hash
 from engine.errors import CorpusError
 from engine.evaluation.evaluate import ExtraMetrics, evaluate
 from engine.evaluation.general_text import (
-    baseline_stamp,
+    baseline_key,
     general_is_kept,
     general_pairs,
     keep_translations,
@@ -29,7 +29,7 @@ from engine.evaluation.general_text import (
 )
 from engine.messages import Message, mark
 from engine.store.records import System
-from engine.workflows.compare.systems import Translator
+from engine.workflows.compare.systems import SystemTranslator
 from engine.workflows.compare.translate_missing import largest_change
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class EvalContext:
 def measure(
     lines: Sequence[ComparisonLineRow],
     systems: Sequence[System],
-    translate: Translator,
+    translate: SystemTranslator,
     ground: EvalContext,
     progress: Progress,
     further: ExtraMetrics | None = None,
@@ -124,7 +124,7 @@ def style_scorers(base: BaseModel, ground: EvalContext, progress: Progress) -> S
 
 
 def measure_general(
-    systems: Sequence[System], translate: Translator, ground: EvalContext, progress: Progress
+    systems: Sequence[System], translate: SystemTranslator, ground: EvalContext, progress: Progress
 ) -> dict[str, Any] | None:
     """BLEU and chrF of every system on general text; None, with a note, where there is none of the language."""
     progress.begin("Translating general text", 5, STEPS)
@@ -142,14 +142,14 @@ def measure_general(
     made: dict[str, list[str]] = {}
     total = len(systems) * len(sources)
     for system in systems:
-        folder, stamp = general_place(sources, system, translate, ground)
-        result = translations(folder, stamp, len(sources))
+        folder, key = general_place(sources, system, translate, ground)
+        result = translations(folder, key, len(sources))
         if result is None:
             result = []
             for begin in range(0, len(sources), PART):
                 progress.advance(len(made) * len(sources) + begin, total, str(system["name"]))
                 result += translate(system, sources[begin : begin + PART])
-            keep_translations(folder, stamp, result)
+            keep_translations(folder, key, result)
         made[str(system["name"])] = result
     progress.advance(total, total)
     return evaluate(
@@ -157,7 +157,7 @@ def measure_general(
     ).to_mapping()
 
 
-def ready(systems: Sequence[System], translate: Translator, ground: EvalContext) -> bool:
+def ready(systems: Sequence[System], translate: SystemTranslator, ground: EvalContext) -> bool:
     """Whether all that `measure` would have to learn or translate is kept already, so that it takes no time."""
     from engine.evaluation.style_scorers import load_style
 
@@ -170,25 +170,25 @@ def ready(systems: Sequence[System], translate: Translator, ground: EvalContext)
         return False
     sources = [source for source, _ in general_pairs_of(ground)]
     kept = (general_place(sources, system, translate, ground) for system in systems)
-    return all(translations(folder, stamp, len(sources)) is not None for folder, stamp in kept)
+    return all(translations(folder, key, len(sources)) is not None for folder, key in kept)
 
 
 def general_pairs_of(ground: EvalContext, progress: Progress | None = None) -> list[tuple[str, str]]:
     """The general text on which plugins are measured when they are made."""
     if ground.backward is None:
         return []
-    return general_pairs(ground.backward, ground.settings, but=ground.texts, progress=progress)
+    return general_pairs(ground.backward, ground.settings, exclude=ground.texts, progress=progress)
 
 
 def general_place(
-    sources: Sequence[str], system: System, translate: Translator, ground: EvalContext
+    sources: Sequence[str], system: System, translate: SystemTranslator, ground: EvalContext
 ) -> tuple[Path, str]:
-    """The folder and the stamp of a system's translations of general text: those of the base alone are the ones that plugins are
+    """The folder and the key of a system's translations of general text: those of the base alone are the ones that plugins are
     measured against when they are made, others belong to the bundle's content, the strength and the decoding.
     """
     base, plugin = translate.base, translate.plugin(system)
     if plugin is None:
-        return kept_in(ground.settings), baseline_stamp(base, sources)
+        return kept_in(ground.settings), baseline_key(base, sources)
     # Bundles are unpacked to a folder that their content names.
     name = plugin.folder.name if plugin.folder else plugin.name
     made_by = [name, float(system["strength"]), translate.decoding(system)]

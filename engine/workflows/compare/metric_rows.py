@@ -21,7 +21,7 @@ SHARES = {"length": mark("Length over the reference's"), "copied": mark("Words c
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricRow:
     """One metric on one kind of text ("text", "general") of one system: score, 95 % interval, the base's score, and p
     against it (None for the base itself), by paired bootstrap and, as `p_ar`, by approximate randomisation.
     """
@@ -42,7 +42,7 @@ class Row:
         return f"{name}, general text" if self.kind == "general" else name
 
 
-def figure_rows(figures: Mapping[str, Any]) -> list[Row]:
+def figure_rows(figures: Mapping[str, Any]) -> list[MetricRow]:
     """All figures of a comparison (`compare.evaluate`), by kind and metric; general text always after the other."""
     rows = []
     for kind in ("text", "general"):
@@ -56,7 +56,7 @@ def figure_rows(figures: Mapping[str, Any]) -> list[Row]:
                     continue
                 name, score = str(system["name"]), float(result["score"])
                 interval, chances = (result["low"], result["high"]), (result.get("p"), result.get("p_ar"))
-                rows.append(Row(kind, metric, name, score, *interval, base, *chances))
+                rows.append(MetricRow(kind, metric, name, score, *interval, base, *chances))
                 if name == report.get("baseline"):
                     base = score
     return rows

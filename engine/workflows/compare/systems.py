@@ -49,7 +49,7 @@ def has_dial(method: str) -> bool:
         return False
 
 
-class Translator:
+class SystemTranslator:
     """Translates with any system over one base. `load` gives the loaded plugin of a system."""
 
     def __init__(self, base: BaseModel, load: Callable[[System], Plugin]) -> None:
@@ -57,7 +57,7 @@ class Translator:
         self.load = load
 
     @classmethod
-    def of_files(cls, base: BaseModel, paths: Mapping[str, Path], cache: Path) -> Translator:
+    def of_files(cls, base: BaseModel, paths: Mapping[str, Path], cache: Path) -> SystemTranslator:
         """With bundles by the names of their systems."""
         from engine.plugins import Plugin
 

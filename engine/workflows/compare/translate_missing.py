@@ -12,7 +12,7 @@ from engine.corpora.terminology import Term
 from engine.evaluation.edit_distance import difference, sentence_score
 from engine.messages import mark
 from engine.store.records import System
-from engine.workflows.compare.systems import Translator
+from engine.workflows.compare.systems import SystemTranslator
 
 if TYPE_CHECKING:
     from engine.store import Store
@@ -64,7 +64,7 @@ def translated(
     return [dataclasses.replace(line, texts=[column[i] for column in columns]) for i, line in enumerate(lines)]
 
 
-def enforcing(translate: Translator, terms: Sequence[Term]) -> Translate:
+def enforcing(translate: SystemTranslator, terms: Sequence[Term]) -> Translate:
     """Translates with these terms enforced in the systems that ask for it."""
     return lambda system, texts: translate(system, texts, terms=terms if system.get("enforced") else ())
 

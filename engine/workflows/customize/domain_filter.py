@@ -37,7 +37,7 @@ def settle_replay(run: Run) -> None:
     if not may_filter or not training.replay or "replay" in run.request.training_options:
         return
     own = [segment.text for segment in run.corpus.segments]
-    general = [source for source, _ in general_pairs(run.pair.backward, run.settings, but=own)]
+    general = [source for source, _ in general_pairs(run.pair.backward, run.settings, exclude=own)]
     known = learned(run) if general else None
     if known is not None and known.accepts(run.pair.forward, general).count(False) >= LEFT * len(general):
         run.training = training.replace(replay=0.0, domain_filter="on")
@@ -46,8 +46,8 @@ def settle_replay(run: Run) -> None:
 def learned(run: Run) -> DomainFilter | None:
     """The domain filter of the run's samples, kept in the workspace; None where samples or general text are too few."""
     base, file = run.pair.forward, run.workspace / DOMAIN_FILTER
-    stamp = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.used.get("pairs"))
-    known = DomainFilter.open(run.workspace, base.d_model) if run.cache.holds("domain filter", stamp, file) else None
+    key = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.used.get("pairs"))
+    known = DomainFilter.open(run.workspace, base.d_model) if run.cache.is_fresh("domain filter", key, file) else None
     if known is None:
         run.progress.begin("Learning the domain filter")
         own = [one.source for one in run.samples.pairs("memory") if one.source]
@@ -55,9 +55,9 @@ def learned(run: Run) -> DomainFilter | None:
         known = DomainFilter.learn(base, own, general_sources(run), held_out)
         if known is None:
             return None
-        run.cache.begin("domain filter")
+        run.cache.invalidate("domain filter")
         known.save(run.workspace)
-        run.cache.set("domain filter", stamp)
+        run.cache.mark_done("domain filter", key)
     return known
 
 
@@ -68,8 +68,8 @@ def general_sources(run: Run) -> list[str]:
     segments = [*run.train, *run.valid]
     own = [one.source for one in segments if one.source]
     plain = general_sentences(run.settings.assets_dir, run.pair.forward.source, exclude=own)
-    but = [one.text for one in segments]
-    learnable = learnable_pairs(run.pair, run.settings, but=but, progress=run.progress, most=None)
+    own = [one.text for one in segments]
+    learnable = learnable_pairs(run.pair, run.settings, exclude=own, progress=run.progress, max_sentences=None)
     return plain + [one.source for one in learnable]
 
 

@@ -11,7 +11,7 @@ from engine.core.progress import Part, Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
 from engine.evaluation import evaluate
-from engine.evaluation.general_text import baseline_stamp, general_pairs, keep_translations, kept_in, translations
+from engine.evaluation.general_text import baseline_key, general_pairs, keep_translations, kept_in, translations
 from engine.plugins import Plugin
 
 
@@ -23,7 +23,7 @@ def evaluate_plugin(
     there is one: what the style costs elsewhere. General sentences that are among the user's `own` are left out. `test_set`
     names the held-out pairs: figures of plugins compare where it is the same.
     """
-    general = general_pairs(pair.backward, settings, but=own)
+    general = general_pairs(pair.backward, settings, exclude=own)
     sources = [source for source, _ in general]
     own_lines, total = 2 * len(held_out), 2 * (len(held_out) + len(general))  # each by the base and by the plugin
     result = compare_with_base(pair.forward, plugin, held_out, decoding, Part(progress, 0, total))
@@ -77,9 +77,9 @@ def general_baseline(base: BaseModel, sources: Sequence[str], settings: Settings
     """
     from engine.decoding.translate import translate
 
-    folder, stamp = kept_in(settings), baseline_stamp(base, sources)
-    known = translations(folder, stamp, len(sources))
+    folder, key = kept_in(settings), baseline_key(base, sources)
+    known = translations(folder, key, len(sources))
     if known is None:
         known = list(translate(base, list(sources), decoding=base.decoding({}), progress=progress))
-        keep_translations(folder, stamp, known)
+        keep_translations(folder, key, known)
     return known

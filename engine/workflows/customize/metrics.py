@@ -24,22 +24,22 @@ MARGIN = 0.2  # BLEU by which a later candidate must be better, so that chance d
 
 
 def evaluate_step(
-    samples: Samples, plugin: Plugin, texts: Sequence[str], pairs: str, stamps: StepCache, progress: Progress
+    samples: Samples, plugin: Plugin, texts: Sequence[str], pairs: str, cache: StepCache, progress: Progress
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Decoding settings, chosen on one half of the held-out pairs, and figures of the other half.
 
-    `texts` are all sentences of the samples, `pairs` the stamp of the pairs. A service is called, and paid, when the user
+    `texts` are all sentences of the samples, `pairs` the key of the pairs. A service is called, and paid, when the user
     translates: a method that needs one is not evaluated here.
     """
     if plugin.method.capabilities.needs_endpoint:
         return {}, {}
     knn = plugin.knn.options.to_mapping() if plugin.knn is not None else None
     base = samples.pair.forward
-    made_from = [stamps.get("method"), stamps.get("knn"), stamps.get("samples"), pairs, hash_weights(plugin.module)]
+    made_from = [cache.get("method"), cache.get("knn"), cache.get("samples"), pairs, hash_weights(plugin.module)]
     made_from += ["domain filter"] if plugin.domain_filter is not None else []
-    stamp = content_hash(*made_from, knn, base.fingerprint(), base.precision, [content_hash(text) for text in texts], 3)
-    file = stamps.folder / FILE
-    if stamps.holds("evaluation", stamp, file) and (data := read_json(file)):
+    key = content_hash(*made_from, knn, base.fingerprint(), base.precision, [content_hash(text) for text in texts], 3)
+    file = cache.folder / FILE
+    if cache.is_fresh("evaluation", key, file) and (data := read_json(file)):
         return data["decoding"], data["metrics"]
     known = [(one.source, one.target) for one in samples.pairs("valid")]
     tuning, held_out = known[::2][:MOST], known[1::2][:MOST] or known
@@ -49,9 +49,9 @@ def evaluate_step(
     metrics = evaluate_plugin(
         samples.pair, plugin, held_out, base.decoding(decoding), samples.settings, list(texts), progress
     )
-    stamps.begin("evaluation")
+    cache.invalidate("evaluation")
     write_json(file, {"decoding": decoding, "metrics": metrics}, "the evaluation")
-    stamps.set("evaluation", stamp)
+    cache.mark_done("evaluation", key)
     return decoding, metrics
 
 

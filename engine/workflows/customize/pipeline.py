@@ -4,8 +4,8 @@
 
 Phrases are only found for a method that needs them; pairs come before the method's turn where it needs those.
 
-A workspace is a folder; each step leaves files there and a stamp of what it was made from in steps.json. Called again,
-steps whose stamp still holds are skipped, and an interrupted training goes on from its checkpoint.
+A workspace is a folder; each step leaves files there and a key of what it was made from in steps.json. Called again,
+steps whose key is still the same are skipped, and an interrupted training goes on from its checkpoint.
 
 Several runs can share a workspace: samples, phrases and pairs are made once for all of them, and what belongs to a run alone
 (method, training, datastore, summary) lies in a folder of its own, so that none destroys what another has made.
@@ -80,13 +80,13 @@ def prepare(
     progress, settings = progress or Progress(), settings or load_settings()
     request = validated(request)
     with workspace_lock(workspace):
-        stamps = StepCache(workspace)
-        corpus = read_samples(request, workspace, stamps, progress, as_read=as_read)
+        cache = StepCache(workspace)
+        corpus = read_samples(request, workspace, cache, progress, as_read=as_read)
         train, valid = split_samples(corpus)
         pair = pair or load_pair(request, settings)
         if after_samples is not None:
             after_samples(corpus, pair)
-        phrases = find_phrases(request, train, valid, pair.forward, stamps, progress, settings)
+        phrases = find_phrases(request, train, valid, pair.forward, cache, progress, settings)
     return {"sentences": len(corpus), "phrases": len(phrases), "parser": phrases.parser}
 
 
@@ -197,8 +197,8 @@ def prepare_method(run: Run) -> None:
     phrases = method.reads_phrases(config)
     made_from: list[Any] = [run.cache.used["phrases"] if phrases else run.cache.get("samples")]
     made_from += [run.cache.used["pairs"], run.training.keep_pairs] if needs_pairs_first(run) else [""]
-    left_out = run.exclusions.stamp() if phrases else run.exclusions.sentence_stamp()
-    made_from += [content_hash(left_out)] if left_out else []  # nothing where nothing is: older stamps hold
+    left_out = run.exclusions.content() if phrases else run.exclusions.sentence_content()
+    made_from += [content_hash(left_out)] if left_out else []  # nothing where nothing is: older keys hold
     made_from += [method.name, until_trained(run.request), pair.forward.fingerprint(), pair.backward.fingerprint()]
     folder = run.samples.workspace
     renew(run.own, "method", content_hash(*made_from), folder)
@@ -232,8 +232,8 @@ def train(run: Run) -> None:
         held_out = method.encode(base, run.samples, "valid", run.progress)
         trainer = Trainer(base, method, run.module, pairs, held_out, training, folder, run.settings.precision)
         run.result = trainer.run(watch, run.progress)
-        method.complete(run.module)
-    method.finish(run.module)
+        method.after_training(run.module)
+    method.prepare_for_inference(run.module)
     run.plugin = Plugin(method, run.module, {})
 
 
@@ -299,12 +299,12 @@ def until_trained(request: CustomizeRequest) -> dict[str, object]:
     return method_config(request.replace(method_options=options)).to_mapping()
 
 
-def renew(cache: StepCache, step: str, stamp: str, folder: Path) -> None:
+def renew(cache: StepCache, step: str, key: str, folder: Path) -> None:
     """Empty the step's folder where it was made from something else."""
-    if not cache.holds(step, stamp):
-        cache.begin(step)
+    if not cache.is_fresh(step, key):
+        cache.invalidate(step)
         shutil.rmtree(folder, ignore_errors=True)
-        cache.set(step, stamp)
+        cache.mark_done(step, key)
 
 
 def check_samples(samples: Samples, method: Method) -> None:
@@ -341,5 +341,5 @@ def make_probe(samples: Samples, count: int, progress: Progress) -> TranslationP
     known = [segment.text for segment in (*samples.train, *samples.valid)]
     style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:count]
     return TranslationProbe(
-        samples.pair.forward, style, general_pairs(samples.pair.backward, samples.settings, count, but=known)
+        samples.pair.forward, style, general_pairs(samples.pair.backward, samples.settings, count, exclude=known)
     )

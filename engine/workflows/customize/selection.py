@@ -51,7 +51,7 @@ def best_of(
     method, `add_datastore` those of kNN decoding on top of it.
     """
     own = [segment.text for segment in run.corpus.segments]
-    general = general_pairs(run.pair.backward, run.settings, but=own)
+    general = general_pairs(run.pair.backward, run.settings, exclude=own)
     best: Run | None = None
     trials: list[Trial] = []
     for number, request in enumerate(requests):
@@ -123,7 +123,7 @@ def weakened(run: Run) -> Run | None:
     result.module = run.method.build(run.pair.forward, run.artefacts, result.config)
     result.module.load_state_dict(run.module.state_dict())
     run.method.shrink(result.module, WEAKER / share)
-    run.method.finish(result.module)
+    run.method.prepare_for_inference(result.module)
     result.plugin = Plugin(run.method, result.module, {}, domain_filter=run.plugin.domain_filter)
     return result
 
@@ -136,12 +136,12 @@ def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], sta
     knn = plugin.knn.options.to_mapping() if plugin is not None and plugin.knn is not None else None
     weights = hash_weights(plugin.module) if plugin is not None else ""
     has_filter = plugin is not None and plugin.domain_filter is not None
-    stamp = content_hash(
+    key = content_hash(
         run.cache.used.get("pairs"), run.own.get("method"), weights, knn, base.fingerprint(), *["filter"] * has_filter
     )
     known = read_json(run.folder / FILE)
-    if stamp in known:
-        return Trial(**known[stamp])
+    if key in known:
+        return Trial(**known[key])
     run.progress.begin("Comparing methods")
     style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:MOST]
     translations = translate(base, [source for source, _ in style + general], plugin, progress=run.progress)
@@ -160,7 +160,7 @@ def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], sta
         shrink=run.config.shrink if plugin is not None and "shrink" in run.request.method_options else None,
         gain=gain_of(run) if plugin is not None and plugin.knn is not None else None,
     )
-    write_json(run.folder / FILE, {**known, stamp: dataclasses.asdict(made)}, "what was measured of a method")
+    write_json(run.folder / FILE, {**known, key: dataclasses.asdict(made)}, "what was measured of a method")
     return made
 
 

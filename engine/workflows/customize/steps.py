@@ -1,6 +1,6 @@
 """The steps of the main job that are the same for every method: samples, phrases, sentence pairs.
 
-Each leaves files in the workspace and a stamp of what it was made from; while the stamp holds, it is skipped.
+Each leaves files in the workspace and a key of what it was made from; while that is the same, it is skipped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STEPS = (
     "Translating general text", "Training", "Choosing decoding settings", "Comparing with the base",
 )  # fmt: skip
 EXCLUDED = "excluded"  # the part of pairs.jsonl that is not trained on
-WRITER = "sources by"  # in the stamps: the reverse model and the search whose sources are kept
+WRITER = "sources by"  # in steps.json: the reverse model and the search whose sources are kept
 SOURCES = ("sources.jsonl", "pairs.jsonl")  # files that hold them
 SEARCH = "beam"  # how sources are searched for; another way is another name
 FEWEST = 20  # sentences; below that nothing is left to validate on
@@ -61,7 +61,7 @@ def validated(request: CustomizeRequest) -> CustomizeRequest:
 
 
 def read_samples(
-    request: CustomizeRequest, workspace: Path, stamps: StepCache, progress: Progress, *, as_read: bool = False
+    request: CustomizeRequest, workspace: Path, cache: StepCache, progress: Progress, *, as_read: bool = False
 ) -> Corpus:
     """Step 1: corpus.jsonl and import_report.json, with what was skipped or noticed beside them; `as_read` takes those that are
     there, whatever they were made from. Raises CorpusError for too few sentences.
@@ -69,9 +69,9 @@ def read_samples(
     from engine.corpora import Corpus, Decisions, ImportReport, SampleFiles, import_to
 
     options, decisions = corpus_config(request), Decisions.load(workspace)
-    stamp = stamps.get("samples") if as_read else ""
-    stamp = stamp or samples_stamp(request, decisions)
-    if stamps.holds("samples", stamp, workspace / "corpus.jsonl"):
+    key = cache.get("samples") if as_read else ""
+    key = key or samples_key(request, decisions)
+    if cache.is_fresh("samples", key, workspace / "corpus.jsonl"):
         return Corpus.load(workspace)
 
     def enough(report: ImportReport) -> None:
@@ -81,17 +81,17 @@ def read_samples(
                 "are needed, a few hundred are better.",
                 kept=report.kept, target=language_message(request.target), segments=report.segments, fewest=FEWEST,
             )  # fmt: skip
-        stamps.begin("samples")
+        cache.invalidate("samples")
 
     progress.begin("Reading samples")
     files = SampleFiles(list(map(Path, request.samples)), request.target, request.source, request.domains)
     import_to(workspace, files, options=options, decisions=decisions, progress=progress, check=enough)
-    stamps.set("samples", stamp)
+    cache.mark_done("samples", key)
     return Corpus.load(workspace)
 
 
-def samples_stamp(request: CustomizeRequest, decisions: Decisions) -> str:
-    """What the samples step is made from. Settings and decisions count where there are some, so older stamps hold."""
+def samples_key(request: CustomizeRequest, decisions: Decisions) -> str:
+    """What the samples step is made from. Settings and decisions count where there are some, so older keys hold."""
     own: list[Any] = [{"options": json.dumps(request.corpus_options, sort_keys=True)}] if request.corpus_options else []
     return content_hash(
         request.source, request.target, digest_files(request.samples), *request.domains, *own, *decisions.to_list()
@@ -114,7 +114,7 @@ def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
 
 
 def find_phrases(
-    request: CustomizeRequest, train: list[Segment], valid: list[Segment], base: BaseModel, stamps: StepCache, progress: Progress,
+    request: CustomizeRequest, train: list[Segment], valid: list[Segment], base: BaseModel, cache: StepCache, progress: Progress,
     settings: Settings,
 ) -> PhraseSet:  # fmt: skip
     """Step 2: phrases.jsonl, from the training part alone, so that validation stays honest; trees and counts beside it."""
@@ -123,36 +123,34 @@ def find_phrases(
     from engine.phrases.tree_store import TREES_FILE, writing_trees
 
     options = phrase_config(request)
-    stamp = content_hash(
-        stamps.get("samples"), options.to_mapping(), base.fingerprint(), *map(str, settings.parser_dirs)
-    )
-    home = stamps.home("phrases", stamp)
-    file = home.folder / "phrases.jsonl"
-    if home.holds("phrases", stamp, file):
+    key = content_hash(cache.get("samples"), options.to_mapping(), base.fingerprint(), *map(str, settings.parser_dirs))
+    variant = cache.variant("phrases", key)
+    file = variant.folder / "phrases.jsonl"
+    if variant.is_fresh("phrases", key, file):
         return PhraseSet.load(file)
     progress.begin("Finding phrases")
-    shown = home is stamps  # the phrases that pages show, with trees and counts beside them
-    with writing_trees(home.folder / TREES_FILE) if shown else contextlib.nullcontext() as trees:
+    shown = variant is cache  # the phrases that pages show, with trees and counts beside them
+    with writing_trees(variant.folder / TREES_FILE) if shown else contextlib.nullcontext() as trees:
         result = extract_phrases(
             [segment.text for segment in train],
             request.target,
             options,
             parser_dirs=settings.parser_dirs,
-            pieces=base.pieces,
+            pieces=base.subwords,
             drawing=Drawing(trees, [segment.text for segment in valid]) if trees else None,
             device=settings.device,
             progress=progress,
         )
-    home.begin("phrases")
+    variant.invalidate("phrases")
     result.save(file)
     if shown:
         progress.begin("Comparing with general text")
-        open_table(home.folder, request.target, settings.assets_dir, train, result, progress)
-    home.set("phrases", stamp)
+        open_table(variant.folder, request.target, settings.assets_dir, train, result, progress)
+    variant.mark_done("phrases", key)
     return result
 
 
-def write_sources(segments: Sequence[Segment], pair: LanguagePair, stamps: StepCache, progress: Progress) -> list[str]:
+def write_sources(segments: Sequence[Segment], pair: LanguagePair, cache: StepCache, progress: Progress) -> list[str]:
     """The source of each segment, by the frozen reverse model where the user gave none; kept in sources.jsonl until the
     pairs are made of them. What the same model wrote for earlier samples of the workspace is not written again.
     """
@@ -160,32 +158,32 @@ def write_sources(segments: Sequence[Segment], pair: LanguagePair, stamps: StepC
 
     missing = [segment.text for segment in segments if segment.source is None]
     model = pair.backward.fingerprint()
-    stamp = content_hash(stamps.get("samples"), model, content_hash(missing), SEARCH)
+    key = content_hash(cache.get("samples"), model, content_hash(missing), SEARCH)
     writer = content_hash(model, SEARCH)
-    home = stamps.home("sources", stamp)
-    file = home.folder / "sources.jsonl"
-    if not home.holds("sources", stamp, file):
+    variant = cache.variant("sources", key)
+    file = variant.folder / "sources.jsonl"
+    if not variant.is_fresh("sources", key, file):
         progress.begin("Writing source sentences")
-        known = earlier_sources(home, writer)
+        known = earlier_sources(variant, writer)
         new = [text for text in missing if text not in known]
         written = dict(
-            zip(new, write_back(pair.backward, new, home.folder / "sources.partial.jsonl", progress), strict=True)
+            zip(new, write_back(pair.backward, new, variant.folder / "sources.partial.jsonl", progress), strict=True)
         )
-        home.begin("sources")
-        home.begin(WRITER)
+        variant.invalidate("sources")
+        variant.invalidate(WRITER)
         rows = ({"source": known.get(text) or written[text], "target": text} for text in missing)
         write_jsonl(file, rows, "the source sentences")
-        home.set("sources", stamp)
-        home.set(WRITER, writer)
+        variant.mark_done("sources", key)
+        variant.mark_done(WRITER, writer)
         if len(new) < len(missing):
-            home.made.discard("sources")  # whose seconds say nothing about all sentences
+            variant.made.discard("sources")  # whose seconds say nothing about all sentences
     sources = iter([str(row["source"]) for row in read_jsonl(file)])
     return [next(sources) if segment.source is None else segment.source for segment in segments]
 
 
-def earlier_sources(home: StepCache, writer: str) -> dict[str, str]:
+def earlier_sources(variant: StepCache, writer: str) -> dict[str, str]:
     """The source of each sentence that the same reverse model wrote for the samples as they were before."""
-    return sources_in(home.folder) if home.get(WRITER) == writer else {}
+    return sources_in(variant.folder) if variant.get(WRITER) == writer else {}
 
 
 def sources_in(folder: Path) -> dict[str, str]:
@@ -213,7 +211,7 @@ def pairs_all(needs: Capabilities, training: TrainingOptions, knn: bool) -> bool
 
 
 def make_pairs(
-    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, keep: float | None, stamps: StepCache,
+    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, keep: float | None, cache: StepCache,
     progress: Progress, exclusions: Exclusions | None = None, assets: Path | None = None,
 ) -> dict[str, list[SentencePair]]:  # fmt: skip
     """Step 3 or 4: pairs.jsonl; sources by the frozen reverse model, but where the user gave them.
@@ -229,29 +227,29 @@ def make_pairs(
 
     def written(whole: bool) -> tuple[str, StepCache, bool]:
         """Stamp and home of pairs of all samples, or of the validation pairs alone, and whether they are there."""
-        made_from = stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), whole
-        stamp, before = content_hash(*made_from, 3), content_hash(*made_from, 2)
-        if before in (stamps.get("pairs written"), stamps.get("pairs")):
-            stamp = before  # pairs of an older version, which a project goes on with
-        home = stamps.home("pairs written", stamp)
-        file = home.folder / "pairs.jsonl"
-        return stamp, home, home.holds("pairs written", stamp, file) or home.holds("pairs", stamp, file)
+        made_from = cache.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), whole
+        key, before = content_hash(*made_from, 3), content_hash(*made_from, 2)
+        if before in (cache.get("pairs written"), cache.get("pairs")):
+            key = before  # pairs of an older version, which a project goes on with
+        variant = cache.variant("pairs written", key)
+        file = variant.folder / "pairs.jsonl"
+        return key, variant, variant.is_fresh("pairs written", key, file) or variant.is_fresh("pairs", key, file)
 
-    stamp, home, there = written(True)
+    key, variant, there = written(True)
     if not there and not train:
-        stamp, home, there = written(False)
-    file = home.folder / "pairs.jsonl"
+        key, variant, there = written(False)
+    file = variant.folder / "pairs.jsonl"
     if not there:
-        rows = write_pairs(train, valid, pair, stamps, progress)
-        home.begin("pairs")
+        rows = write_pairs(train, valid, pair, cache, progress)
+        variant.invalidate("pairs")
         write_jsonl(file, rows, "the sentence pairs")
-        home.set("pairs written", stamp)
-        home.set("pairs", stamp)
-        (stamps.home("sources", stamps.used["sources"]).folder / "sources.jsonl").unlink(missing_ok=True)
-    stamps.used["pairs"] = mark_excluded(file, stamp, pair.forward.target, home, exclusions)
+        variant.mark_done("pairs written", key)
+        variant.mark_done("pairs", key)
+        (cache.variant("sources", cache.used["sources"]).folder / "sources.jsonl").unlink(missing_ok=True)
+    cache.used["pairs"] = mark_excluded(file, key, pair.forward.target, variant, exclusions)
     rows = list(read_jsonl(file))
     if train and keep is not None and any(map(unweighed, rows)):
-        add_plausibility(rows, pair, progress, assets, home.folder / "returned.partial.jsonl")
+        add_plausibility(rows, pair, progress, assets, variant.folder / "returned.partial.jsonl")
         write_jsonl(file, rows, "the sentence pairs")
     stored: dict[str, list[SentencePair]] = {"train": [], "valid": []}
     for row in rows:
@@ -267,7 +265,7 @@ def make_pairs(
 
 
 def write_pairs(
-    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, stamps: StepCache, progress: Progress
+    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, cache: StepCache, progress: Progress
 ) -> list[dict[str, Any]]:
     """The rows of pairs.jsonl: sources written where there are none. A held-out sentence needs a source; one to remember does
     not.
@@ -281,7 +279,7 @@ def write_pairs(
             "part": "train" if i < len(train) else "valid",
             "synthetic": segment.source is None,
         }
-        for i, (segment, source) in enumerate(zip(both, write_sources(both, pair, stamps, progress), strict=True))
+        for i, (segment, source) in enumerate(zip(both, write_sources(both, pair, cache, progress), strict=True))
     ]
     return [row for row in rows if row["source"] or row["part"] == "train"]
 
@@ -306,25 +304,25 @@ def add_plausibility(
         row["support"], row["plausibility"] = round(value.support, 4), round(value.plausibility, 4)
 
 
-def mark_excluded(file: Path, stamp: str, language: str, stamps: StepCache, exclusions: Exclusions | None) -> str:
+def mark_excluded(file: Path, key: str, language: str, cache: StepCache, exclusions: Exclusions | None) -> str:
     """Mark the training pairs in pairs.jsonl that the user left out; sources, which take long, are not written again. Returns
-    the stamp of the pairs as they are used.
+    the key of the pairs as they are used.
 
-    The stamp "pairs" says which pairs there are and which of them are used, "pairs written" only the first.
+    The key "pairs" says which pairs there are and which of them are used, "pairs written" only the first.
     """
-    left_out = exclusions.sentence_stamp() if exclusions else []
-    wanted = content_hash(stamp, left_out) if left_out else stamp
-    if stamps.holds("pairs", wanted, file):
+    left_out = exclusions.sentence_content() if exclusions else []
+    wanted = content_hash(key, left_out) if left_out else key
+    if cache.is_fresh("pairs", wanted, file):
         return wanted
     holds = exclusions.holder(language) if exclusions else lambda _: False
     rows = list(read_jsonl(file))
     for row in rows:
         if row["part"] != "valid":
             row["part"] = EXCLUDED if holds(row["target"]) else "train"
-    stamps.begin("pairs")
-    stamps.set("pairs written", stamp)
+    cache.invalidate("pairs")
+    cache.mark_done("pairs written", key)
     write_jsonl(file, rows, "the sentence pairs")
-    stamps.set("pairs", wanted)
+    cache.mark_done("pairs", wanted)
     return wanted
 
 

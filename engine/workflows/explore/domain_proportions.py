@@ -56,19 +56,19 @@ def folder_of(workspace: Path, plugin: int | None = None) -> Path:
 
 
 def explore_samples(
-    segments: Sequence[Segment], pair: LanguagePair, workspace: Path, assets: Path, *, stamp: str = "",
+    segments: Sequence[Segment], pair: LanguagePair, workspace: Path, assets: Path, *, samples_key: str = "",
     words: int | None = None, progress: Progress | None = None,
 ) -> Shown:  # fmt: skip
     """Fit the proportions of the samples' domains, with the bundled general text as another where there is one only.
 
-    `stamp` says what the samples are; what was fitted for it is not fitted again. Raises CorpusError where there
+    `samples_key` says what the samples are; what was fitted for it is not fitted again. Raises CorpusError where there
     is nothing to tell apart (it is kept, and shown), Cancelled.
     """
     progress, folder = progress or Progress(), folder_of(workspace)
     base, begin, words = pair.forward, time.monotonic(), words or WORDS
-    mark = content_hash(stamp, base.fingerprint(), words, VERSION)
+    key = content_hash(samples_key, base.fingerprint(), words, VERSION)
     result = read_shown(folder)
-    if result.get("stamp") == mark and "error" not in result:
+    if result.get("stamp") == key and "error" not in result:
         return result
     try:
         domains = with_general(by_domain(segments), base.target, assets, "auto", [segment.text for segment in segments])
@@ -83,11 +83,11 @@ def explore_samples(
         check_domains(pairs)
         model = fit_proportions(base, pairs, DomainMixingConfig(words=words), index=True, progress=progress)
     except CorpusError as error:
-        write_json(folder / SHOWN, {"stamp": mark, "error": error.message}, "the proportions")
+        write_json(folder / SHOWN, {"stamp": key, "error": error.message}, "the proportions")
         raise
     model.save(folder)
     shown: Shown = {
-        "stamp": mark,
+        "stamp": key,
         "seconds": round(time.monotonic() - begin, 1),
         "domains": model.domains,
         "sentences": {name: len(some) for name, some in pairs.items()},

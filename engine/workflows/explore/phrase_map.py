@@ -127,11 +127,11 @@ def phrase_vectors(base: BaseModel, texts: Sequence[str], progress: Progress | N
 
     progress = progress or Progress()
     try:
-        reader, about = base.directed(base.target, base.source), OF_ENCODER
+        reader, about = base.for_direction(base.target, base.source), OF_ENCODER
         rows = [row[: base.max_tokens] for row in reader.encode(texts)]
     except ModelError:
         reader, about = base, OF_DECODER
-        rows = [row[: base.max_tokens] for row in base.label(texts)]
+        rows = [row[: base.max_tokens] for row in base.encode_target(texts)]
     special = torch.tensor(sorted(base.special_ids), device=base.device)
     values = np.zeros((len(texts), base.d_model), dtype=np.float32)
     done = 0

@@ -114,7 +114,7 @@ def enter(settings: Settings, fresh: Path, old: Path, home: Path) -> int:
     for job in store.jobs.list(states=["running"]):
         store.jobs.interrupt(job.id, job.attempt, BROKEN_OFF)
     for worker in store.workers.list(within=None):
-        store.workers.gone(worker.name)
+        store.workers.remove(worker.name)
     store.close()
     rows = sum(status(url)["rows"].values())
     elsewhere = settings.database_url and file_of(parse(settings.database_url)) is None

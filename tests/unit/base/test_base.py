@@ -140,6 +140,8 @@ def test_the_bundled_base(tmp_path: Path) -> None:
     line = "It rained all night, and the street was empty in the morning."
     chinese = translate(base, [line])[0]
     assert sum("\u4e00" <= c <= "\u9fff" for c in chinese) >= 5
-    english = translate(base.directed("zh", "en"), ["你为什么这么晚才回家？"])[0]
+    english = translate(base.for_direction("zh", "en"), ["你为什么这么晚才回家？"])[0]
     assert sum(c.isascii() and c.isalpha() for c in english) >= 8
-    assert base.decode(base.label(["他说：“好！”，走了。"])) == ["他说：“好！”，走了。"], "full-width marks survive"
+    assert base.decode(base.encode_target(["他说：“好！”，走了。"])) == ["他说：“好！”，走了。"], (
+        "full-width marks survive"
+    )

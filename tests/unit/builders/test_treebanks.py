@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.builders.parsers.brackets import leaves_text, read_brackets, write_brackets
-from engine.builders.parsers.conllu import Sentence, Token, Word, read_conllu, write_conllu
+from engine.builders.parsers.conllu import ConlluSentence, Token, Word, read_conllu, write_conllu
 from engine.builders.parsers.contractions import open_contractions
 from engine.builders.parsers.prepare import character_labels
 from engine.builders.parsers.treebanks import kind_of, own_part, read_treebanks
@@ -31,7 +31,7 @@ FORMS = st.text(st.characters(categories=("L", "N", "P"), exclude_characters="\u
 
 
 @st.composite
-def sentences(draw: st.DrawFn) -> Sentence:
+def sentences(draw: st.DrawFn) -> ConlluSentence:
     """Any tree over any words, some of them in tokens of several words."""
     count = draw(st.integers(1, 8))
     order = draw(st.permutations(range(1, count + 1)))
@@ -49,22 +49,22 @@ def sentences(draw: st.DrawFn) -> Sentence:
         index += size
         form = group[0].form if size == 1 else draw(FORMS)
         tokens.append(Token(form, group, draw(st.booleans())))
-    return Sentence(tuple(tokens))
+    return ConlluSentence(tuple(tokens))
 
 
 @given(st.lists(sentences(), min_size=1, max_size=4))
-def test_sentences_survive_writing_and_reading(given_sentences: list[Sentence]) -> None:
+def test_sentences_survive_writing_and_reading(given_sentences: list[ConlluSentence]) -> None:
     result = list(read_conllu(write_conllu(given_sentences).splitlines(keepends=True)))
     assert len(result) == len(given_sentences)
     for before, after in zip(given_sentences, result, strict=True):
-        assert isinstance(after, Sentence)
+        assert isinstance(after, ConlluSentence)
         assert after.words == before.words
         assert [token.form for token in after.tokens] == [token.form for token in before.tokens]
         assert after.text == before.text
 
 
 @given(sentences())
-def test_each_character_has_a_label_and_each_token_an_end(sentence: Sentence) -> None:
+def test_each_character_has_a_label_and_each_token_an_end(sentence: ConlluSentence) -> None:
     text, labels = character_labels(sentence)
     assert text == sentence.text
     assert len(text) == len(labels)
@@ -78,9 +78,9 @@ def test_no_damage_stops_the_reading_of_what_comes_after(noise: str, place: int)
     damaged = GERMAN[: place % len(GERMAN)] + noise.replace("\x00", "")
     result = list(read_conllu((damaged + "\n\n" + GERMAN).split("\n")))
     last = result[-1]
-    assert isinstance(last, Sentence)
+    assert isinstance(last, ConlluSentence)
     assert last.text == "Er geht zum Haus."
-    assert all(isinstance(item, Sentence) or (item[0] > 0 and item[1]) for item in result)
+    assert all(isinstance(item, ConlluSentence) or (item[0] > 0 and item[1]) for item in result)
 
 
 @pytest.mark.parametrize(

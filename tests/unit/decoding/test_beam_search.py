@@ -70,7 +70,7 @@ def test_a_base_without_an_end_in_sight_is_cut_like_theirs(tiny: BaseModel) -> N
 
 def test_words_that_must_not_be_written(tiny: BaseModel) -> None:
     free, _ = both(tiny, SENTENCES[:6], num_beams=4, max_new_tokens=12)
-    last = tiny.label(free[:1])[0][-2]
+    last = tiny.encode_target(free[:1])[0][-2]
     end = tiny.model.config.eos_token_id
     for barred in ([[tiny.pad], [last], [end]], [[last], [last, end]]):  # singles, and a pair of tokens
         theirs, ours = both(tiny, SENTENCES[:6], num_beams=4, max_new_tokens=12, bad_words_ids=barred)
@@ -93,7 +93,7 @@ def test_sentences_that_are_done_leave_the_batch_and_the_others_stay_as_they_are
         with torch.inference_mode():
             leaving = base.decode(base.model.generate(**asked))
             seen, sizes[:] = list(sizes), []
-            staying = base.decode(base.model.generate(**asked, fixed_rows=True))
+            staying = base.decode(base.model.generate(**asked, needs_fixed_batch=True))
     finally:
         handle.remove()
     assert leaving == staying

@@ -28,7 +28,7 @@ def german() -> BaseModel:
 
 
 def test_the_likeliest_words_come_first_and_are_whole(german: BaseModel) -> None:
-    ids = german.label(["My father has gone to America."])[0]
+    ids = german.encode_target(["My father has gone to America."])[0]
     first = candidates(german, GERMAN, [])
     assert first[0].text == "My"
     assert [one.probability for one in first] == sorted((one.probability for one in first), reverse=True)
@@ -40,7 +40,7 @@ def test_the_likeliest_words_come_first_and_are_whole(german: BaseModel) -> None
 
 @pytest.mark.slow
 def test_probabilities_are_those_of_scoring(german: BaseModel) -> None:
-    ids = german.label(["My"])[0]
+    ids = german.encode_target(["My"])[0]
     after = {one.text: one.probability for one in candidates(german, GERMAN, ids[:1], count=1000)}
     begun = {one.text: one.probability for one in candidates(german, GERMAN, [])}
     total, _ = score(german, [(GERMAN, "My")])[0]
@@ -50,7 +50,7 @@ def test_probabilities_are_those_of_scoring(german: BaseModel) -> None:
 
 def test_the_end_of_the_sentence_is_a_candidate(base: BaseModel) -> None:
     text = translate(base, [SOURCE])[0]
-    ids = base.label([text])[0]
+    ids = base.encode_target([text])[0]
     assert candidates(base, SOURCE, ids[:-1])[0].text == ""
     assert all(one.text for one in candidates(base, SOURCE, [])), "a lone space is no word"
 

@@ -12,7 +12,7 @@ from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.evaluation.general_text import general_pairs
 from engine.workflows.compare.evaluate import EvalContext, measure_general
-from engine.workflows.compare.systems import Translator, systems_of
+from engine.workflows.compare.systems import SystemTranslator, systems_of
 from engine.workflows.customize.evaluate import general_baseline
 from tests.bases import tiny_base, tiny_pair
 
@@ -44,14 +44,17 @@ def test_plugins_and_comparisons_are_measured_on_the_same_general_text(
     monkeypatch.setattr("engine.decoding.greedy_search.back_translate", None)  # what a base has is not made again
     assert whole == general_pairs(pair.backward, settings)
     own = [whole[0][1]]
-    sources = [source for source, _ in general_pairs(pair.backward, settings, but=own)]
+    sources = [source for source, _ in general_pairs(pair.backward, settings, exclude=own)]
     assert len(sources) == len(whole) - 1
     known = general_baseline(pair.forward, sources, settings, Progress())
 
     ground = EvalContext(tmp_path, settings, texts=own, backward=pair.backward)
-    monkeypatch.setattr(Translator, "__call__", None)  # nor what the base makes of it
+    monkeypatch.setattr(SystemTranslator, "__call__", None)  # nor what the base makes of it
     figures = measure_general(
-        systems_of([]), Translator(pair.forward, lambda system: pytest.fail("there is no plugin")), ground, Progress()
+        systems_of([]),
+        SystemTranslator(pair.forward, lambda system: pytest.fail("there is no plugin")),
+        ground,
+        Progress(),
     )
     assert figures is not None
     assert figures["lines"] == len(known) == len(sources)

@@ -135,19 +135,19 @@ def test_all_sentences_are_remembered_whatever_share_is_trained_on(pair, tmp_pat
 
 def test_sources_are_weighed_once_a_share_of_them_is_chosen_and_not_before(pair, tmp_path):
     train, valid = segments()
-    stamps = StepCache(tmp_path)
-    every = make_pairs(train, valid, pair, None, stamps, Progress())
+    cache = StepCache(tmp_path)
+    every = make_pairs(train, valid, pair, None, cache, Progress())
     assert len(every["train"]) == len(every["memory"]) == len(train)
     assert {one.support for one in every["memory"]} == {None}
     assert {one.plausibility for one in every["memory"]} == {1.0}
-    written = stamps.used["pairs"]
-    some = make_pairs(train, valid, pair, 0.5, stamps, Progress())
-    assert stamps.used["pairs"] == written
+    written = cache.used["pairs"]
+    some = make_pairs(train, valid, pair, 0.5, cache, Progress())
+    assert cache.used["pairs"] == written
     assert len(some["train"]) <= len(train) / 2
     assert None not in {one.support for one in some["memory"]}
     assert [one.source for one in some["memory"]] == [one.source for one in every["memory"]]
-    assert some == make_pairs(train, valid, pair, 0.5, stamps, Progress())
-    assert len(make_pairs(train, valid, pair, None, stamps, Progress())["train"]) == len(train)
+    assert some == make_pairs(train, valid, pair, 0.5, cache, Progress())
+    assert len(make_pairs(train, valid, pair, None, cache, Progress())["train"]) == len(train)
 
 
 def test_a_project_goes_on_with_the_pairs_of_an_older_version(pair, tmp_path):
@@ -158,10 +158,10 @@ def test_a_project_goes_on_with_the_pairs_of_an_older_version(pair, tmp_path):
         for one in some
     ]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    stamps = StepCache(tmp_path)
+    cache = StepCache(tmp_path)
     before = content_hash("", pair.forward.fingerprint(), pair.backward.fingerprint(), True, 2)
-    stamps.set("pairs written", before)
-    stamps.set("pairs", before)
-    result = make_pairs(train, valid, pair, 0.5, stamps, Progress())
+    cache.mark_done("pairs written", before)
+    cache.mark_done("pairs", before)
+    result = make_pairs(train, valid, pair, 0.5, cache, Progress())
     assert {one.source for one in result["memory"]} == {"old"}
-    assert stamps.used["pairs"] == before
+    assert cache.used["pairs"] == before

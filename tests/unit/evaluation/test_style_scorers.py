@@ -125,7 +125,7 @@ def quick() -> Any:
 @pytest.fixture(scope="module")
 def scorers(base: Any, quick: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[StyleScorers, Path]:
     folder = tmp_path_factory.mktemp("style")
-    backward = base.directed("zh", "en")
+    backward = base.for_direction("zh", "en")
     return learn_style(ZH[60:], base, folder, ROOT / "assets", backward=backward), folder
 
 
@@ -155,7 +155,7 @@ def test_scorers_are_learnt_once_and_come_back_the_same(
     assert again.classifier.score(ZH[:20]) == result.classifier.score(ZH[:20])
     assert load_style(ZH, base, folder) is None, "other samples, other scorers"
     assert all(file.suffix in (".safetensors", ".json") for file in folder.iterdir())
-    assert load_style(ZH[60:], base.directed("zh", "en"), folder) is None
+    assert load_style(ZH[60:], base.for_direction("zh", "en"), folder) is None
 
 
 def test_an_evaluation_by_the_style_alone_has_intervals_and_p(scorers: tuple[StyleScorers, Path]) -> None:

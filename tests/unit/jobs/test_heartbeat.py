@@ -81,7 +81,7 @@ def test_what_is_no_longer_there_is_forgotten() -> None:
     pulses = HeartbeatMonitor(clock)
     pulses.beating("a", None)
     pulses.beating("b", None)
-    pulses.forget(but={"b"})
+    pulses.forget(exclude={"b"})
     assert set(pulses._watched) == {"b"}
 
 

@@ -146,11 +146,11 @@ def test_on_real_states_it_is_far_nearer_than_the_best_alone(base, memory) -> No
     """Flat readings at cross-attention, of which the best few hold little."""
     method = get_method("memory_adapter")
     module = method.build(base, Artefacts(memory=memory), MemoryAdapterConfig(search="exact"))
-    method.finish(module)
+    method.prepare_for_inference(module)
     for _, position, reader in module.readers():
         queries = (
             reader.query(reader.memory[::7] + 0.3 * reader.memory[1::7][: len(reader.memory[::7])].mean(0))
-            * reader.sharpness
+            * reader.inverse_temperature
         )
         with torch.no_grad():
             wanted = exact(reader.keys, reader.memory, queries)
@@ -176,7 +176,7 @@ def test_translations_are_nearly_those_of_the_exact_reading(base, memory, englis
         module = method.build(base, Artefacts(memory=memory), MemoryAdapterConfig(search=search))
         for _, _, reader in module.readers():
             reader.scale.data.fill_(0.1 / SPEED)
-        method.finish(module)
+        method.prepare_for_inference(module)
         assert all((reader.nearest is not None) == (search == "top_k") for _, _, reader in module.readers())
         result[search] = translate(base, english, Plugin(method, module, {}))
     assert result["exact"] != translate(base, english), "the plugin does something"

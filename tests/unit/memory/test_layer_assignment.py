@@ -61,7 +61,10 @@ def test_recorded_vectors_are_those_of_each_phrase_alone(tmp_path, pooling):
         own = [pair for pair in pairs if pair.layer == layer]
         assert memory.sizes[layer] == len(own)
         for row, pair in enumerate(own):
-            inputs, labels = base.pad_batch(base.encode([pair.source])), base.pad_batch(base.label([pair.target]))
+            inputs, labels = (
+                base.pad_batch(base.encode([pair.source])),
+                base.pad_batch(base.encode_target([pair.target])),
+            )
             start = torch.full((1, 1), base.model.config.decoder_start_token_id)
             decoder_inputs = torch.cat([start, labels[:, :-1]], 1)
             seen = []

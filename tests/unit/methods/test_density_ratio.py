@@ -135,7 +135,7 @@ def test_scores_are_those_of_the_equation_and_strength_0_is_the_base(
 ) -> None:
     plugin, _ = made(base, samples, weight=0.7, against=against)
     source, target = SENTENCES[0]
-    labels = base.label([target])[0]
+    labels = base.encode_target([target])[0]
     inputs = base.shift_right(base.pad_batch([labels]))  # (1, T)
     with torch.no_grad():
         logits = base.model(
@@ -181,10 +181,10 @@ def test_other_samples_take_the_place_without_anything_chosen_anew(
     plugin, artefacts = made(base, samples, weight=1.0, against="general")
     general = {name: tensor.clone() for name, tensor in plugin.module.general.named_buffers()}
     (tmp_path / "new").mkdir()
-    swapped = METHOD.swap(base, plugin.module, [SentencePair("", SENTENCES[0][1])], tmp_path / "new")
+    swapped = METHOD.replace_samples(base, plugin.module, [SentencePair("", SENTENCES[0][1])], tmp_path / "new")
     again = METHOD.build(base, swapped, DensityRatioConfig(weight=1.0, against="general"))
     assert all(torch.equal(again.general.get_buffer(name), tensor) for name, tensor in general.items())
-    history = torch.tensor([[base.label([SENTENCES[0][1]])[0][0]]])
+    history = torch.tensor([[base.encode_target([SENTENCES[0][1]])[0][0]]])
     assert torch.equal(again.style(history), plugin.module.style(history))
     assert artefacts.files[FILE].read_bytes() != swapped.files[FILE].read_bytes()
 

@@ -16,7 +16,7 @@ from engine.methods.data import Samples
 from engine.methods.dexperts.config import DExpertsConfig
 from engine.methods.dexperts.general import draw_general
 from engine.methods.dexperts.method import language_loss
-from engine.methods.dexperts.module import Memory
+from engine.methods.dexperts.module import PrefixCache
 from engine.plugins import Plugin
 from engine.training.batches import make_batch
 from tests.bases import SENTENCES
@@ -30,7 +30,7 @@ def module_for(base, moved=0.1, **options):
     module = METHOD.build(base, Artefacts(), DExpertsConfig(**options))
     for parameter in module.parameters():
         parameter.data += moved * torch.randn_like(parameter)
-    METHOD.finish(module)
+    METHOD.prepare_for_inference(module)
     return module
 
 
@@ -61,7 +61,7 @@ def test_scores_are_those_of_the_equation(base):
     for strength in (0.5, 1.0):
         result = score(base, SENTENCES[:3], plugin, strength=strength)
         for (source, target), (total, count) in zip(SENTENCES[:3], result, strict=True):
-            labels = base.label([target])[0]
+            labels = base.encode_target([target])[0]
             start = base.shift_right(torch.tensor([labels]))[0, 0].item()
             wanted = sum(
                 float(slow_mixture(base, module, source, [start, *labels[:t]], 0.7 * strength)[token].log())
@@ -93,7 +93,7 @@ def test_beam_search_with_kept_states_equals_one_that_computes_all_anew(base):
 
     class Anew(LogitsProcessor):
         def __call__(self, ids, scores):
-            difference = module.next_difference(ids, Memory())
+            difference = module.next_difference(ids, PrefixCache())
             return torch.log_softmax(scores + difference, -1)
 
     inputs = base.pad_batch(base.encode(TEXTS))
@@ -110,7 +110,7 @@ def test_beam_search_with_kept_states_equals_one_that_computes_all_anew(base):
 
 def test_kept_states_follow_hypotheses_that_change_places(base):
     module = module_for(base)
-    memory = Memory()
+    memory = PrefixCache()
     first = torch.tensor([[9, 4], [9, 5], [9, 6]])
     second = torch.tensor([[9, 6, 1], [9, 4, 2], [9, 6, 3], [9, 5, 3]])
     with torch.no_grad():
@@ -155,7 +155,9 @@ def test_the_models_learn_their_own_texts(base, pairs):
         count += labels.numel()
     assert loss.parts["nll"] == pytest.approx(total / count, rel=1e-4)
     assert len(pairs.machine) == len(pairs)
-    batches = [(base.label([text])[0], pairs.machine[row]) for row, text in enumerate(kept_translations(pairs, base))]
+    batches = [
+        (base.encode_target([text])[0], pairs.machine[row]) for row, text in enumerate(kept_translations(pairs, base))
+    ]
     assert all(one == other for one, other in batches)
     loss.total.backward()
     assert all(parameter.grad is not None for parameter in module.parameters())
@@ -168,7 +170,7 @@ def test_the_anti_expert_can_learn_general_text(pair, base, tmp_path):
     METHOD.prepare(samples, DExpertsConfig(anti="general"), Progress())
     result = METHOD.encode(base, samples, "train", Progress())
     file = load_settings().assets_dir / "samples" / "general-zh" / "general-zh.txt"
-    known = {tuple(ids) for ids in base.label(file.read_text(encoding="utf-8").splitlines())}
+    known = {tuple(ids) for ids in base.encode_target(file.read_text(encoding="utf-8").splitlines())}
     assert all(tuple(ids) in known for ids in result.machine)
     assert len({tuple(ids) for ids in result.machine}) == len(result) == len(SENTENCES)
     assert not (tmp_path / "machine.jsonl").exists()

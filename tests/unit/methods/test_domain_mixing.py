@@ -168,7 +168,7 @@ def test_attention_mixes_all_four_maps_of_each_word(base, folder, rank, side, bl
         seen["output"] = output[0]
 
     sources = base.pad_batch(base.encode([SENTENCES[0][0]]))
-    labels = base.pad_batch(base.label([SENTENCES[0][1]]))
+    labels = base.pad_batch(base.encode_target([SENTENCES[0][1]]))
     handle = attention.register_forward_hook(keep, with_kwargs=True)
     try:
         with METHOD.attach(base, module), torch.no_grad():
@@ -342,9 +342,9 @@ def test_beams_and_cached_steps_mix_as_teacher_forcing_does(base, folder):
 
 def test_reads_are_the_decoders_proportions(base, folder):
     module = module_for(base, folder, trained=True)
-    rows = METHOD.reads(base, module, *SENTENCES[2], top=2)
+    rows = METHOD.attributions(base, module, *SENTENCES[2], top=2)
     assert {row["layer"] for row in rows} == {0, 1, 2}
-    tokens = base.tokenizer.convert_ids_to_tokens(base.label([SENTENCES[2][1]])[0])
+    tokens = base.tokenizer.convert_ids_to_tokens(base.encode_target([SENTENCES[2][1]])[0])
     assert all(tokens[row["position"]] == row["token"] for row in rows)
     for row in rows:
         weights = [item["weight"] for item in row["items"]]
@@ -359,7 +359,7 @@ def test_a_trained_plugin_gives_the_proportions_of_any_sentence(base, folder):
     plugin, model = Plugin(METHOD, module, {}), module.proportion_model()
     result = proportions(base, model, SENTENCES[2][1], source=SENTENCES[2][0], plugin=plugin)
     without = proportions(base, model, SENTENCES[2][1], source=SENTENCES[2][0])
-    rows = METHOD.reads(base, module, *SENTENCES[2], top=K)
+    rows = METHOD.attributions(base, module, *SENTENCES[2], top=K)
     for layer in range(3):
         read = [{item["text"]: item["weight"] for item in row["items"]} for row in rows if row["layer"] == layer]
         mean = [sum(one[name] for one in read) / len(read) for name in NAMES]

@@ -30,7 +30,7 @@ def module_for(base, *, moved=0.0, seed=5, **options):
     if moved:
         for parameter in module.parameters():
             parameter.data += moved * torch.randn_like(parameter)
-    METHOD.finish(module)
+    METHOD.prepare_for_inference(module)
     return module
 
 
@@ -223,7 +223,7 @@ def test_shrink_goes_part_of_the_way(base, options):
     half, whole = (module_for(base, moved=0.1, shrink=share, **options) for share in (0.5, 1.0))
     for module in (half, whole):
         module.shrink(1.0)  # both from changes of 16 bits
-    METHOD.complete(half)
+    METHOD.after_training(half)
     with METHOD.attach(base, whole, 0.5):
         wanted = base.model(input_ids=batch_of(base).sources, decoder_input_ids=batch_of(base).inputs).logits
     with METHOD.attach(base, half):
@@ -288,7 +288,7 @@ def bundle_of(module, base, path):
 def test_a_bundle_brings_the_weights_back_to_the_bit(base, tmp_path, options, completed):
     module = module_for(base, moved=0.1, **options)
     if completed:
-        METHOD.complete(module)
+        METHOD.after_training(module)
     loaded = Plugin.load(bundle_of(module, base, tmp_path / "p.zip"), base, cache=tmp_path / "cache")
     assert score(base, SENTENCES, loaded) == score(base, SENTENCES, Plugin(METHOD, module, {}))
     for key, weight in loaded.module.state_dict().items():
@@ -299,13 +299,13 @@ def test_a_bundle_brings_the_weights_back_to_the_bit(base, tmp_path, options, co
 def test_trained_weights_take_a_quarter_of_the_bytes_and_older_bundles_stay_whole(base, tmp_path, size):
     module = module_for(base, moved=size)
     whole = bundle_of(module, base, tmp_path / "whole.zip")
-    METHOD.complete(module)
+    METHOD.after_training(module)
     packed = bundle_of(module, base, tmp_path / "packed.zip")
     assert packed.stat().st_size < 0.3 * whole.stat().st_size
     by_chance = size < 1e-5  # a change this small may be one of 16 bits, and is packed at once
     assert [read_bundle_card(path)["format_version"] for path in (whole, packed)] == [3 if by_chance else 1, 3]
     before = {key: weight.clone() for key, weight in module.state_dict().items()}
-    METHOD.complete(module)
+    METHOD.after_training(module)
     assert all(torch.equal(weight, before[key]) for key, weight in module.state_dict().items()), "once is for good"
 
 

@@ -311,7 +311,7 @@ def test_a_datastore_of_the_sentence_itself_makes_its_tokens_likelier(base, data
 def test_scores_are_the_papers_mixture_of_the_bases_own(base, datastore):
     plugin = plugin_with(base, knn_for(base, datastore))
     en, zh = SENTENCES[2]
-    labels = base.pad_batch(base.label([zh]))
+    labels = base.pad_batch(base.encode_target([zh]))
     with torch.no_grad():
         output = base.model.model(
             input_ids=base.pad_batch(base.encode([en])), decoder_input_ids=base.shift_right(labels)
@@ -352,7 +352,7 @@ def test_translations_come_near_the_samples(base, datastore):
     plugin = plugin_with(base, knn_for(base, datastore, weight=0.99, k=1))
     decoding = Decoding(beam=2)
     assert translate(base, [a for a, _ in SENTENCES], plugin, decoding=decoding) == [
-        base.decode(base.label([b]))[0] for _, b in SENTENCES
+        base.decode(base.encode_target([b]))[0] for _, b in SENTENCES
     ]
 
 
@@ -409,8 +409,8 @@ def test_half_precision_bases():
 
 
 def test_reads_name_sentences_of_the_samples(base, datastore):
-    rows = plugin_with(base, knn_for(base, datastore)).reads(base, *SENTENCES[2], top=3)
-    assert [row["position"] for row in rows] == list(range(len(base.label([SENTENCES[2][1]])[0])))
+    rows = plugin_with(base, knn_for(base, datastore)).attributions(base, *SENTENCES[2], top=3)
+    assert [row["position"] for row in rows] == list(range(len(base.encode_target([SENTENCES[2][1]])[0])))
     for row in rows:
         best = row["items"][0]
         assert (best["text"], best["source"]) == (SENTENCES[2][1], SENTENCES[2][0])  # the state's own entry
@@ -555,9 +555,9 @@ def test_as_a_method_it_has_no_weights_and_settings_that_are_complete(base, tmp_
 
 def test_other_samples_take_the_place_of_its_own(base, datastore, tmp_path):
     plugin = plugin_with(base, knn_for(base, datastore))
-    files = plugin.method.swap(base, plugin.module, PAIRS[:3], tmp_path).files
+    files = plugin.method.replace_samples(base, plugin.module, PAIRS[:3], tmp_path).files
     assert sorted(files) == ["datastore.jsonl", "datastore.safetensors"]
-    texts = {item["text"] for row in plugin.reads(base, *SENTENCES[7]) for item in row["items"]}
+    texts = {item["text"] for row in plugin.attributions(base, *SENTENCES[7]) for item in row["items"]}
     assert texts <= {pair.target for pair in PAIRS[:3]}
     assert total(base, plugin, SENTENCES[:3]) > total(base, None, SENTENCES[:3]) + 3
 
@@ -576,7 +576,7 @@ def adapter(base, tmp_path_factory):
     module = method.build(base, Artefacts(memory=memory), MemoryAdapterConfig())
     for parameter in module.parameters():
         parameter.data += 0.1 * torch.randn_like(parameter)
-    method.finish(module)
+    method.prepare_for_inference(module)
     return Plugin(method, module, {}), {"memory.safetensors": folder / "memory.safetensors"}
 
 
@@ -594,7 +594,7 @@ def test_with_an_adapter_the_keys_are_the_adapted_models(base, adapter, datastor
     assert total(base, both) == pytest.approx(-figures["loss"] * figures["tokens"], rel=1e-2)
     assert total(base, both) > alone + 10
     assert score(base, SENTENCES, both, strength=0.0) == score(base, SENTENCES)
-    assert {row["layer"] for row in both.reads(base, *SENTENCES[1])} == {-1, 0, 1, 2}
+    assert {row["layer"] for row in both.attributions(base, *SENTENCES[1])} == {-1, 0, 1, 2}
     assert (
         len(translate(base, [SENTENCES[0][0]], PluginStack([both, plugin]), decoding=Decoding(max_length_ratio=0.5)))
         == 1
@@ -623,7 +623,7 @@ def test_a_bundle_carries_a_datastore_and_loads_with_it(base, adapter, tmp_path)
     given = tmp_path / "given.zip"
     repack(carrying, given, with_phrases=False)
     assert "datastore.jsonl" not in read_bundle_card(given)["files"]
-    rows = Plugin.load(given, base, cache=tmp_path / "cache").reads(base, *SENTENCES[0])
+    rows = Plugin.load(given, base, cache=tmp_path / "cache").attributions(base, *SENTENCES[0])
     assert {item["text"] for row in rows if row["layer"] == -1 for item in row["items"]} == {""}
     amend(carrying, given, card={"knn": {**knn.options.to_mapping(), "index": "ivfpq"}})
     with pytest.raises(

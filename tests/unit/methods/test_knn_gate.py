@@ -10,7 +10,7 @@ from engine.core.progress import Progress
 from engine.corpora.types import SentencePair
 from engine.errors import BundleError
 from engine.methods.knn.build import make_knn
-from engine.methods.knn.gate import NO_ROW, PRIOR, Gate, Positions, Rows, fit, loss
+from engine.methods.knn.gate import NO_ROW, PRIOR, GateInputs, NeighbourGate, Positions, fit, loss
 from engine.methods.knn.options import KnnOptions
 from engine.methods.knn.sentence import NO_TOKEN, context
 from engine.methods.knn.tune_sentence import previous
@@ -19,14 +19,14 @@ from tests.bases import SENTENCES
 
 def rows(cosine=0.8, coverage=0.5, before=1, top=-1.0, count=1):
     """`count` positions with two rows each, of which the second is far from all."""
-    return Rows(
+    return GateInputs(
         torch.tensor([[cosine, 0.2]]).repeat(count, 1), torch.tensor([[coverage, 0.1]]).repeat(count, 1),
         torch.tensor([[before, 0]]).repeat(count, 1), torch.full((count,), coverage), torch.full((count,), top),
     )  # fmt: skip
 
 
 def opened(**evidence):
-    return float(Gate.prior().masses(rows(**evidence)).sum())
+    return float(NeighbourGate.prior().masses(rows(**evidence)).sum())
 
 
 def test_each_kind_of_evidence_opens_the_gate():
@@ -38,27 +38,33 @@ def test_each_kind_of_evidence_opens_the_gate():
 
 def test_of_rows_as_alike_the_one_that_follows_the_same_words_of_a_nearer_sentence_is_copied():
     same = torch.tensor([[0.8, 0.8]])
-    gate = Gate.prior()
-    wide = Rows(same, torch.tensor([[0.2, 0.6]]), torch.tensor([[0, 0]]), torch.tensor([0.6]), torch.tensor([-1.0]))
-    followed = Rows(same, torch.tensor([[0.4, 0.4]]), torch.tensor([[0, 2]]), torch.tensor([0.4]), torch.tensor([-1.0]))
+    gate = NeighbourGate.prior()
+    wide = GateInputs(
+        same, torch.tensor([[0.2, 0.6]]), torch.tensor([[0, 0]]), torch.tensor([0.6]), torch.tensor([-1.0])
+    )
+    followed = GateInputs(
+        same, torch.tensor([[0.4, 0.4]]), torch.tensor([[0, 2]]), torch.tensor([0.4]), torch.tensor([-1.0])
+    )
     for one in (wide, followed):
         mass = gate.masses(one)[0]
         assert float(mass[1]) > 2 * float(mass[0])
 
 
 def test_rows_that_bring_nothing_are_not_read():
-    mass = Gate.prior().masses(rows(cosine=NO_ROW))
+    mass = NeighbourGate.prior().masses(rows(cosine=NO_ROW))
     assert float(mass[0, 0]) == 0.0
-    none = Rows(torch.full((1, 2), NO_ROW), torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1), torch.zeros(1))
-    assert Gate.prior().masses(none).tolist() == [[0.0, 0.0]]
+    none = GateInputs(torch.full((1, 2), NO_ROW), torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1), torch.zeros(1))
+    assert NeighbourGate.prior().masses(none).tolist() == [[0.0, 0.0]]
 
 
 @given(st.floats(0, 1.5), st.floats(0.05, 0.99), st.floats(-1, 1), st.floats(0, 1))
 def test_the_base_always_keeps_a_share_and_strength_scales_the_rest(strength, weight, cosine, coverage):
     evidence = rows(cosine=cosine, coverage=coverage)
-    mass = float(Gate.prior().masses(evidence, weight, strength).sum())
+    mass = float(NeighbourGate.prior().masses(evidence, weight, strength).sum())
     assert 0 <= mass <= 0.9901
-    assert mass == pytest.approx(min(0.99, strength * float(Gate.prior().masses(evidence, weight).sum())), abs=1e-5)
+    assert mass == pytest.approx(
+        min(0.99, strength * float(NeighbourGate.prior().masses(evidence, weight).sum())), abs=1e-5
+    )
 
 
 def positions(right, count, **evidence):
@@ -102,10 +108,12 @@ def test_general_text_is_part_of_the_choice(base, tmp_path):
     "weights", [torch.zeros(3), torch.full((11,), float("nan")), torch.zeros(11, dtype=torch.float64)]
 )
 def test_a_file_that_is_no_gate_is_refused(tmp_path, weights):
-    assert torch.equal(Gate.open(Gate.prior().save(tmp_path).parent).weights, Gate.prior().weights)
+    assert torch.equal(
+        NeighbourGate.open(NeighbourGate.prior().save(tmp_path).parent).weights, NeighbourGate.prior().weights
+    )
     save_file({"weights": weights}, tmp_path / "datastore.gate.safetensors")
     with pytest.raises(BundleError, match="does not hold the 11 weights"):
-        Gate.open(tmp_path)
+        NeighbourGate.open(tmp_path)
     (tmp_path / "datastore.gate.safetensors").write_bytes(b"no")
     with pytest.raises(BundleError, match="missing or damaged"):
-        Gate.open(tmp_path)
+        NeighbourGate.open(tmp_path)

@@ -52,9 +52,9 @@ def entries_of(knn, i):
 
 def test_a_sentence_is_shortlisted_by_the_rare_words_it_shares(base, datastore):
     knn = plugin_with(base, datastore, shortlist=1).module.knn
-    knn.see(base, base.pad_batch(base.encode([en for en, _ in SENTENCES])))
+    knn.set_source(base, base.pad_batch(base.encode([en for en, _ in SENTENCES])))
     assert [entries_of(knn, i) for i in range(len(SENTENCES))] == [{i} for i in range(len(SENTENCES))]
-    knn.see(base, base.pad_batch(base.encode(["By the river, the old teahouse.", "7"])))
+    knn.set_source(base, base.pad_batch(base.encode(["By the river, the old teahouse.", "7"])))
     assert entries_of(knn, 0) == {2}
 
 
@@ -65,7 +65,7 @@ def test_in_training_a_sentence_does_not_find_itself(base, datastore):
     sources = base.pad_batch(pairs.sources)
     labels = base.pad_batch(pairs.labels)
     batch = Batch(sources, (sources != base.pad).long(), None, labels, labels, 0, pairs, list(range(len(pairs))))
-    plugin.method.see(base, plugin.module, sources, batch)
+    plugin.method.set_source(base, plugin.module, sources, batch)
     assert all(i not in entries_of(plugin.module.knn, i) for i in range(len(pairs)))
 
 
@@ -83,7 +83,7 @@ def test_a_sample_is_copied_where_it_is_translated(base, datastore):
     """The tiny base has random weights, so what it says of these sentences is all the samples'."""
     plugin = plugin_with(base, datastore, weight=0.99, threshold=0.5, k=4)
     sources = [en for en, _ in SENTENCES]
-    wanted = [base.decode(base.label([zh]))[0] for _, zh in SENTENCES]
+    wanted = [base.decode(base.encode_target([zh]))[0] for _, zh in SENTENCES]
     for decoding in (Decoding(beam=2), Decoding(beam=1)):
         assert translate(base, sources, plugin, decoding=decoding) == wanted
 
@@ -118,10 +118,13 @@ def test_what_is_scored_whole_is_what_is_decoded_step_by_step(base, datastore):
     from transformers import DynamicCache, EncoderDecoderCache
 
     plugin = plugin_with(base, datastore, threshold=0.3, temperature=0.2)
-    source, labels = base.pad_batch(base.encode([SENTENCES[2][0]])), base.pad_batch(base.label([SENTENCES[2][1] * 2]))
+    source, labels = (
+        base.pad_batch(base.encode([SENTENCES[2][0]])),
+        base.pad_batch(base.encode_target([SENTENCES[2][1] * 2])),
+    )
     inputs = base.shift_right(labels)
     with base.using(plugin), torch.inference_mode():
-        plugin.see(base, source)
+        plugin.set_source(base, source)
         whole = base.model(input_ids=source, decoder_input_ids=inputs, use_cache=False).logits[0]  # (T, V)
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         encoded = base.model.get_encoder()(input_ids=source)
@@ -184,7 +187,7 @@ def test_numbers_and_names_that_the_input_lacks_are_not_copied(base):
     store = Datastore.build(base, Pairs.encode(base, pairs))
     knn = plugin_with(base, store).module.knn
     for source, holds in (("The road is 25 miles long.", True), ("The road is 37 miles long.", False)):
-        knn.see(base, base.pad_batch(base.encode([source])))
+        knn.set_source(base, base.pad_batch(base.encode([source])))
         words = base.tokenizer.convert_ids_to_tokens(knn.reader.rows[0].about[:, 0].tolist())
         assert any("2" in word for word in words) == holds
         assert "路" in "".join(words)
@@ -243,7 +246,7 @@ def test_a_sentence_that_shares_nothing_with_the_samples_is_left_to_the_base(bas
     assert knn.gate is not None
     assert translate(base, [alien], plugin) == translate(base, [alien])
     assert not any(len(one.scale) for one in knn.reader.rows)
-    assert all(row["items"] == [] or row["gate"] > 0.99 for row in plugin.reads(base, alien, "。"))
+    assert all(row["items"] == [] or row["gate"] > 0.99 for row in plugin.attributions(base, alien, "。"))
     both = [alien, SENTENCES[0][0]]
     assert translate(base, both, plugin)[0] == translate(base, both)[0]
 
@@ -279,16 +282,16 @@ def test_an_index_of_the_sources_that_does_not_fit_is_refused(base, datastore, t
 
 def test_other_samples_take_the_place_of_its_own(base, datastore, tmp_path):
     plugin = plugin_with(base, datastore)
-    files = plugin.method.swap(base, plugin.module, PAIRS[:3], tmp_path).files
+    files = plugin.method.replace_samples(base, plugin.module, PAIRS[:3], tmp_path).files
     assert "datastore.sources.safetensors" in files
-    texts = {item["text"] for row in plugin.reads(base, *SENTENCES[7]) for item in row["items"]}
+    texts = {item["text"] for row in plugin.attributions(base, *SENTENCES[7]) for item in row["items"]}
     assert texts <= {pair.target for pair in PAIRS[:3]}
     assert another(base, plugin.module.knn, PAIRS, tmp_path / "more")[0].options == SET
 
 
 def test_what_was_read_names_sentences_of_the_samples(base, datastore):
-    rows = plugin_with(base, datastore).reads(base, *SENTENCES[2], top=3)
-    assert [row["position"] for row in rows] == list(range(len(base.label([SENTENCES[2][1]])[0])))
+    rows = plugin_with(base, datastore).attributions(base, *SENTENCES[2], top=3)
+    assert [row["position"] for row in rows] == list(range(len(base.encode_target([SENTENCES[2][1]])[0])))
     for row in rows:
         assert (row["items"][0]["text"], row["items"][0]["source"]) == (SENTENCES[2][1], SENTENCES[2][0])
         assert row["items"][0]["token"] == row["token"]
@@ -298,8 +301,8 @@ def test_what_was_read_names_sentences_of_the_samples(base, datastore):
 def test_nothing_was_read_where_the_domain_filter_leaves_a_sentence_to_the_base(base, datastore):
     refuses = SimpleNamespace(shares=lambda base, texts: [0.0] * len(texts))
     plugin = plugin_with(base, datastore).with_filter(refuses)
-    assert plugin.unfiltered.reads(base, *SENTENCES[2])
-    assert plugin.reads(base, *SENTENCES[2]) == []
+    assert plugin.unfiltered.attributions(base, *SENTENCES[2])
+    assert plugin.attributions(base, *SENTENCES[2]) == []
 
 
 def test_it_works_beside_other_plugins(base, datastore, tmp_path):
@@ -307,13 +310,13 @@ def test_it_works_beside_other_plugins(base, datastore, tmp_path):
 
     method = get_method("houlsby_adapter")
     module = method.build(base, Artefacts(), method.config_class())
-    method.finish(module)
+    method.prepare_for_inference(module)
     other, plugin = Plugin(method, module, {}), plugin_with(base, datastore, threshold=0.3)
     sources = [en for en, _ in SENTENCES]
     alone = translate(base, sources, plugin, decoding=SHORT)
     assert translate(base, sources, PluginStack([other, plugin]), decoding=SHORT) == alone  # untrained: the base
     beside = Plugin(method, module, {}, knn=plugin.module.knn)
     assert translate(base, sources, beside, decoding=SHORT) == alone
-    assert {row["place"] for row in beside.reads(base, *SENTENCES[1])} == {"datastore"}
+    assert {row["place"] for row in beside.attributions(base, *SENTENCES[1])} == {"datastore"}
     twice = translate(base, sources, PluginStack([plugin, plugin_with(base, datastore, shortlist=1)]), decoding=SHORT)
     assert len(twice) == len(sources)

@@ -305,9 +305,9 @@ def test_making_a_plugin_calls_nothing_and_its_bundle_holds_no_secret(base, serv
     assert not server.seen
     plugin = Plugin.load(bundle, base, cache=tmp_path / "cache")
     assert translate(base, ["Hello."], plugin) == ["译：Hello."]
-    items = plugin.reads(base, SENTENCES[0][0], "")[0]["items"]
+    items = plugin.attributions(base, SENTENCES[0][0], "")[0]["items"]
     assert items[0] == {"text": SENTENCES[0][1], "source": SENTENCES[0][0], "weight": 1.0}
-    METHOD.swap(base, plugin.module, pairs[6:], tmp_path)
+    METHOD.replace_samples(base, plugin.module, pairs[6:], tmp_path)
     assert plugin.module.examples.pairs == tuple(SENTENCES[6:])
     with pytest.raises(CorpusError, match="no samples"):
         METHOD.prepare(

@@ -155,7 +155,7 @@ def test_half_of_both_divergences():
 def batch_of(base, step=1000):
     inputs, labels = (
         base.pad_batch(base.encode([a for a, _ in SENTENCES])),
-        base.pad_batch(base.label([b for _, b in SENTENCES])),
+        base.pad_batch(base.encode_target([b for _, b in SENTENCES])),
     )
     mask = (inputs != base.pad).long()
     with torch.no_grad():
@@ -336,7 +336,7 @@ def test_chosen_layers_and_places(base, memory):
 
 def test_projection_is_dropped_in_training_mode(base, memory):
     module = module_for(base, memory, trained=True)
-    get_method("memory_adapter").finish(module)
+    get_method("memory_adapter").prepare_for_inference(module)
     assert all(reader.keys is not None for _, _, reader in module.readers())
     module.train()
     assert all(reader.keys is None for _, _, reader in module.readers())
@@ -354,7 +354,7 @@ def test_two_plugins_over_one_base(base, memory):
 
 def test_reads_name_rows_of_the_layers_memory(base, memory):
     module = module_for(base, memory, trained=True)
-    rows = get_method("memory_adapter").reads(base, module, *SENTENCES[2], top=2)
+    rows = get_method("memory_adapter").attributions(base, module, *SENTENCES[2], top=2)
     assert {row["layer"] for row in rows} == {0, 1, 2}
     for row in rows:
         weights = [item["weight"] for item in row["items"]]

@@ -193,7 +193,7 @@ def test_strength_and_shrink_reach_the_tuned_weights(base, memory):
     tuned.data += 1.0
     with METHOD.attach(base, module, 0.25):
         assert torch.allclose(fc1.weight, own + 0.25, atol=1e-6)
-    METHOD.complete(module)
+    METHOD.after_training(module)
     assert torch.allclose(tuned, own + 0.5, atol=1e-6)
     with pytest.raises(ZeroDivisionError), METHOD.attach(base, module):
         raise ZeroDivisionError

@@ -29,7 +29,7 @@ def test_a_phrase_reads_itself_most_and_scores_spread_alike_at_every_temperature
     module = module_for(base, memory, **options)
     for layer in (0, 1):
         reader = module.layers[str(layer)]["self_attn"]
-        scores = reader.query(reader.memory) @ reader.key.weight @ reader.memory.T * reader.sharpness
+        scores = reader.query(reader.memory) @ reader.key.weight @ reader.memory.T * reader.inverse_temperature
         assert scores.argmax(1).tolist() == list(range(len(reader.memory)))
         assert scores.std(1).mean().item() == pytest.approx(QUERY_STD, rel=1e-3)
         assert torch.equal(reader.value(reader.memory), reader.memory)
@@ -42,7 +42,7 @@ def test_source_memory_is_read_by_the_weights_of_the_base_s_own_attention(base, 
         mean = reader.memory.mean(0)
         assert torch.allclose(reader.value(mean), attention.out_proj(attention.v_proj(mean)), atol=1e-5)
         query = torch.randn(4, base.d_model)
-        mine = (reader.query(query) @ reader.key.weight) @ reader.memory.T * reader.sharpness
+        mine = (reader.query(query) @ reader.key.weight) @ reader.memory.T * reader.inverse_temperature
         q, k = (query @ attention.q_proj.weight.T), reader.memory @ attention.k_proj.weight.T
         assert torch.allclose(mine, q @ k.T * attention.head_dim**-0.5, atol=1e-4)
 

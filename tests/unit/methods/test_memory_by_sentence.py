@@ -53,7 +53,7 @@ def module_for(base, folder, *, trained=True, **options):
         torch.manual_seed(4)
         for parameter in module.parameters():
             parameter.data += torch.randn_like(parameter) * 0.05
-    METHOD.finish(module)
+    METHOD.prepare_for_inference(module)
     return module
 
 
@@ -93,7 +93,7 @@ def mixed(reader, anchor, query, rows, tokens, table, coverage, known):
 
 def test_a_reader_does_what_its_equations_say(base, folder):
     module = module_for(base, folder)
-    module.see(base, base.pad_batch(base.encode(SOURCES)))
+    module.set_source(base, base.pad_batch(base.encode(SOURCES)))
     shortlist, memory = module.shortlist, module.memory
     assert shortlist.real.any(1).all()
     table = base.model.get_output_embeddings().weight.detach().double()
@@ -121,7 +121,7 @@ def test_an_untrained_adapter_is_the_base_to_the_bit_and_has_a_gradient(base, fo
     assert score(base, SENTENCES, plugin) == score(base, SENTENCES)
     batch = batch_of(base, PAIRS)
     module.train()
-    METHOD.see(base, module, batch.sources, batch)
+    METHOD.set_source(base, module, batch.sources, batch)
     with METHOD.attach(base, module):
         METHOD.loss(base, module, batch).total.backward()
     assert any(float(reader.value.weight.grad.abs().max()) > 0 for _, _, reader in module.readers())
@@ -148,18 +148,18 @@ def test_translations_do_not_hang_on_the_batch(base, folder, bottleneck):
 def test_in_training_no_sentence_reads_itself(base, folder):
     module = module_for(base, folder)
     batch = batch_of(base, PAIRS)
-    METHOD.see(base, module, batch.sources, batch)
+    METHOD.set_source(base, module, batch.sources, batch)
     rows, real = module.shortlist.rows, module.shortlist.real
     for number in range(len(PAIRS)):
         assert number not in {module.memory.sentence_of(int(row)) for row in rows[number][real[number]]}
-    METHOD.see(base, module, batch.sources)
+    METHOD.set_source(base, module, batch.sources)
     rows, real = module.shortlist.rows, module.shortlist.real
     assert all(number == module.memory.sentence_of(int(rows[number][0])) for number in range(len(PAIRS)))
 
 
 def test_a_text_that_no_sample_has_a_word_of_is_left_to_the_base(base, folder):
     module = module_for(base, folder)
-    module.see(base, base.pad_batch([[max(base.special_ids)]]))
+    module.set_source(base, base.pad_batch([[max(base.special_ids)]]))
     assert not module.shortlist.real.any()
     anchor = torch.randn(1, 3, base.d_model)
     assert all(torch.equal(reader(anchor, anchor), anchor) for _, _, reader in module.readers())
@@ -172,7 +172,7 @@ def test_general_text_is_learned_as_the_base_has_it(base, folder, options):
     general = torch.tensor([pair.general for pair in pairs])[:, None].expand_as(batch.labels)[batch.labels != base.pad]
     for trained in (False, True):
         module = module_for(base, folder, trained=trained, **options).train()
-        METHOD.see(base, module, batch.sources, batch)
+        METHOD.set_source(base, module, batch.sources, batch)
         with METHOD.attach(base, module), torch.no_grad():
             loss, log_p = METHOD.loss(base, module, batch), log_probabilities(base, batch)
         with torch.no_grad():
@@ -188,7 +188,7 @@ def test_general_text_is_learned_as_the_base_has_it(base, folder, options):
 
 def test_dropped_readers_leave_the_anchor(base, folder):
     module = module_for(base, folder, memory_dropout=1.0)
-    module.see(base, base.pad_batch(base.encode(SOURCES)))
+    module.set_source(base, base.pad_batch(base.encode(SOURCES)))
     anchor = torch.randn(len(SOURCES), 2, base.d_model)
     assert module.drop()
     assert module.lowest_dropped() == 1
@@ -199,7 +199,7 @@ def test_dropped_readers_leave_the_anchor(base, folder):
 
 def test_what_was_read_is_shown_with_its_sentences(base, folder):
     module = module_for(base, folder)
-    rows = METHOD.reads(base, module, SOURCES[0], "雨停了。", 2)
+    rows = METHOD.attributions(base, module, SOURCES[0], "雨停了。", 2)
     assert {row["layer"] for row in rows} == {1, 2}
     known = set(SENTENCES)
     for row in rows:
@@ -209,7 +209,7 @@ def test_what_was_read_is_shown_with_its_sentences(base, folder):
         assert weights == sorted(weights, reverse=True)
     (folder / TEXTS).rename(folder / "away")
     try:
-        rows = METHOD.reads(base, module_for(base, folder), SOURCES[0], "雨停了。", 2)
+        rows = METHOD.attributions(base, module_for(base, folder), SOURCES[0], "雨停了。", 2)
     finally:
         (folder / "away").rename(folder / TEXTS)
     assert {one["text"] for row in rows for one in row["items"]} == {""}
@@ -293,7 +293,7 @@ def test_samples_without_a_source_cannot_be_remembered(base):
 
 def test_without_a_memory_nothing_is_read(base):
     module = METHOD.build(base, Artefacts(), CONFIG)
-    METHOD.finish(module)
+    METHOD.prepare_for_inference(module)
     assert translate(base, SOURCES, Plugin(METHOD, module, {})) == translate(base, SOURCES)
 
 
@@ -309,7 +309,7 @@ def test_the_base_is_tuned_along_as_far_as_the_sources_teach_it(pair, own, part,
 
 def test_a_bundle_holds_the_tuned_weights_in_a_quarter_of_the_bytes_and_exactly(base, folder):
     module = module_for(base, folder, fine_tune="decoder", bottleneck=8)
-    METHOD.complete(module)
+    METHOD.after_training(module)
     packed = METHOD.packed(module)
     own = module.state_dict()
     tuned = {key: one for key, one in packed.items() if key.startswith("tuned.")}

@@ -11,7 +11,7 @@ from engine.decoding.translate import translate
 from engine.errors import BundleError
 from engine.methods import get_method
 from engine.methods.ngram_memory.module import SPEED, GatedAttention, Retrieved
-from engine.methods.transformer import Layout
+from engine.methods.transformer import PackedSentences
 from engine.plugins import Plugin
 from tests.bases import SENTENCES
 from tests.retrieval_methods import SMALL, batch_of, forward, trained_module
@@ -31,7 +31,7 @@ def found_of(lengths):
     flat = [n for result in lengths for n in result]
     mask = torch.arange(max(flat))[None] < torch.tensor(flat)[:, None]
     states = torch.randn(*mask.shape, D, dtype=torch.float64)
-    layout = Layout(mask, owners, len(lengths))
+    layout = PackedSentences(mask, owners, len(lengths))
     numbers = torch.arange(len(flat))[:, None].expand_as(mask)
     result = Retrieved(layout.put(states), layout.mask, layout.any.double(), layout.put(numbers), layout)
     return result, [[states[e, : flat[e]] for e in range(len(flat)) if owners[e] == row] for row in range(len(lengths))]
@@ -53,19 +53,19 @@ def attention(weights, query, rows):
 @pytest.mark.parametrize("beams", [1, 3])
 def test_gated_attention_is_equations_2_and_3_over_the_concatenated_translations(beams):
     torch.manual_seed(0)
-    gated = GatedAttention(D, 2).double()
-    gated.scale.data.fill_(0.7 / SPEED)
+    toggled = GatedAttention(D, 2).double()
+    toggled.scale.data.fill_(0.7 / SPEED)
     result, parts = found_of([[3, 5], [2], []])
     anchor, query = torch.randn(2, 3 * beams, 4, D, dtype=torch.float64).unbind(0)
-    got = gated(anchor, query, result, 0)
+    got = toggled(anchor, query, result, 0)
     for r in range(3 * beams):
         for t in range(4):
             c_s, rows = anchor[r, t], parts[r // beams]
             if not rows:
                 assert torch.equal(got[r, t], c_s)  # nothing was found: the base
                 continue
-            c_m = attention(gated.attention, query[r, t], torch.cat(rows))
-            z = gated.gate_source.weight[0] @ c_s + gated.gate_memory.weight[0] @ c_m
+            c_m = attention(toggled.attention, query[r, t], torch.cat(rows))
+            z = toggled.gate_source.weight[0] @ c_s + toggled.gate_memory.weight[0] @ c_m
             g = 1 / (1 + torch.exp(-z))
             g = 1 - 0.7 * (1 - g)  # decision 0002: at s = 1 this is the paper's gate
             assert torch.allclose(got[r, t], g * c_s + (1 - g) * c_m, atol=1e-10)
@@ -111,7 +111,7 @@ def test_a_sentence_never_finds_itself_or_its_like_in_training(base, tmp_path, r
     method = get_method("ngram_memory")
     module = trained_module("ngram_memory", base, tmp_path, retrieval=retrieval)
     batch = batch_of(base)
-    method.see(base, module, batch.sources, batch)
+    method.set_source(base, module, batch.sources, batch)
     for row in range(len(SENTENCES)):
         real = (
             module.retrieved.layout.mask[row]
@@ -122,7 +122,7 @@ def test_a_sentence_never_finds_itself_or_its_like_in_training(base, tmp_path, r
         assert row not in result
         if row == 0:  # its twins: the same target but for a mark, the same source but for a capital
             assert not result & {8, 9}
-    method.see(base, module, batch.sources)  # in use it may: that is what a memory is for
+    method.set_source(base, module, batch.sources)  # in use it may: that is what a memory is for
     assert 0 in module.retrieved.owners[0].tolist()
 
 
@@ -141,7 +141,7 @@ def test_untrained_it_changes_nothing(base, tmp_path):
     method, batch = get_method("ngram_memory"), batch_of(base)
     before = forward(base, batch)
     with method.attach(base, module):
-        method.see(base, module, batch.sources, batch)
+        method.set_source(base, module, batch.sources, batch)
         assert torch.equal(forward(base, batch), before)
     assert module.retrieved is None
 
@@ -152,7 +152,7 @@ def test_gradients_reach_every_weight_and_no_weight_of_the_base(base, tmp_path):
     module.train()
     batch = batch_of(base)
     with method.attach(base, module):
-        method.see(base, module, batch.sources, batch)
+        method.set_source(base, module, batch.sources, batch)
         method.loss(base, module, batch).total.backward()
     assert all(p.grad is not None for p in module.parameters())
     # A key's bias shifts all scores of a query alike, so it alone has a gradient of nothing but rounding.
@@ -163,16 +163,16 @@ def test_gradients_reach_every_weight_and_no_weight_of_the_base(base, tmp_path):
 
 
 def test_reads_name_found_pairs_by_layer_with_their_attention(base, module):
-    rows = get_method("ngram_memory").reads(base, module, *SENTENCES[2], top=2)
+    rows = get_method("ngram_memory").attributions(base, module, *SENTENCES[2], top=2)
     assert {row["layer"] for row in rows} == {0, 1, 2}
     for row in rows:
         weights = [item["weight"] for item in row["items"]]
         assert weights == sorted(weights, reverse=True)
         assert 0 < sum(weights) <= 1 + 1e-5
         assert all(item["text"] == module.pairs[item["row"]].target for item in row["items"])
-    whole = get_method("ngram_memory").reads(base, module, *SENTENCES[2], top=99)
+    whole = get_method("ngram_memory").attributions(base, module, *SENTENCES[2], top=99)
     assert all(sum(item["weight"] for item in row["items"]) == pytest.approx(1, abs=1e-4) for row in whole)
-    assert all(gated.seen is None for _, gated in module.gates())
+    assert all(toggled.seen is None for _, toggled in module.gates())
     json.dumps(rows)
 
 
@@ -185,7 +185,7 @@ def test_another_retrieval_set_without_training(base, tmp_path, retrieval):
     before = score(base, SENTENCES, plugin)
     (tmp_path / "b").mkdir()
     others = [SentencePair("Nobody waited in the dark.", "黑暗里没有人等。"), SentencePair("The rain.", "雨。")]
-    files = method.swap(base, module, others, tmp_path / "b").files
+    files = method.replace_samples(base, module, others, tmp_path / "b").files
     assert score(base, SENTENCES, plugin) != before
     assert all(torch.equal(value, weights[key]) for key, value in module.state_dict().items())
     assert [pair.target for pair in module.pairs] == [pair.target for pair in others]
@@ -194,7 +194,7 @@ def test_another_retrieval_set_without_training(base, tmp_path, retrieval):
     assert set(opened.files) == set(files)
     twin = method.build(base, opened, module.config)
     twin.load_state_dict(weights)
-    method.finish(twin)
+    method.prepare_for_inference(twin)
     assert score(base, SENTENCES, Plugin(method, twin, {})) == score(base, SENTENCES, plugin)
 
 
@@ -232,7 +232,7 @@ def test_a_set_with_poor_sources_translates_and_keeps_them_in_its_bundle(base, t
     module = trained_module("ngram_memory", base, tmp_path)
     method = get_method("ngram_memory")
     pairs = [SentencePair(en, zh, plausibility=0.1 if i % 2 else 1.0) for i, (en, zh) in enumerate(SENTENCES)]
-    method.swap(base, module, pairs, tmp_path)
+    method.replace_samples(base, module, pairs, tmp_path)
     rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [row.get("plausibility", 1.0) for row in rows] == [one.plausibility for one in pairs]
     translations = translate(base, ["He said nothing.", "The road is long."], Plugin(method, module, {}))

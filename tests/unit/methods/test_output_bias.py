@@ -82,7 +82,7 @@ def test_the_bias_is_added_before_the_softmax_beside_the_bases_own(family: str, 
         with method.attach(base, module, strength):
             assert torch.allclose(logits(), plain + strength * speakers_bias(module, 0), atol=1e-9)
             total, _ = score(base, [PAIR])[0]
-        labels = base.pad_batch(base.label([PAIR[1]]))[0]  # (T,)
+        labels = base.pad_batch(base.encode_target([PAIR[1]]))[0]  # (T,)
         wanted = log_softmax(plain + strength * speakers_bias(module, 0))
         assert total == pytest.approx(float(wanted[range(len(labels)), labels].detach().sum()), abs=1e-3)
 
@@ -178,7 +178,7 @@ def test_decay_is_the_biases_sum_of_squares() -> None:
 def test_a_large_bias_on_a_word_makes_beam_search_write_it() -> None:
     base = tiny_base(layers=2)
     method, module = checks.make(NAME, base)
-    word = base.label(["雨"])[0]
+    word = base.encode_target(["雨"])[0]
     with torch.no_grad():
         module.bias[0, word[0]] = 40.0
     plugin = Plugin(method, module, {})

@@ -25,10 +25,10 @@ def test_attached_it_changes_the_base_and_nothing_stays(base: Any, plugin: Plugi
     before = forward(base, batch)
     with method.attach(base, module):
         assert torch.equal(forward(base, batch), before)  # nothing was seen yet
-        method.see(base, module, batch.sources)
+        method.set_source(base, module, batch.sources)
         assert not torch.allclose(forward(base, batch), before)
     with method.attach(base, module, 0.0):
-        method.see(base, module, batch.sources)
+        method.set_source(base, module, batch.sources)
         assert torch.equal(forward(base, batch), before)
     assert torch.equal(forward(base, batch), before)
     assert not any(part._forward_hooks for part in base.model.modules())

@@ -35,7 +35,7 @@ def module_for(base, moved=0.1, **options):
     module = METHOD.build(base, Artefacts(), RewriteConfig(**options))
     for parameter in module.parameters():
         parameter.data += moved * torch.randn_like(parameter)
-    METHOD.finish(module)
+    METHOD.prepare_for_inference(module)
     return module
 
 
@@ -137,7 +137,7 @@ def test_noisy_samples_are_added_in_training_alone(pair, base, tmp_path):
     train, valid = (METHOD.encode(base, samples, part, Progress()) for part in ("train", "valid"))
     assert len(train) == 12
     assert len(valid) == 2
-    assert train.labels[6:] == base.label([b for _, b in SENTENCES[:6]])
+    assert train.labels[6:] == base.encode_target([b for _, b in SENTENCES[:6]])
 
 
 def test_a_base_that_cannot_read_its_target_language_is_refused(base, monkeypatch):

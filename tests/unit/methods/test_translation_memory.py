@@ -13,7 +13,7 @@ from engine.decoding.scoring import score
 from engine.errors import BundleError, Cancelled
 from engine.methods import get_method
 from engine.methods.batches import Pairs
-from engine.methods.transformer import Layout
+from engine.methods.transformer import PackedSentences
 from engine.methods.translation_memory.encoders import encode_all
 from engine.methods.translation_memory.index import Refresher
 from engine.methods.translation_memory.module import SPEED, Retrieved, mixture
@@ -42,7 +42,7 @@ def test_attention_update_and_copying_are_the_papers_equations(base, module, tmp
     mask = torch.arange(4)[None] < torch.tensor(lengths)[:, None]
     z, ids = torch.randn(3, 4, d, dtype=torch.float64), torch.randint(5, 9, (3, 4))  # few words: some come twice
     f = torch.rand(3, dtype=torch.float64)
-    layout = Layout(mask, owners, 3)  # for the third sentence nothing was found
+    layout = PackedSentences(mask, owners, 3)  # for the third sentence nothing was found
     spread = f[:, None].expand(3, 4)
     module.retrieved = Retrieved(layout.put(z), layout.put(ids), layout.put(spread), layout.put(ids), layout)
     h, logits = torch.randn(6, 2, d, dtype=torch.float64), torch.randn(6, 2, 12)
@@ -136,7 +136,7 @@ def test_a_sentence_never_finds_itself_or_its_like_in_training(base, tmp_path, r
     module = trained_module("translation_memory", base, tmp_path, **{**SMALL, "neighbours": 10}, retriever=retriever)
     module.train()
     batch = batch_of(base)
-    method.see(base, module, batch.sources, batch)
+    method.set_source(base, module, batch.sources, batch)
     for row in range(len(SENTENCES)):
         result = set(module.retrieved.owners[row][module.retrieved.layout.mask[row]].tolist())
         assert row not in result
@@ -144,8 +144,8 @@ def test_a_sentence_never_finds_itself_or_its_like_in_training(base, tmp_path, r
         if row == 0:
             assert 8 not in result
     assert module.retrieved.relevance.requires_grad is (retriever != "fixed")
-    method.finish(module)
-    method.see(base, module, batch.sources)
+    method.prepare_for_inference(module)
+    method.set_source(base, module, batch.sources)
     numbers = {i for row in module.retrieved.owners.tolist() for i in row}
     assert len(numbers) == 10
 
@@ -155,7 +155,7 @@ def test_untrained_it_changes_nothing(base, tmp_path):
     method, batch = get_method("translation_memory"), batch_of(base)
     before = forward(base, batch)
     with method.attach(base, module):
-        method.see(base, module, batch.sources)
+        method.set_source(base, module, batch.sources)
         assert torch.equal(forward(base, batch), before)
 
 
@@ -171,7 +171,7 @@ def test_training_and_scoring_see_the_same_distribution(base, module):
     """The output layer is asked for real positions alone in training, for all of them in scoring."""
     method, batch = get_method("translation_memory"), batch_of(base)
     with method.attach(base, module), torch.no_grad():
-        method.see(base, module, batch.sources, batch)
+        method.set_source(base, module, batch.sources, batch)
         log_p = method.log_probabilities(base, module, batch)
         labels = batch.labels[batch.labels != base.pad]
         taught = log_p.gather(1, labels[:, None]).sum()
@@ -188,7 +188,7 @@ def test_gradients_reach_what_is_trained_and_no_weight_of_the_base(base, tmp_pat
     module.train()
     batch = batch_of(base)
     with method.attach(base, module):
-        method.see(base, module, batch.sources, batch)
+        method.set_source(base, module, batch.sources, batch)
         method.loss(base, module, batch).total.backward()
     for side, learns in (("source", retriever != "fixed"), ("target", retriever == "trained")):
         weight = getattr(module.retriever, side).project.weight
@@ -287,8 +287,8 @@ def test_stopped_and_resumed_over_a_refresh_it_ends_with_the_same_weights(base, 
             Trainer(base, method, module, pairs, pairs, options, tmp_path / way / "training", precision="float32").run(
                 progress=progress
             )
-            method.complete(module)
-            method.finish(module)
+            method.after_training(module)
+            method.prepare_for_inference(module)
             return module, artefacts
 
         if way == "stopped":
@@ -304,7 +304,7 @@ def test_stopped_and_resumed_over_a_refresh_it_ends_with_the_same_weights(base, 
 
 
 def test_reads_name_sentences_with_their_relevance(base, module):
-    rows = get_method("translation_memory").reads(base, module, *SENTENCES[2], top=99)
+    rows = get_method("translation_memory").attributions(base, module, *SENTENCES[2], top=99)
     assert {row["layer"] for row in rows} == {-1}
     for row in rows:
         assert sum(item["weight"] for item in row["items"]) == pytest.approx(1, abs=1e-4)
@@ -322,20 +322,20 @@ def test_another_memory_without_training_and_without_sources(base, tmp_path):
     before = score(base, SENTENCES, plugin)
     (tmp_path / "b").mkdir()
     others = [SentencePair("", "黑暗里没有人等。"), SentencePair("", "雨。"), SentencePair("", "母亲的信。")]
-    method.swap(base, module, others, tmp_path / "b")
+    method.replace_samples(base, module, others, tmp_path / "b")
     after = score(base, SENTENCES, plugin)
     assert after != before
     assert all(torch.equal(value, weights[key]) for key, value in module.state_dict().items())
     twin = method.build(base, method.open(tmp_path / "b", base, module.config), module.config)
     twin.load_state_dict(weights)
-    method.finish(twin)
+    method.prepare_for_inference(twin)
     assert score(base, SENTENCES, Plugin(method, twin, {})) == after
 
 
 def test_files_that_do_not_fit_are_refused(base, tmp_path):
     method = get_method("translation_memory")
     module = trained_module("translation_memory", base, tmp_path / "a", **SMALL)
-    method.swap(base, module, module.pairs, tmp_path)
+    method.replace_samples(base, module, module.pairs, tmp_path)
     lines = (tmp_path / "pairs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "pairs.jsonl").write_text("".join(lines[:-1]), encoding="utf-8")
     with pytest.raises(BundleError, match="does not match the sentences"):

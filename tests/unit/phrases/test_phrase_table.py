@@ -93,15 +93,15 @@ def test_without_general_text_nothing_is_said() -> None:
 
 def test_exclusions_are_kept_undone_and_stamped(tmp_path: Path) -> None:
     assert not Exclusions.load(tmp_path)
-    assert Exclusions.load(tmp_path).stamp() == []
+    assert Exclusions.load(tmp_path).content() == []
     Exclusions.exclude(tmp_path, ["Acme  GmbH", "page 3"], sentences=True)
     result = Exclusions.exclude(tmp_path, ["the"])
     assert "acme gmbh" in result
     assert result.last == "exclude 1 phrase"
-    assert result.stamp() == [["acme gmbh", "page 3", "the"], ["acme gmbh", "page 3"]]
-    assert Exclusions.load(tmp_path).stamp() == result.stamp()
-    assert Exclusions.restore(tmp_path, ["ACME GmbH"]).sentence_stamp() == ["page 3"]
-    assert Exclusions.undo(tmp_path).sentence_stamp() == ["acme gmbh", "page 3"]
+    assert result.content() == [["acme gmbh", "page 3", "the"], ["acme gmbh", "page 3"]]
+    assert Exclusions.load(tmp_path).content() == result.content()
+    assert Exclusions.restore(tmp_path, ["ACME GmbH"]).sentence_content() == ["page 3"]
+    assert Exclusions.undo(tmp_path).sentence_content() == ["acme gmbh", "page 3"]
     assert not Exclusions.undo(tmp_path).phrases.keys() - {"acme gmbh", "page 3"}
     assert not Exclusions.undo(tmp_path)
     with pytest.raises(InputError, match="nothing to undo"):

@@ -58,7 +58,7 @@ def prepared(base, tmp_path_factory):
             samples = samples_of(base, folder, [])
             if method.capabilities.needs_phrases:
                 texts = [target for _, target in SENTENCES]
-                phrases = extract_phrases(texts, "zh", PhraseOptions(parser="statistical"), pieces=base.pieces)
+                phrases = extract_phrases(texts, "zh", PhraseOptions(parser="statistical"), pieces=base.subwords)
                 samples = Samples(samples.pair, [], [], folder, samples.settings, phrases)
             config = method.config_class(**OPTIONS[name])
             result[name] = method.prepare(samples, config, Progress()), config
@@ -74,7 +74,7 @@ def plugin_of(name, base, prepared):
     module = method.build(base, artefacts, artefacts.config or config)
     for key, parameter in module.named_parameters():
         parameter.data += 0.04 if key.endswith("scale") else torch.randn_like(parameter) * 0.05
-    method.finish(module)
+    method.prepare_for_inference(module)
     return Plugin(method, module, {"source": "en", "target": "zh"})
 
 

@@ -165,8 +165,8 @@ def test_phrases_may_be_left_out(bundle: Path, base: BaseModel, tmp_path: Path) 
         assert all(phrase.encode() not in data for data in contents(copy).values())
     with_phrases, without = (Plugin.load(p, base, cache=tmp_path / "cache") for p in (bundle, copy))
     assert translate(base, SOURCES, with_phrases) == translate(base, SOURCES, without)
-    assert all(item["text"] for row in with_phrases.reads(base, SOURCES[0], "雨停了。") for item in row["items"])
-    reads = without.reads(base, SOURCES[0], "雨停了。")
+    assert all(item["text"] for row in with_phrases.attributions(base, SOURCES[0], "雨停了。") for item in row["items"])
+    reads = without.attributions(base, SOURCES[0], "雨停了。")
     assert reads
     assert {item["text"] for row in reads for item in row["items"]} == {""}
     repack(bundle, again)
@@ -386,7 +386,10 @@ def test_a_plugin_of_another_base_names_both(bundle: Path, tmp_path: Path) -> No
 
 def test_a_plugin_of_the_other_direction(bundle: Path, base: BaseModel, tmp_path: Path) -> None:
     refused(
-        bundle, base.directed("zh", "en"), tmp_path / "cache", "from English to Chinese, not from Chinese to English"
+        bundle,
+        base.for_direction("zh", "en"),
+        tmp_path / "cache",
+        "from English to Chinese, not from Chinese to English",
     )
 
 
@@ -411,7 +414,7 @@ def test_phrases_that_cannot_be_read(bundle: Path, base: BaseModel, tmp_path: Pa
     path = write(tmp_path / "odd.zip", {**contents(bundle), "phrases.jsonl": b'{"layer": 0}\n[]\n'})
     plugin = Plugin.load(path, base, cache=tmp_path / "cache")
     with pytest.raises(BundleError, match=r"The phrases in .* cannot be read"):
-        plugin.reads(base, SOURCES[0], "雨停了。")
+        plugin.attributions(base, SOURCES[0], "雨停了。")
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PK", b"%PDF-1.7 not a zip", "folder"])

@@ -55,7 +55,7 @@ def plugin(base: BaseModel, learned: DomainFilter) -> Plugin:
     module = method.build(base, Artefacts(), method.config_class(bottleneck=8))
     for parameter in module.parameters():
         parameter.data += torch.randn_like(parameter) * 0.03
-    method.finish(module)
+    method.prepare_for_inference(module)
     return Plugin(method, module, {"name": "help"}, domain_filter=learned)
 
 

@@ -109,7 +109,7 @@ def test_a_blend_says_what_it_is_made_of_and_what_was_read(blend: Path, base: Ba
     text = read_bundle_text(blend)
     assert "| made of | Style (memory_adapter, weight 1), Manuals" in text
     assert "excluded" not in text
-    rows = Plugin.load(blend, base, cache=tmp_path).reads(base, *SENTENCES[0])
+    rows = Plugin.load(blend, base, cache=tmp_path).attributions(base, *SENTENCES[0])
     assert {row["plugin"] for row in rows} == {"Style"}
     assert "blend" not in method_names(), "it is no way to learn from samples"
     assert get_method("blend").capabilities.title == "Blend"

@@ -53,7 +53,7 @@ def plugin_for(base: BaseModel, name: str, seed: int, folder: Any, size: float =
     module = method.build(base, Artefacts(memory=memory), method.config_class(**METHODS[name]))
     for key, parameter in module.named_parameters():
         parameter.data += torch.randn_like(parameter) * (0.02 if key.endswith("scale") else size)
-    method.finish(module)
+    method.prepare_for_inference(module)
     return Plugin(method, module, {"name": f"{name} {seed}"})
 
 
@@ -68,7 +68,7 @@ def plugin_by_sentence(base: BaseModel, seed: int, folder: Any, size: float) -> 
     module = method.build(base, method.open(folder, base, config), config)
     for parameter in module.parameters():
         parameter.data += torch.randn_like(parameter) * size
-    method.finish(module)
+    method.prepare_for_inference(module)
     return Plugin(method, module, {"name": f"by sentence {seed}"})
 
 
@@ -105,7 +105,7 @@ def test_hidden_states_are_those_of_each_plugin_alone(tmp_path: Any) -> None:
     base = tiny_base()
     plugins = [plugin_for(base, name, 5, tmp_path) for name in METHODS]
     sources = base.pad_batch(base.encode(["The rain stopped."] * 4))
-    labels = base.pad_batch(base.label(["雨停了。"] * 4))
+    labels = base.pad_batch(base.encode_target(["雨停了。"] * 4))
 
     def logits(rows: slice) -> torch.Tensor:
         result: torch.Tensor = base.model(

@@ -146,11 +146,11 @@ def test_a_batch_waits_for_no_others_plugin_and_follows_a_bundle_that_is_replace
     models = ModelCache(load_settings().replace(loaded_plugins=2))
     batcher = Batcher(models)
     works = [TranslationSpec.of(str(tiny), "en", "zh", str(file)) for file in files]
-    assert [batcher._company(work) for work in works] == [None] * 3, "nothing is in memory"
+    assert [batcher._batch_key(work) for work in works] == [None] * 3, "nothing is in memory"
     for work in works[:2]:
         batcher.submit(work, ENGLISH).result(60)
-    assert batcher._company(works[0]) == batcher._company(works[1]) is not None
-    assert batcher._company(works[2]) is None
+    assert batcher._batch_key(works[0]) == batcher._batch_key(works[1]) is not None
+    assert batcher._batch_key(works[2]) is None
     loads: list[str] = []
     real = Plugin.load.__func__  # type: ignore[attr-defined]
     monkeypatch.setattr(
@@ -162,7 +162,7 @@ def test_a_batch_waits_for_no_others_plugin_and_follows_a_bundle_that_is_replace
     assert len(models.plugins([str(files[2]), "", str(files[0])], loaded)) == 3
     assert loads == [str(files[2])], "the one in memory was not pushed out by the other"
     os.utime(files[0], (1, 1))
-    assert batcher._company(works[0]) is None, "another file lies there now"
+    assert batcher._batch_key(works[0]) is None, "another file lies there now"
 
 
 def test_other_work_with_the_models_takes_its_turn() -> None:

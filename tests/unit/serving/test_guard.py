@@ -154,7 +154,7 @@ def test_a_base_has_decoding_defaults_of_its_own(base: BaseModel, tmp_path: Path
     assert own.fingerprint() == base.fingerprint(), "plugins still fit"
     assert own.decoding() == Decoding(beam=2, length_penalty=0.6)
     assert own.decoding({"beam": 3}) == Decoding(beam=3, length_penalty=0.6), "what is asked for comes first"
-    assert own.directed("zh", "en").decoding() == Decoding(beam=6)
+    assert own.for_direction("zh", "en").decoding() == Decoding(beam=6)
     assert base.decoding() == Decoding()
     texts = [en for en, _ in SENTENCES[:6]]
     assert translate(own, texts) == translate(base, texts, decoding=Decoding(beam=2, length_penalty=0.6))

@@ -57,7 +57,7 @@ def test_another_strength_makes_old_work_void(store: Store, project: int) -> Non
     sheet = store.sheets.create(project, "x", [("a", None)], SYSTEMS[:2], texts={0: ["甲"], 1: ["乙"]})
     assert store.sheets.pending(sheet.comparison_id, 5) == []
     store.sheets.update(sheet.comparison_id, figures={"text": {}}, title="  named ")
-    turned = store.sheets.turn(sheet.comparison_id, 1, 0.25)
+    turned = store.sheets.set_strength(sheet.comparison_id, 1, 0.25)
     assert turned.systems[1]["strength"] == 0.25
     assert turned.figures == {}
     assert turned.title == "named"

@@ -34,7 +34,7 @@ def filled(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path / 'full.db'}"
     store = Store(url)
     fill(store)
-    store.workers.gone("here:1:aa")
+    store.workers.remove("here:1:aa")
     store.close()
     return url
 

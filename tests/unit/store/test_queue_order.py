@@ -94,8 +94,8 @@ def test_an_error_that_may_pass_is_tried_again_after_pauses_that_double(store: S
     for attempt in (1, 2, 3):
         running = claim(store)
         assert running.attempt == attempt
-        assert store.jobs.retry(job.id, attempt, "The service gave no answer.", most=3, seconds=10)
-        assert not store.jobs.retry(job.id, attempt, "twice", most=3, seconds=10)
+        assert store.jobs.retry(job.id, attempt, "The service gave no answer.", max_retries=3, seconds=10)
+        assert not store.jobs.retry(job.id, attempt, "twice", max_retries=3, seconds=10)
         waiting = store.jobs.get(job.id)
         assert (waiting.state, waiting.error, waiting.retries) == ("queued", "The service gave no answer.", attempt)
         assert waiting.not_before is not None
@@ -104,7 +104,7 @@ def test_an_error_that_may_pass_is_tried_again_after_pauses_that_double(store: S
         turn_back(store, 1000)
     assert pauses == pytest.approx([10, 20, 40], abs=5)
     claim(store)
-    store.jobs.retry(job.id, 4, "The service gave no answer.", most=3, seconds=10)
+    store.jobs.retry(job.id, 4, "The service gave no answer.", max_retries=3, seconds=10)
     dead = store.jobs.get(job.id)
     assert dead.state == "failed"
     assert dead.error.startswith("The service gave no answer. This was attempt 4 in a row without progress")
@@ -116,20 +116,20 @@ def test_a_cancelled_job_is_not_tried_again(store: Store) -> None:
     job = store.jobs.enqueue("count", {})
     claim(store)
     store.jobs.cancel(job.id)
-    assert store.jobs.retry(job.id, 1, "The service gave no answer.", most=3, seconds=1)
+    assert store.jobs.retry(job.id, 1, "The service gave no answer.", max_retries=3, seconds=1)
     assert store.jobs.get(job.id).state == "cancelled"
 
 
 def test_a_clock_that_was_set_back_does_not_hold_a_job_for_hours(store: Store) -> None:
     store.jobs.enqueue("count", {})
     running = claim(store)
-    store.jobs.retry(running.id, 1, "no answer", most=3, seconds=10)
+    store.jobs.retry(running.id, 1, "no answer", max_retries=3, seconds=10)
     turn_back(store, -3600)  # as if it had been an hour later then
     assert claim(store).id == running.id
     urgent = store.jobs.enqueue("count", {}, priority=ASKED)
     again = claim(store)
     assert again.id == urgent.id
-    store.jobs.retry(again.id, again.attempt, "no answer", most=3, seconds=10)
+    store.jobs.retry(again.id, again.attempt, "no answer", max_retries=3, seconds=10)
     turn_back(store, -3600)
     first = store.jobs.first_before(running, anyone=True)
     assert first is not None
@@ -142,15 +142,15 @@ def test_a_lost_job_goes_on_and_is_given_up_only_when_it_gets_no_further(store: 
         assert claim(store).attempt == attempt
         store.jobs.progress(job.id, attempt, step="training", step_index=1, steps=2, done=attempt, total=10)
         store.jobs.interrupt(job.id, attempt, "The worker ended.", lost=True)
-        (row,) = store.jobs.requeue(most=2, seconds=0)
+        (row,) = store.jobs.requeue(max_retries=2, seconds=0)
         assert (row.state, row.retries, row.attempt) == ("queued", 1, attempt + 1)
     for attempt in (9, 10):
         claim(store)
         store.jobs.interrupt(job.id, attempt, "The worker ended.", lost=True)
-        (row,) = store.jobs.requeue(most=2, seconds=0)
+        (row,) = store.jobs.requeue(max_retries=2, seconds=0)
     assert row.state == "failed"
     assert "This was attempt 3 in a row without progress" in row.error
-    assert store.jobs.requeue(most=2, seconds=0) == []
+    assert store.jobs.requeue(max_retries=2, seconds=0) == []
 
 
 def test_a_job_whose_worker_was_told_to_stop_goes_on_at_once_and_it_does_not_count(store: Store) -> None:
@@ -158,8 +158,8 @@ def test_a_job_whose_worker_was_told_to_stop_goes_on_at_once_and_it_does_not_cou
     for attempt in range(1, 6):
         claim(store)
         store.jobs.interrupt(job.id, attempt, "The worker was stopped.")
-        assert store.jobs.requeue(most=0, seconds=9) == []  # a user wants no retries
-        (row,) = store.jobs.requeue(most=1, seconds=9)
+        assert store.jobs.requeue(max_retries=0, seconds=9) == []  # a user wants no retries
+        (row,) = store.jobs.requeue(max_retries=1, seconds=9)
         assert (row.retries, row.not_before) == (0, None)
 
 
@@ -169,5 +169,5 @@ def test_what_was_interrupted_before_jobs_went_on_by_themselves_waits_for_somebo
     store.jobs.interrupt(job.id, 1, "gone")
     with store.write() as session:
         session.execute(update(tables.Job).values(retries=-1))  # as the revision of the schema leaves it
-    assert store.jobs.requeue(most=3, seconds=0) == []
+    assert store.jobs.requeue(max_retries=3, seconds=0) == []
     assert store.jobs.resume(job.id).retries == 0

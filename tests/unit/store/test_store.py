@@ -162,7 +162,7 @@ def test_workers_are_seen_while_they_beat(store: Store) -> None:
     store.workers.beat("here:1", "here", 1, job_id=5)
     assert [(row.name, row.job_id) for row in store.workers.list()] == [("here:1", 5)]
     assert store.workers.list(within=-1) == []
-    store.workers.gone("here:1")
+    store.workers.remove("here:1")
     assert store.workers.list(within=None) == []
 
 

@@ -168,22 +168,22 @@ def test_a_dial_changes_one_column_and_a_shared_comparison_not_at_all(
 ) -> None:
     sheet = filled(desk, desk.typed(project, "\n".join(EN), [plugins[0].id, plugins[1].id], None))
     before = texts(desk, sheet)
-    turned = filled(desk, desk.turn(project, sheet, 1, 0.4999))
+    turned = filled(desk, desk.set_strength(project, sheet, 1, 0.4999))
     assert turned.comparison_id == sheet.comparison_id
     assert turned.systems[1]["strength"] == 0.5
     assert [row[1] for row in texts(desk, turned)] == ["The Lu Xun 0.5", "He Lu Xun 0.5", "Nobody Lu Xun 0.5"]
     assert [[row[0], row[2]] for row in texts(desk, turned)] == [[row[0], row[2]] for row in before]
     desk.store.sheets.update(sheet.comparison_id, kept=True)
-    copy = desk.turn(project, desk.store.sheets.get(sheet.comparison_id), 2, 7.0)
+    copy = desk.set_strength(project, desk.store.sheets.get(sheet.comparison_id), 2, 7.0)
     assert copy.comparison_id != sheet.comparison_id
     assert copy.systems[2]["strength"] == 1.0
     assert not copy.kept
     assert texts(desk, desk.store.sheets.get(sheet.comparison_id))[0][1] == "The Lu Xun 0.5"
     with pytest.raises(InputError, match="no longer in the comparison"):
-        desk.turn(project, copy, 5, 0.5)
+        desk.set_strength(project, copy, 5, 0.5)
     job = desk.enqueue(copy)
     assert desk.enqueue(desk.store.sheets.get(copy.comparison_id)).id == job.id, "one job at a time"
-    again = desk.turn(project, desk.store.sheets.get(copy.comparison_id), 1, 0.5)
+    again = desk.set_strength(project, desk.store.sheets.get(copy.comparison_id), 1, 0.5)
     assert (again.comparison_id, desk.enqueue(again).id) == (copy.comparison_id, job.id), (
         "the job at work does it as well"
     )
@@ -221,18 +221,22 @@ def test_a_plugin_that_was_deleted_is_said_and_its_translations_stay(
     desk: Comparisons, project: ProjectRow, plugins: list[PluginRow]
 ) -> None:
     sheet = filled(desk, desk.typed(project, "\n".join(EN), [plugins[0].id, plugins[1].id], None))
-    assert desk.gone(project, sheet) == frozenset()
+    assert desk.missing_systems(project, sheet) == frozenset()
     desk.store.plugins.delete(plugins[0].id)
     Path(plugins[1].path).unlink()
-    assert desk.gone(project, sheet) == {1, 2}
+    assert desk.missing_systems(project, sheet) == {1, 2}
     shown = compare_table(
-        sheet, desk.store.sheets.page(sheet.comparison_id), KNOWN, counts=(3, 3), gone=desk.gone(project, sheet)
+        sheet,
+        desk.store.sheets.page(sheet.comparison_id),
+        KNOWN,
+        counts=(3, 3),
+        missing_systems=desk.missing_systems(project, sheet),
     )
     assert "The Lu Xun 1" in "".join(Reader(shown).cells)
     assert shown.count("deleted") == 2
     assert 'type="range"' not in shown
     with pytest.raises(InputError, match=r"Lu Xun was deleted.*kept"):
-        desk.turn(project, sheet, 1, 0.5)
+        desk.set_strength(project, sheet, 1, 0.5)
     with pytest.raises(InputError, match="no longer exists"):
         desk.typed(project, EN[0], [plugins[0].id], None)
 

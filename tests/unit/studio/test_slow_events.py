@@ -134,7 +134,7 @@ def test_one_client_has_half_of_the_events_that_read_files(
         go.wait(120)
         return "read"
 
-    guarded, half = layout.guard(read, heavy=True), HEAVY["concurrency_limit"] // 2
+    guarded, half = layout.handle_errors(read, heavy=True), HEAVY["concurrency_limit"] // 2
     with ThreadPoolExecutor(half, thread_name_prefix="ann") as pool:
         asked = [pool.submit(guarded) for _ in range(half)]
         try:

@@ -140,7 +140,7 @@ def test_a_batch_of_one_row_cannot_be_halved() -> None:
         raise MemoryError
 
     with pytest.raises(TailorError, match="Lower batch_tokens"):
-        HalveOnOom("batch_tokens").each([4], never)
+        HalveOnOom("batch_tokens").run([4], never)
     assert halves([1, 2, 3]) == [[1, 2], [3]]
     assert halves([1]) == [[1]]
 
@@ -150,4 +150,4 @@ def test_other_errors_are_no_matter_of_memory() -> None:
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes"):
-        HalveOnOom("batch_tokens").each([1, 2], broken)
+        HalveOnOom("batch_tokens").run([1, 2], broken)

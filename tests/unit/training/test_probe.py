@@ -79,7 +79,7 @@ def test_general_pairs_are_the_bundled_ones_always_the_same_and_none_of_the_user
     assert {target for _, target in result} <= set(bundled)
     assert result == general_pairs(backward, settings, 6)
     mine = [result[0][1]]
-    assert [target for _, target in general_pairs(backward, settings, 6, but=mine)[:5]] == [
+    assert [target for _, target in general_pairs(backward, settings, 6, exclude=mine)[:5]] == [
         target for _, target in result[1:]
     ]
     assert general_pairs(backward, settings.replace(assets=str(tmp_path)), 6) == []

@@ -27,7 +27,7 @@ from engine.workflows.compare.attribution import merged, read_word, spans
 from engine.workflows.compare.export import FORMATS, Content, content_of, write
 from engine.workflows.compare.input import read_sentences, split_lines
 from engine.workflows.compare.metric_rows import figure_rows, sure, value
-from engine.workflows.compare.systems import Translator, has_dial, systems_of
+from engine.workflows.compare.systems import SystemTranslator, has_dial, systems_of
 from engine.workflows.compare.translate_missing import fill, judged
 from tests.translators import SystemWords as Words
 
@@ -104,7 +104,7 @@ def test_filling_goes_on_where_it_stopped_and_heeds_a_turned_dial(store: Store, 
     assert line.scores[0] is not None
     assert line.change is not None
     assert store.comparisons.get(number).rows[2]["customized"] == "Nobody Mine 0.5"
-    store.sheets.turn(number, 2, 0.0)
+    store.sheets.set_strength(number, 2, 0.0)
     words.asked.clear()
     for _ in fill(store, number, words, "zh", 8):
         pass
@@ -113,10 +113,10 @@ def test_filling_goes_on_where_it_stopped_and_heeds_a_turned_dial(store: Store, 
 
     def turned_meanwhile(system: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
         if system["strength"] == 0.75:
-            store.sheets.turn(number, 1, 0.25)
+            store.sheets.set_strength(number, 1, 0.25)
         return words(system, texts)
 
-    store.sheets.turn(number, 1, 0.75)
+    store.sheets.set_strength(number, 1, 0.75)
     for _ in fill(store, number, turned_meanwhile, "zh", 8):
         pass
     assert [line.texts[1] for line in store.sheets.page(number)] == [
@@ -175,7 +175,7 @@ def test_vanilla_is_marked_where_any_plugin_replaced_it() -> None:
 def test_tokens_stand_where_their_letters_are(base: Any) -> None:
     for text in ("雨还没有停，他说。", "“不曾” 2024 OK…", "没有🙂人"):
         result = spans(base, text)
-        assert len(result) == len(base.label([text])[0])
+        assert len(result) == len(base.encode_target([text])[0])
         known = [span for span in result if span]
         assert known == sorted(known)
         assert all(a < b and text[a:b].strip() == text[a:b] for a, b in known)
@@ -233,7 +233,7 @@ def test_flags_stay_with_their_translations_and_go_with_them(store: Store, numbe
         pass
     assert store.sheets.line(number, 0).flags == ["", "repetition-repaired", ""]
     assert store.comparisons.get(number).rows[0]["flags"] == {"customized": "repetition-repaired"}
-    store.sheets.turn(number, 1, 0.75)
+    store.sheets.set_strength(number, 1, 0.75)
     assert store.sheets.line(number, 0).flags == ["", "", ""]
     row = {"source": "a", "vanilla": "b b b", "customized": "c", "plugin": "Mine", "flags": {"vanilla": "repetition"}}
     made = store.comparisons.create(store.sheets.get(number).project_id, "By the interface", [row])
@@ -352,7 +352,7 @@ def test_figures_are_written_with_their_change_and_certainty(content: Content) -
 
 
 def test_a_translator_takes_the_base_alone_for_a_plugin_of_strength_0(base: Any) -> None:
-    translator = Translator(base, lambda system: pytest.fail("the plugin is not needed"))
+    translator = SystemTranslator(base, lambda system: pytest.fail("the plugin is not needed"))
     one = {"name": "Mine", "plugin_id": 1, "method": "knn", "strength": 0.0}
     vanilla = {"name": "vanilla", "plugin_id": None, "method": "", "strength": 1.0}
     assert translator(one, EN) == translator(vanilla, EN) == translate(base, EN)

@@ -61,7 +61,7 @@ def test_real_sentences_are_spelled_by_their_words():
     base = tiny_base()
     for file, unspaced in (("it-help-en/it-help.txt", False), ("general-zh/general-zh.txt", True)):
         for line in (SAMPLES / file).read_text(encoding="utf-8").splitlines()[:60]:
-            pieces = base.pieces(line)
+            pieces = base.subwords(line)
             result = words_of(pieces, unspaced=unspaced)
             spelled = "".join(text for text, _ in result)
             assert spelled == "".join(pieces).replace("▁", "")
@@ -232,7 +232,7 @@ def test_samples_that_cannot_be_told_apart_say_so_each_time(tmp_path):
     pair, segments = tiny_pair(), [Segment("雨停了。", domain=name) for name in ("a", "b")]
     for _ in range(2):
         with pytest.raises(CorpusError, match="at least 8"):
-            explore_samples(segments, pair, tmp_path, SAMPLES.parent, stamp="1")
+            explore_samples(segments, pair, tmp_path, SAMPLES.parent, samples_key="1")
 
 
 def test_sources_and_targets_of_all_shapes():

@@ -105,7 +105,7 @@ def test_any_two_of_several_plugins_can_be_rated(store: Store) -> None:
     texts = texts_of(store, sheet.comparison_id)
     assert list(texts.systems) == ["vanilla", "A", "B"]
     assert pick_items(texts, "B", "A") == ([{"source": "Two.", "one": "贰。", "two": "二。"}], 1)
-    store.sheets.turn(sheet.comparison_id, 1, 0.5)
+    store.sheets.set_strength(sheet.comparison_id, 1, 0.5)
     with pytest.raises(InputError, match="nothing to rate"):
         pick_items(texts_of(store, sheet.comparison_id), "B", "A")  # its sentences are being made again
 

@@ -150,7 +150,7 @@ def test_a_folder_that_is_not_empty_is_only_replaced_when_told(settings: Setting
     store.workers.beat("here:1:a", "here", os.getpid())
     with pytest.raises(InputError, match="A worker serves"):
         restore_backup(settings, tmp_path / "a.zip", replace=True)
-    store.workers.gone("here:1:a")
+    store.workers.remove("here:1:a")
     store.close()
     done = restore_backup(settings, tmp_path / "a.zip", replace=True)
     assert [row.name for row in Store(settings.store_url).projects.list()] == ["Rain"]

@@ -48,10 +48,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def pairs(folder: Path, texts: Sequence[str], pair: Any = None, *, shared: bool = False) -> list[tuple[str, str]]:
     """Sentence pairs of these samples, the last two held out, by a run that begins with what the folder holds."""
-    stamps = StepCache(folder, shared=shared)
-    stamps.set("samples", "+".join(texts))
+    cache = StepCache(folder, shared=shared)
+    cache.mark_done("samples", "+".join(texts))
     segments = [Segment(text) for text in texts]
-    made = make_pairs(segments[:-2], segments[-2:], pair or Direction(), None, stamps, Progress())
+    made = make_pairs(segments[:-2], segments[-2:], pair or Direction(), None, cache, Progress())
     return [(one.source, one.target) for one in [*made["train"], *made["valid"]]]
 
 
@@ -102,8 +102,8 @@ def test_a_run_that_ended_before_its_pairs_leaves_no_wrong_sources(
     assert again == [(f"other: {text}", text) for text in SAMPLES[2:]]
 
 
-def _stopped_after_sources(train: Any, valid: Any, pair: Any, stamps: StepCache, progress: Progress) -> Any:
+def _stopped_after_sources(train: Any, valid: Any, pair: Any, cache: StepCache, progress: Progress) -> Any:
     from engine.workflows.customize.steps import write_sources
 
-    write_sources([*train, *valid], pair, stamps, progress)
+    write_sources([*train, *valid], pair, cache, progress)
     raise KeyboardInterrupt

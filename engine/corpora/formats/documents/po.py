@@ -49,7 +49,7 @@ NUMBERED = ("plain", "printf", "numbered")  # c-format and its like
 
 
 @dataclass
-class Entry:
+class PoEntry:
     """One entry: its texts, and where in the file its lines are."""
 
     start: int  # the line of its first keyword
@@ -70,7 +70,7 @@ class Po(TextDocument):
         super().__init__(file, context)
         self.lines, self.end = file.lines()
         self.wide = max((len(line) for line in self.lines if line.startswith('"')), default=0) > 100
-        self.header: Entry | None = None
+        self.header: PoEntry | None = None
         self.entries = self._read()
         if not self.entries and self.header is None:
             raise DocumentError("{context} is not a PO file: there is no msgid in it.", context=context.name)
@@ -84,9 +84,9 @@ class Po(TextDocument):
         name = charset[1] if charset else ""
         return "" if name.upper() == "CHARSET" else name
 
-    def _read(self) -> list[Entry]:
-        entries: list[Entry] = []
-        entry = Entry(-1)
+    def _read(self) -> list[PoEntry]:
+        entries: list[PoEntry] = []
+        entry = PoEntry(-1)
         key = ""
 
         def close() -> None:
@@ -96,7 +96,7 @@ class Po(TextDocument):
                     self.header = entry
                 else:
                     entries.append(entry)
-            entry = Entry(-1)
+            entry = PoEntry(-1)
 
         for number, raw in enumerate(self.lines):
             line = raw.strip()
@@ -133,7 +133,7 @@ class Po(TextDocument):
                         context=self.context.name, number=number + 1, line=line[:40],
                     )  # fmt: skip
                 elif not line:
-                    entry = Entry(-1)
+                    entry = PoEntry(-1)
         close()
         return entries
 
@@ -175,7 +175,7 @@ class Po(TextDocument):
             fresh += line
         return forms, fresh if fresh != text else None
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: PoEntry) -> None:
         fuzzy = "fuzzy" in entry.flags
         done = all(text for key, text in entry.texts.items() if key.startswith("msgstr"))
         if done and not fuzzy and not self.context.options.retranslate:
@@ -230,7 +230,7 @@ class Po(TextDocument):
             text = CHARSET.sub("charset=UTF-8", text, count=1)
         return self.file.encoded(text)
 
-    def _strings(self, entry: Entry, texts: dict[str, str]) -> list[tuple[int, int, list[str]]]:
+    def _strings(self, entry: PoEntry, texts: dict[str, str]) -> list[tuple[int, int, list[str]]]:
         keys = [key for key in entry.lines if key.startswith("msgstr")]
         start = min(entry.lines[key][0] for key in keys) if keys else max(end for _, end in entry.lines.values())
         end = max(entry.lines[key][1] for key in keys) if keys else start
@@ -240,7 +240,7 @@ class Po(TextDocument):
             everything = {key: text for key, text in everything.items() if key in wanted}
         return [(start, end, [line for key in sorted(everything) for line in self._written(key, everything[key])])]
 
-    def _flags(self, entry: Entry, fuzzy: bool) -> list[tuple[int, int, list[str]]]:
+    def _flags(self, entry: PoEntry, fuzzy: bool) -> list[tuple[int, int, list[str]]]:
         """Edits that make an entry fuzzy or not."""
         if fuzzy == ("fuzzy" in entry.flags):
             return [] if fuzzy else [(line, line + 1, []) for line in entry.previous]

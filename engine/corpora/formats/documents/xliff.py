@@ -28,7 +28,7 @@ CLOSES = {"ex": "x", "ept": "t", "ec": "c", "em": "m"}  # the last letter of wha
 
 
 @dataclass
-class Entry:
+class XliffUnit:
     """One text: where it comes from, the element that its translation goes into, and what is to be noted when it does."""
 
     content: Content
@@ -47,7 +47,7 @@ class Xliff(Document):
         super().__init__(context)
         self.data = data
         self.tree = parse_xml(data, context.name)
-        self.entries: list[Entry] = []
+        self.entries: list[XliffUnit] = []
         self.sizes: Counter[int] = Counter()  # characters of what stays in a unit, by the id() of its element
         root = self.tree.getroot()
         if local(root) != "xliff":
@@ -223,7 +223,7 @@ class Xliff(Document):
         content = Content(source, lambda element: _role(element, data or {}))
         if not text_of(content.parts).strip():
             return
-        self.entries.append(Entry(content, fill, mark, unit, limit))
+        self.entries.append(XliffUnit(content, fill, mark, unit, limit))
         self.units.append(
             Unit(
                 content.parts,

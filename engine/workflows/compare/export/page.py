@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from engine.core.flagged import FLAGS
 from engine.evaluation.highlight import marks
 from engine.workflows.compare.export.content import Content, flags_of, printable
-from engine.workflows.compare.metric_rows import Row, figure_rows, share_rows, sure, value
+from engine.workflows.compare.metric_rows import MetricRow, figure_rows, share_rows, sure, value
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -48,5 +48,5 @@ def _template() -> Template:
     return environment.get_template("page.html")
 
 
-def _change(row: Row) -> str:
+def _change(row: MetricRow) -> str:
     return "" if row.before is None else f"{row.score - row.before:+.1f}".replace("-", "−")
