@@ -57,7 +57,7 @@ test-all: $(READY)
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --num-workers 2
+	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(READY)
