@@ -72,11 +72,11 @@ def finished_job(project: int, kind: str = "customize") -> dict[str, Any]:
 
 def project_calls(home: Path) -> Sequence[Call]:
     from studio.pages.home import home_cards
-    from studio.services.projects import glances
+    from studio.services.projects import project_summaries
 
     service = opened(home)
     return [
-        Call("Home: all cards", lambda: home_cards(glances(service))),
+        Call("Home: all cards", lambda: home_cards(project_summaries(service))),
         Call("the frame of a page, polled every two seconds", lambda: service.overview(1)),
         Call("the project that changed last", lambda: service.project(None)),
     ]

@@ -32,7 +32,7 @@ def knn_add(args: argparse.Namespace) -> tuple[Any, str]:
     options = from_flags(KnnOptions, args)
     output = Path(args.output)
     check_writable(output, "the plugin")
-    request, workspace = asked(args, "add", options)
+    request, workspace = request_of(args, "add", options)
     pairs, plugin, pair = ready(args, request, workspace, train=True)
     if plugin.knn is not None:
         raise OptionError(
@@ -57,7 +57,7 @@ def knn_tune(args: argparse.Namespace) -> tuple[Any, str]:
 
     output = Path(args.output or args.plugin)
     check_writable(output, "the plugin")
-    request, workspace = asked(args, "tune", from_flags(KnnOptions, args))
+    request, workspace = request_of(args, "tune", from_flags(KnnOptions, args))
     pairs, plugin, pair = ready(args, request, workspace, train=False)
     position = "knn" if plugin.knn is not None else "config"
     knn: Knn | None = plugin.knn or getattr(plugin.module, "knn", None)
@@ -85,7 +85,7 @@ def knn_tune(args: argparse.Namespace) -> tuple[Any, str]:
     return summary(output, knn, figures), text_of(output, knn, figures)
 
 
-def asked(args: argparse.Namespace, what: str, options: KnnOptions) -> tuple[CustomizeRequest, Path]:
+def request_of(args: argparse.Namespace, what: str, options: KnnOptions) -> tuple[CustomizeRequest, Path]:
     """The samples' request as the main job has it, and the folder for its steps."""
     from engine.corpora.bundled import named_files
     from engine.plugins import read_bundle_card

@@ -22,12 +22,12 @@ def term_counts(
 
 
 def _called_for(term: Term, index: int, sources: Sequence[str] | None, references: Sequence[str] | None) -> bool:
-    asked = term.in_source is not None and sources is not None
-    if asked and not (term.in_source and sources and term.in_source.search(sources[index])):
+    by_source = term.in_source is not None and sources is not None
+    if by_source and not (term.in_source and sources and term.in_source.search(sources[index])):
         return False
     if references is not None:
         return bool(term.in_target.search(references[index]))
-    return asked
+    return by_source
 
 
 def copied_share(lines: Sequence[str], sources: Sequence[str], language: str, source_language: str) -> float:

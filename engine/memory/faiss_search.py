@@ -85,12 +85,12 @@ class FlatSearch:
         import torch
 
         k = min(k, len(self.keys))
-        asked = queries.float()  # (R, d)
+        queries = queries.float()  # (R, d)
         best = rows = None
         for begin in range(0, len(self.keys), CHUNK):
             part = self.keys[begin : begin + CHUNK]  # (C, d)
             # |q|² is the same for all keys of a query, so the order does without it.
-            far = self.norms[begin : begin + CHUNK] - 2 * (asked @ part.float().T)  # (R, C)
+            far = self.norms[begin : begin + CHUNK] - 2 * (queries @ part.float().T)  # (R, C)
             values, result = far.topk(min(k, len(part)), dim=1, largest=False)  # (R, k')
             result = result + begin  # (R, k')
             if best is not None and rows is not None:
@@ -99,7 +99,7 @@ class FlatSearch:
                 result = result.gather(1, selected)  # (R, k)
             best, rows = values, result
         assert rows is not None
-        return nearest_first(gather_distances(asked, self.keys, rows), rows)
+        return nearest_first(gather_distances(queries, self.keys, rows), rows)
 
 
 class FaissSearch:

@@ -94,7 +94,7 @@ class Sources:
         the best first, of equals the first; each one's coverage, that sum as a share of the row's own, 0 to 1; and the share
         that any sentence has. Sentences that share nothing are not among them.
         """
-        positions, known = found_in(self.features, features_of(row))
+        positions, known = located(self.features, features_of(row))
         if not len(positions):
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32), 0.0
         count = len(self.starts) - 1
@@ -160,12 +160,12 @@ class Sources:
         return sources
 
 
-def found_in(features: Ints, asked: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+def located(features: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """The places (K,) among features (U,) in rising order of those asked for that are there, and which those are (Q,)."""
     if not len(features):
-        return np.zeros(0, dtype=np.int64), np.zeros(len(asked), dtype=bool)
-    positions = np.minimum(np.searchsorted(features, asked), len(features) - 1)
-    known = features[positions] == asked
+        return np.zeros(0, dtype=np.int64), np.zeros(len(wanted), dtype=bool)
+    positions = np.minimum(np.searchsorted(features, wanted), len(features) - 1)
+    known = features[positions] == wanted
     return positions[known], known
 
 

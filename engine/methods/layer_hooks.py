@@ -53,13 +53,13 @@ def chosen_layers(base: BaseModel, config: LayerOptions) -> list[tuple[str, int,
     """(side, number, layer of the base), from the bottom up. Raises OptionError when the base lacks one, or none is left."""
     results: list[tuple[str, int, nn.Module]] = []
     for side in (side for side in SIDES if side in config.sides):
-        layers, asked = layers_of(base, side), getattr(config, f"{side}_layers")
-        if asked and max(asked) >= len(layers):
+        layers, chosen = layers_of(base, side), getattr(config, f"{side}_layers")
+        if chosen and max(chosen) >= len(layers):
             raise OptionError(
                 "{side}_layers: the base {base} has {count} {side} layers, numbered from 0 to {last}.",
                 side=side, base=base.name, count=len(layers), last=len(layers) - 1,
             )  # fmt: skip
-        numbers = range(len(layers)) if asked is None else sorted(set(asked))
+        numbers = range(len(layers)) if chosen is None else sorted(set(chosen))
         results += [(side, i, layers[i]) for i in numbers]
     if not results:
         raise OptionError(

@@ -39,7 +39,7 @@ from engine.corpora.language import evenly_spaced
 from engine.decoding.translate import length_batches
 from engine.errors import BundleError
 from engine.memory.record import pool
-from engine.memory.source_index import PAIRS, Ints, features_of, found_in, rising
+from engine.memory.source_index import PAIRS, Ints, features_of, located, rising
 from engine.plugins.bundle import DOMAIN_FILTER
 
 KEYS = ("features", "ratios", "direction", "threshold")
@@ -172,7 +172,7 @@ def log_ratios(
 
 def mean_ratio(features: Ints, ratios: Floats, row: Sequence[int]) -> float:
     """The mean of the ratios (U,) of those n-grams of a row that are known; 0 where none is."""
-    known, _ = found_in(features, features_of(row))
+    known, _ = located(features, features_of(row))
     return float(ratios[known].mean()) if len(known) else 0.0
 
 

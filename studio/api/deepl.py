@@ -211,12 +211,12 @@ async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTransl
     selection = await run_in_threadpool(named, deps, request, selection, body)
     more = {"model_type_used": body.model_type.removeprefix("prefer_")} if body.model_type else {}
 
-    def told(language: str, text: str, billed: int) -> DeepLText:
+    def deepl_text(language: str, text: str, billed: int) -> DeepLText:
         count = billed if body.show_billed_characters else None
         return DeepLText(detected_source_language=language, text=text, billed_characters=count, **more)
 
     if language := await run_in_threadpool(already_in, deps, selection, body.source_lang, body.target_lang, sample):
-        return DeepLTranslated(translations=[told(source_spelt(language), text, 0) for text in body.text])
+        return DeepLTranslated(translations=[deepl_text(source_spelt(language), text, 0) for text in body.text])
     route = await run_in_threadpool(route_of, deps, selection, body, sample)
     terms = await run_in_threadpool(terms_of, deps, body, route)
     # DeepL's own default: with tags, line breaks are layout of the file and no ends of sentences.
@@ -226,7 +226,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTransl
     translations = await translated(request, deps, sent.caller, route, route.work(terms=terms), body.text, markup)
     return DeepLTranslated(
         translations=[
-            told(source_spelt(route.source), text, len(given))
+            deepl_text(source_spelt(route.source), text, len(given))
             for given, text in zip(body.text, translations, strict=True)
         ]
     )

@@ -148,7 +148,7 @@ async def upload_document(
 # -- what became of it
 
 
-async def asked(request: Request, deps: Deps, number: str) -> TranslatedDocument:
+async def requested_document(request: Request, deps: Deps, number: str) -> TranslatedDocument:
     """The document of an id and its key. Raises Problem 404 where either is wrong."""
     key = (await admit(request, "auth_key")).values.get("document_key")
     return await run_in_threadpool(document_of, deps, number, key if isinstance(key, str) else "")
@@ -186,7 +186,7 @@ def status_of(document: TranslatedDocument) -> DocumentStatus:
 @cat_routes.post("/v2/document/{number}", openapi_extra=body_schema(KeyRequest), response_model_exclude_none=True)
 async def document_status(request: Request, deps: DepsDep, number: DocumentId) -> DocumentStatus:
     """How far a document is."""
-    return status_of(await asked(request, deps, number))
+    return status_of(await requested_document(request, deps, number))
 
 
 def result_of(document: TranslatedDocument) -> FileResponse:
@@ -207,7 +207,7 @@ def result_of(document: TranslatedDocument) -> FileResponse:
 )
 async def document_result(request: Request, deps: DepsDep, number: DocumentId) -> FileResponse:
     """The translated document. It stays in the project, and can be fetched again."""
-    return result_of(await asked(request, deps, number))
+    return result_of(await requested_document(request, deps, number))
 
 
 mount(cat_routes, router)

@@ -170,9 +170,9 @@ def add_handlers(app: FastAPI) -> None:
         return shaped(request.url.path, 500, "fault", FAULT)
 
 
-def is_large(found: Mapping[str, Any]) -> bool:
+def is_large(failure: Mapping[str, Any]) -> bool:
     """Whether a validation found a text of more characters than one text may have."""
-    return found["type"] == "string_too_long" and found.get("ctx", {}).get("max_length") == MOST_CHARACTERS
+    return failure["type"] == "string_too_long" and failure.get("ctx", {}).get("max_length") == MOST_CHARACTERS
 
 
 def too_large(most: int) -> str:

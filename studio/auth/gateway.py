@@ -176,8 +176,8 @@ class Gateway:
         """
         if identity.account is None:
             return api or from_own_site(headers)
-        said = headers.get("origin", "") or headers.get("sec-fetch-site", "")
-        return bool(said) and from_own_site(headers)
+        origin = headers.get("origin", "") or headers.get("sec-fetch-site", "")
+        return bool(origin) and from_own_site(headers)
 
     def _too_often(self, scope: Scope, headers: dict[str, str], identity: RequestIdentity) -> Response | None:
         if self.rates is None or (not self.needed and "authorization" not in headers and from_here(scope, headers)):

@@ -24,12 +24,12 @@ from studio.services.terminology import termbase
 
 
 def table_of(
-    comparisons: Comparisons, project: ProjectRow, url: CompareUrl, sheet: ComparisonRecord | None, asked: str = ""
+    comparisons: Comparisons, project: ProjectRow, url: CompareUrl, sheet: ComparisonRecord | None, requested: str = ""
 ) -> str:
-    """The table of a comparison; without one, how to make it. `asked` is the number of one that is not there."""
+    """The table of a comparison; without one, how to make it. `requested` is the number of one that is not there."""
     store = comparisons.store
     if sheet is None:
-        return invitation(project, store.plugins.count(project.id) > 0, asked)
+        return invitation(project, store.plugins.count(project.id) > 0, requested)
     base = Path(project.base).name
     offset = url.offset if url.offset < sheet.lines else 0
     job = comparisons.job(sheet)

@@ -228,10 +228,10 @@ def plugin_choices(rows: Sequence[PluginRow]) -> list[tuple[str, int]]:
     return [(f"{row.name} ({moment(row.created)})" if names[row.name] > 1 else row.name, row.id) for row in rows]
 
 
-def invitation(project: ProjectRow, has_plugins: bool, asked: str = "") -> str:
-    """What stands where the table will be; `asked` is the number of a comparison that is not there."""
+def invitation(project: ProjectRow, has_plugins: bool, requested: str = "") -> str:
+    """What stands where the table will be; `requested` is the number of a comparison that is not there."""
     more = "" if has_plugins else way(address("train", project.id), tr("Train a plugin"))
-    if asked not in ("", "new"):
+    if requested not in ("", "new"):
         words = tr(
             "It may have been deleted, or it belongs to another project. Type sentences or open a file to "
             "start a new one."

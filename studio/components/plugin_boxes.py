@@ -33,22 +33,22 @@ def blend_box(rows: Sequence[PluginCardData]) -> str:
     return render("plugin_blend.html", plugins=plugins) if len(plugins) > 1 else ""
 
 
-def check_list(name: str, checks: Sequence[Check], *, done: str = "", asked: PendingImport | None = None) -> str:
+def check_list(name: str, checks: Sequence[Check], *, done: str = "", pending: PendingImport | None = None) -> str:
     """An import as it goes: what was looked at, what is looked at now, what was not reached."""
     failed = any(not check.ok for check in checks)
     known = {check.name: check for check in checks}
     now = next((key for key in TITLES if key not in known), "") if not failed else ""
     steps = [
-        {"title": tr(title), **_step(known.get(key), key == now, asked is not None)} for key, title in TITLES.items()
+        {"title": tr(title), **_step(known.get(key), key == now, pending is not None)} for key, title in TITLES.items()
     ]
-    one = {"name": name, "steps": steps, "failed": failed, "done": done, "question": asked}
+    one = {"name": name, "steps": steps, "failed": failed, "done": done, "question": pending}
     return render("plugin_imports.html", imports=[one])
 
 
-def _step(check: Check | None, now: bool, asked: bool) -> dict[str, str]:
+def _step(check: Check | None, now: bool, pending: bool) -> dict[str, str]:
     if check is None:
         return {"state": "open", "words": tr("checking") if now else "", "colour": "accent", "sentence": ""}
-    if check.restricted and asked:
+    if check.restricted and pending:
         words, colour = tr("needs your consent"), "accent"
     elif check.ok:
         words, colour = tr("passed"), "done"
@@ -76,7 +76,7 @@ def bring_in(service: Service, project: ProjectRow, file: Path) -> Iterator[str]
     if not done[-1].ok:
         return
     if done[-1].restricted:
-        yield check_list(file.name, done, asked=incoming.ask(key, file.name, done[-1].sentence))
+        yield check_list(file.name, done, pending=incoming.ask(key, file.name, done[-1].sentence))
         return
     row = incoming.finish(key, file.name)
     versions = next(one for one in service.library.versions(project.id) if one.name == row.name)

@@ -121,7 +121,7 @@ def _owner(method: str, budget: str) -> str:
 
 
 def plan_in_address(
-    runs: Runs, form: PlanForm, project: ProjectRow | None, asked: Mapping[str, Any]
+    runs: Runs, form: PlanForm, project: ProjectRow | None, query: Mapping[str, Any]
 ) -> tuple[CustomizeRequest, str]:
     """The plan that an address names, and a word for the user where there is something to say about it."""
     first = CustomizeRequest(base=project.base if project else "")
@@ -129,11 +129,11 @@ def plan_in_address(
         return first, ""
     says = ""
     try:
-        if number := str(asked.get("clone", "")):
+        if number := str(query.get("clone", "")):
             plan = runs.request_of(project, number)
             says = tr("The settings of an earlier run. Change what you like, then start.")
         else:
-            plan = _named(runs, form, project, asked, first)
+            plan = _named(runs, form, project, query, first)
         if plan.method not in form.names:
             return first, tr("The method {name} no longer exists.", name=plan.method)
         form.check(plan)
@@ -143,18 +143,18 @@ def plan_in_address(
 
 
 def _named(
-    runs: Runs, form: PlanForm, project: ProjectRow, asked: Mapping[str, Any], first: CustomizeRequest
+    runs: Runs, form: PlanForm, project: ProjectRow, query: Mapping[str, Any], first: CustomizeRequest
 ) -> CustomizeRequest:
-    method, budget, base = (str(asked.get(name, "")) for name in ("method", "budget", "base"))
+    method, budget, base = (str(query.get(name, "")) for name in ("method", "budget", "base"))
     try:
-        known = {name: dict(value) for name, value in json.loads(str(asked.get("set", "")) or "{}").items()}
+        known = {name: dict(value) for name, value in json.loads(str(query.get("set", "")) or "{}").items()}
     except (ValueError, TypeError, AttributeError, RecursionError):
         known = {}
     return CustomizeRequest(
         method=method if method in form.names else first.method,
         budget=budget if budget in [key for _, key in BUDGETS] else first.budget,
         base=base if base in [path for _, path in runs.bases(project)] else project.base,
-        knn=asked.get("knn") == "yes",
+        knn=query.get("knn") == "yes",
         method_options=known.get("method_options", {}),
         training_options=known.get("training_options", {}),
         knn_options=known.get("knn_options", {}),

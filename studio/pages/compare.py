@@ -112,7 +112,9 @@ class ComparePage(StudioPage):
             raise InputError("This comparison no longer exists. Reload the page.")
         return sheet
 
-    def content(self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, asked: str = "") -> Values:
+    def content(
+        self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, requested: str = ""
+    ) -> Values:
         """Everything below the actions, for a comparison that has just been opened or made."""
         from_file = sheet is not None and bool(sheet.file)
         lines = self.service.store.sheets.page(sheet.comparison_id, limit=500) if sheet and not from_file else []
@@ -123,14 +125,16 @@ class ComparePage(StudioPage):
                 value=file_card(sheet, project.id) if sheet and from_file else "", visible=visible_if(from_file)
             ),
             self.state: progress_card(self.comparisons.job(sheet)),
-            **self.result(project, sheet, url, asked),
+            **self.result(project, sheet, url, requested),
             self.menus: menus_of(self.comparisons, project, sheet),
             self.here: replace(url, comparison=sheet.comparison_id if sheet else 0).text(),
         }
 
-    def result(self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, asked: str = "") -> Values:
+    def result(
+        self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, requested: str = ""
+    ) -> Values:
         return {
-            self.table: table_of(self.comparisons, project, url, sheet, asked),
+            self.table: table_of(self.comparisons, project, url, sheet, requested),
             self.figures: figures_of(self.comparisons, sheet),
         }
 

@@ -48,7 +48,7 @@ class CompareTranslation:
         yield {
             self.page.run: gr.update(interactive=False, value=tr("Translating"))
         }  # a second click would make a second one
-        sheet, like = self.comparisons.asked(project, url.comparison, lines, plugins or [], enforce=enforce)
+        sheet, like = self.comparisons.requested(project, url.comparison, lines, plugins or [], enforce=enforce)
         yield self.changed(project, sheet, CompareUrl(sheet.comparison_id, url.order if like else "place"))
 
     def release(self) -> Values:

@@ -18,7 +18,7 @@ from studio.components.templating import render, script
 from studio.i18n.translate import ago, tr, trn
 from studio.pages import Values
 from studio.services.catalog import language_pair_text
-from studio.services.projects import Glance, glances
+from studio.services.projects import ProjectSummary, project_summaries
 from studio.services.uploads import all_refused, stash
 
 TEXT = "One project per style, with its samples, plugins and comparisons."
@@ -82,7 +82,7 @@ class HomePage(StudioPage):
         return {**self._projects(), self.busy: "busy" if active else ""}
 
     def _projects(self) -> Values:
-        projects = glances(self.service)
+        projects = project_summaries(self.service)
         count = trn("{count} project, most recent first.", "{count} projects, most recent first.", len(projects))
         return {
             self.frame.title: heading("Projects", count) if projects else welcome_heading(),
@@ -117,14 +117,14 @@ class HomePage(StudioPage):
         return {self.address: f"{NEW}&files={token}"}
 
 
-def home_cards(glances: Sequence[Glance]) -> str:
+def home_cards(project_summaries: Sequence[ProjectSummary]) -> str:
     """Name, languages, state, what there is, the best figure, when it changed; rename and delete below."""
     known = guest()
     members = known is not None and known.account is not None
-    return render("home_cards.html", cards=[_card(one) for one in glances], members=members)
+    return render("home_cards.html", cards=[_card(one) for one in project_summaries], members=members)
 
 
-def _card(one: Glance) -> dict[str, object]:
+def _card(one: ProjectSummary) -> dict[str, object]:
     counts = [tr("No sentences read yet")]
     if one.sentences is not None:
         counts = [trn("{count} sentence", "{count} sentences", one.sentences)]

@@ -149,7 +149,7 @@ class TranslatePage(StudioPage):
             self.pair: esc(f"{language_pair_text(project.source, project.target)} · {tr('base {name}', name=base)}"),
             self.short.text: str(asked.get("text", ""))[:MOST],
             self.short.result: result_box([], project),
-            self.preview.card: self.preview.asked(project, asked.get("document")),
+            self.preview.card: self.preview.requested(project, asked.get("document")),
             self.editor.count: self.editor.counted(project),
             self.project: str(project.id),
             **self._refused(project),

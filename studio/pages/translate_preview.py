@@ -39,7 +39,7 @@ class DocumentPreview:
             raise InputError("This document belongs to another project. Reload the page.")
         return document
 
-    def asked(self, project: ProjectRow, number: object) -> str:
+    def requested(self, project: ProjectRow, number: object) -> str:
         """The preview that the address names; nothing where it names none."""
         try:
             document = self.own(project, whole_number(number) or 0) if number else None

@@ -88,10 +88,10 @@ class Comparisons:
         self.cancel(sheet)
         self.store.comparisons.delete(sheet.comparison_id)
 
-    def chosen_plugins(self, project: ProjectRow, sheet: ComparisonRecord | None, asked: int | None) -> list[int]:
+    def chosen_plugins(self, project: ProjectRow, sheet: ComparisonRecord | None, requested: int | None) -> list[int]:
         """The plugins to begin with: the one asked for, those of the comparison, or the project's usual one."""
-        if asked is not None:
-            chosen = [asked]
+        if requested is not None:
+            chosen = [requested]
         elif sheet is None or (len(sheet.systems) == 1 and sheet.file):
             usual = first_plugin(self.service, project)
             chosen = [usual.id] if usual else []
@@ -102,7 +102,7 @@ class Comparisons:
 
     # -- making
 
-    def asked(
+    def requested(
         self, project: ProjectRow, number: int, text: str, plugins: Sequence[Any], *, enforce: bool = False
     ) -> tuple[ComparisonRecord, ComparisonRecord | None]:
         """The comparison of what is on the page by the chosen plugins, with the project's terms enforced or not, and the one

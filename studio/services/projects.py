@@ -33,7 +33,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Glance:
+class ProjectSummary:
     """One project's card. `state` is words and the kind of tag they stand in; `next` the page to open."""
 
     project: ProjectRow
@@ -48,7 +48,7 @@ class Glance:
     best: Best | None = None
 
 
-def glances(service: Service) -> list[Glance]:
+def project_summaries(service: Service) -> list[ProjectSummary]:
     """All projects, the one that changed last first."""
     store = service.store
     corpora: dict[int, CorpusRow] = {}
@@ -72,7 +72,7 @@ def glances(service: Service) -> list[Glance]:
         moments = [project.updated, *(row.created for row in own[:1])]
         moments += [moment for moment in (last.finished or last.created,) if moment] if last else []
         results.append(
-            Glance(
+            ProjectSummary(
                 project,
                 state_of(last, read, own),
                 "compare" if own else "train" if read is not None else "samples",

@@ -34,12 +34,12 @@ def plugin_choices(service: Service, project: ProjectRow) -> list[tuple[str, int
     ]
 
 
-def wanted_plugin(service: Service, project: ProjectRow, asked: str) -> PluginRow | None:
+def wanted_plugin(service: Service, project: ProjectRow, number: str) -> PluginRow | None:
     """The plugin that the address names; where it names none, the one to begin with."""
-    if asked == "0":
+    if number == "0":
         return None
     rows = service.store.plugins.list(project.id)
-    named = next((row for row in rows if str(row.id) == asked and row.exists), None)
+    named = next((row for row in rows if str(row.id) == number and row.exists), None)
     return named or first_plugin(service, project)
 
 

@@ -79,7 +79,7 @@ class RayProcess:
     def __init__(self, task: Any) -> None:
         self._task = task
         self._code: int | None = None
-        self._asked = self.lost = False
+        self._stop_requested = self.lost = False
 
     def poll(self) -> int | None:
         return self.wait(0)
@@ -118,9 +118,9 @@ class RayProcess:
             self._code = LOST_CODE
 
     def _cancel(self, force: bool) -> None:
-        if self._code is not None or (self._asked and not force):
+        if self._code is not None or (self._stop_requested and not force):
             return
-        self._asked = True
+        self._stop_requested = True
         ray = import_ray()
         if ray.is_initialized():
             ray.cancel(self._task, force=force)

@@ -216,9 +216,9 @@ class Knn:
             self.seen = None
         if not seen:
             return []
-        asked = seen["ask"].tolist() if "ask" in seen else range(len(tokens))
+        positions = seen["ask"].tolist() if "ask" in seen else range(len(tokens))
         rows = []
-        for index, position in enumerate(asked):
+        for index, position in enumerate(positions):
             mass = seen["mass"][index]  # (k,)
             share = float(mass.sum())
             best = mass.topk(min(top, len(mass))).indices.tolist()

@@ -32,11 +32,11 @@ def repeats(row: Sequence[int]) -> int:
 
 @dataclass
 class History:
-    """L positions, of which the last n are those asked about."""
+    """L positions, of which the last n are queries."""
 
     tokens: torch.Tensor  # (r, L) what was read at each position
     rows: torch.Tensor  # (r, L) the datastore's row that this token was copied from; -1: none
-    asked: int  # n
+    queries: int  # n
 
 
 def again(history: History, tokens: torch.Tensor, rows: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
@@ -44,7 +44,7 @@ def again(history: History, tokens: torch.Tensor, rows: torch.Tensor, allowed: t
     was written before, as often as is `allowed` (r,).
     """
     written, length = history.tokens, history.tokens.shape[1]  # (r, L)
-    position = torch.arange(length - history.asked, length, device=written.device)  # (n,)
+    position = torch.arange(length - history.queries, length, device=written.device)  # (n,)
     earlier = torch.arange(length, device=written.device) < position[:, None]  # (n, L)
     upto = torch.arange(length, device=written.device) <= position[:, None]  # (n, L)
     from_row = (rows[..., None] == history.rows[:, None, None]) & upto[:, None] & (rows >= 0)[..., None]  # (r, n, k, L)

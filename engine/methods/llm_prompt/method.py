@@ -108,9 +108,9 @@ class LlmPrompt(Method):
         service = Service(config)
         selected = [i for i, text in enumerate(texts) if text.strip()]
         some = [" ".join(texts[i].split()) for i in selected]
-        asked = preview(base, module, some, inner(some) if config.draft and some else None)
+        prompts = preview(base, module, some, inner(some) if config.draft and some else None)
         try:
-            answers = service.ask([request["body"] for request in asked], progress)
+            answers = service.ask([request["body"] for request in prompts], progress)
         finally:
             module.usage = service.usage
         results, space = [""] * len(texts), "" if unspaced(base.target) else " "

@@ -82,9 +82,9 @@ def measure(
                 "Measured on the {count:,} of {all:,} sentences that have a reference.", count=len(used), all=len(lines)
             )
         )
-    asked = ExtraMetrics(style=scorers)
+    extra = ExtraMetrics(style=scorers)
     if further:
-        asked = dataclasses.replace(further, style=scorers, sources=[line.source for line in used])
+        extra = dataclasses.replace(further, style=scorers, sources=[line.source for line in used])
     report = None
     if with_reference or scorers is not None or (further is not None and further.comet_scores(None)):
         report = evaluate(
@@ -94,7 +94,7 @@ def measure(
             baseline=str(systems[0]["name"]),
             samples=SAMPLES,
             seed=ground.seed,
-            further=asked,
+            further=extra,
             progress=progress,
         ).to_mapping()
     return {

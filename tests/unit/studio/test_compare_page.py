@@ -265,7 +265,7 @@ def test_where_terms_are_enforced_nothing_is_taken_over_and_the_table_says_so(
     desk: Comparisons, project: ProjectRow, plugins: list[PluginRow]
 ) -> None:
     def asked(like: ComparisonRecord, *, enforce: bool) -> ComparisonRecord:
-        return desk.asked(project, like.comparison_id, EN[0], [plugins[0].id], enforce=enforce)[0]
+        return desk.requested(project, like.comparison_id, EN[0], [plugins[0].id], enforce=enforce)[0]
 
     def shown(sheet: ComparisonRecord) -> str:
         return compare_table(sheet, desk.store.sheets.page(sheet.comparison_id), KNOWN, counts=(1, 1))

@@ -35,7 +35,7 @@ from studio.services import jsonl_pages
 from studio.services.catalog import ACCEPTED
 from studio.services.jsonl_pages import open_lines
 from studio.services.new_project import language_of, start_from_samples, start_project
-from studio.services.projects import glances
+from studio.services.projects import project_summaries
 from studio.services.segments import PAGE, View, chosen, listing, view_counts
 from studio.services.service import Service
 from studio.services.uploads import check_files, own_key, server_files, stash, stashed, take_files
@@ -401,7 +401,7 @@ def test_every_sentence_stands_in_one_column_of_the_length_chart(lengths: list[i
 
 def test_cards_say_where_a_project_stands(service: Service, project: ProjectRow) -> None:
     other = service.create_project(HOSTILE, "en", "zh", str(BASE))
-    (one, two) = glances(service)
+    (one, two) = project_summaries(service)
     assert one.project.id == other.id
     assert two.state == ("no samples read", "")
     corpus = service.store.corpora.create(project.id, "x", state="ready")
@@ -410,29 +410,32 @@ def test_cards_say_where_a_project_stands(service: Service, project: ProjectRow)
     metrics = {"bleu_vanilla": 7.8, "bleu": 13.4, "bleu_p": 0.001, "chrf_vanilla": 1.0, "chrf": 2.0}
     service.store.plugins.create(project.id, "Weak", method="knn", path="/none", metrics={**metrics, "bleu": 8.0})
     service.store.plugins.create(project.id, "Strong", method="knn", path="/none", metrics=metrics)
-    result = {one.project.id: one for one in glances(service)}[project.id]
+    result = {one.project.id: one for one in project_summaries(service)}[project.id]
     assert result.state == ("plugin ready", "done")
     assert (result.sentences, result.phrases, result.plugins, result.next) == (480, 6000, 2, "compare")
     assert result.best is not None
     assert (result.best.plugin, result.best.before, result.best.after) == ("Strong", 7.8, 13.4)
     elsewhere = {**metrics, "bleu_vanilla": 20.0, "bleu": 40.0}
     service.store.plugins.create(project.id, "Bought", method="knn", path="/none", metrics=elsewhere, imported=True)
-    again = {one.project.id: one for one in glances(service)}[project.id]
+    again = {one.project.id: one for one in project_summaries(service)}[project.id]
     assert again.best == result.best, "what was measured on other sentences does not compare"
     easier = {**metrics, "bleu_vanilla": 20.0, "bleu": 20.2, "held_out_sentences": 7}
     service.store.plugins.create(project.id, "Easier", method="knn", path="/none", metrics=easier)
-    again = {one.project.id: one for one in glances(service)}[project.id]
+    again = {one.project.id: one for one in project_summaries(service)}[project.id]
     assert again.best == result.best, "a higher score on easier sentences is no larger gain"
     shown = home_cards([result])
     assert "480 sentences · 6,000 phrases · 2 plugins" in shown
     assert "<s>7.8</s> → <b>13.4</b>" in shown
     job = service.store.jobs.enqueue("customize", {}, project_id=project.id)
-    assert {one.project.id: one.state for one in glances(service)}[project.id] == ("training: waiting", "accent")
+    assert {one.project.id: one.state for one in project_summaries(service)}[project.id] == (
+        "training: waiting",
+        "accent",
+    )
     claimed = service.store.jobs.claim("w")
     assert claimed is not None
     service.store.jobs.fail(job.id, claimed.attempt, "It broke.")
-    assert {one.project.id: one.state for one in glances(service)}[project.id] == ("training failed", "bad")
-    hostile = Reader(home_cards([one for one in glances(service) if one.project.id == other.id]))
+    assert {one.project.id: one.state for one in project_summaries(service)}[project.id] == ("training failed", "bad")
+    hostile = Reader(home_cards([one for one in project_summaries(service) if one.project.id == other.id]))
     assert "img" not in hostile.names
 
 

@@ -21,7 +21,7 @@ from engine.store.repositories import Plugins, Projects
 from engine.workflows.customize.request import CustomizeRequest
 from studio.services.catalog import language_name
 from studio.services.files import read_rows, slug
-from studio.services.projects import glances
+from studio.services.projects import project_summaries
 from studio.services.service import Service
 
 BASE = Path(__file__).resolve().parents[3] / "assets" / "models" / "en-zh"
@@ -247,13 +247,13 @@ def test_the_first_page_asks_the_store_as_often_for_many_projects_as_for_one(
     service: Service, project: ProjectRow
 ) -> None:
     service.store.jobs.enqueue("count", {}, project_id=project.id)
-    before = statements(service, lambda: glances(service))
+    before = statements(service, lambda: project_summaries(service))
     for name in "abc":
         other = service.create_project(name, "en", "zh", str(BASE))
         failed = service.store.jobs.enqueue("prepare", {}, project_id=other.id)
         service.store.jobs.cancel(failed.id)
-    shown = {one.project.name: one for one in glances(service)}
-    assert statements(service, lambda: glances(service)) == before
+    shown = {one.project.name: one for one in project_summaries(service)}
+    assert statements(service, lambda: project_summaries(service)) == before
     assert len(shown) == 4
     assert shown["Lu Xun"].busy
     assert not shown["a"].busy

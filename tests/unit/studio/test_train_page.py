@@ -33,7 +33,7 @@ from studio.components.preview_card import look_card, look_rows
 from studio.components.run_cards import compare_card, device_card, figure_card, log_card, progress_card, runs_table
 from studio.components.train_form import PlanForm, plan_in_address
 from studio.i18n.labels import label
-from studio.services.projects import glances
+from studio.services.projects import project_summaries
 from studio.services.runs import WATCH, Runs, own_settings
 from studio.services.service import Service
 
@@ -354,7 +354,7 @@ def test_a_run_that_gave_way_is_paused_and_not_waiting_to_begin(service: Service
     assert says in frame
     assert "Starts when a worker is free" not in frame
     assert ">paused</span>" in runs_table(runs, {}, project, Runs(service).queue_positions())
-    assert [one.state[0] for one in glances(service)] == ["training: paused"]
+    assert [one.state[0] for one in project_summaries(service)] == ["training: paused"]
 
 
 def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
