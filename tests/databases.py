@@ -141,7 +141,7 @@ def start_server() -> Postgres:
 
 
 def end_server(server: Postgres) -> None:
-    server.keeper.communicate(timeout=60)
+    server.keeper.communicate(timeout=300)
 
 
 @pytest.fixture(scope="session")

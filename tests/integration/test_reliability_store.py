@@ -39,7 +39,7 @@ def _worker(settings: Settings) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(300)
         assert not thread.is_alive()
 
 
@@ -99,7 +99,7 @@ def test_a_job_works_on_through_a_lock_and_its_end_is_written_after_it(hasty: St
             ending.start()
             time.sleep(1)  # longer than the wait
             assert hasty.jobs.get(job.id).state == JobState.RUNNING
-        ending.join(30)
+        ending.join(300)
     done = hasty.jobs.get(job.id)
     assert (done.state, done.result) == (JobState.SUCCEEDED, {"plugin": "p.zip"})
 
@@ -289,7 +289,7 @@ def test_the_end_of_a_job_is_written_once_the_server_is_back(server: Postgres, m
     time.sleep(1.5)  # longer than the wait
     assert ending.is_alive()
     server.start()
-    ending.join(60)
+    ending.join(300)
     done = store.jobs.get(job.id)
     assert (done.state, done.result) == (JobState.SUCCEEDED, {"plugin": "p.zip"})
 

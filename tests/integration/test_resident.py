@@ -100,11 +100,11 @@ def test_a_base_at_work_is_not_waited_for(models: ModelCache, tiny: Path) -> Non
     def hold() -> None:
         with base.lock:
             begun.set()
-            done.wait(30)
+            done.wait(300)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert begun.wait(30)
+    assert begun.wait(300)
     assert resident.ask(load_settings(), work(tiny), LINES) is None
     done.set()
     thread.join()

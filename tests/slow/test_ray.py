@@ -119,7 +119,7 @@ def test_what_a_killed_node_did_is_done_again_on_another(cluster: Any, store: St
         until(lambda: store.jobs.get(job.id).done > 5)
         _, process, parent = _runs(settings, job)[0]
         _kill(cluster, psutil.Process(parent).ppid())
-        until(lambda: not psutil.pid_exists(process), 10)  # it does not go on beside the next attempt
+        until(lambda: not psutil.pid_exists(process))  # it does not go on beside the next attempt
         until(lambda: not store.jobs.get(job.id).active)
     row = store.jobs.get(job.id)
     assert (row.state, row.attempt, row.result["counted"]) == ("succeeded", 2, 60)

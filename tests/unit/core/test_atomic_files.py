@@ -43,7 +43,7 @@ def test_a_pipe_stays_a_pipe_and_carries_what_is_written(tmp_path: Path) -> None
     reader.start()
     with atomic_write(pipe, "the result") as temporary:
         temporary.write_text("雨停了。", encoding="utf-8")
-    reader.join(10)
+    reader.join(300)
     assert read == ["雨停了。"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert os.listdir(tmp_path) == ["pipe"]
@@ -62,7 +62,7 @@ def test_a_translation_goes_into_a_pipe_and_does_not_take_its_place(
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
     assert tailormt(*command, pipe).code == 0
-    reader.join(10)
+    reader.join(300)
     assert read == [plain.read_bytes()]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

@@ -41,13 +41,13 @@ def test_texts_are_translated_as_by_the_base_itself(tiny: Path, base: Any, bundl
     batcher = Batcher(ModelCache(load_settings()))
     vanilla, custom = TranslationSpec.of(str(tiny), "en", "zh"), TranslationSpec.of(str(tiny), "en", "zh", str(bundle))
     results = [batcher.submit(work, ENGLISH) for work in (vanilla, custom, TranslationSpec.of(str(tiny), "zh", "en"))]
-    assert results[0].result(60) == translate(base, ENGLISH)
+    assert results[0].result(300) == translate(base, ENGLISH)
     plugin = Plugin.load(bundle, base)
     from engine.base.decoding_options import Decoding
 
     decoding = Decoding.from_mapping(plugin.card.get("decoding", {}))
-    assert results[1].result(60) == translate(base, ENGLISH, plugin, decoding=decoding)
-    assert len(results[2].result(60)) == len(ENGLISH)
+    assert results[1].result(300) == translate(base, ENGLISH, plugin, decoding=decoding)
+    assert len(results[2].result(300)) == len(ENGLISH)
     assert len(batcher.models._bases) == 1, "both directions are one model"
 
 
@@ -60,10 +60,10 @@ def test_those_who_come_meanwhile_share_a_batch_and_take_turns() -> None:
     other = batcher.submit(B, ["o"])
     for _ in range(8):
         batcher.go.release()
-    assert first.result(10) == ["ONE"]
-    assert short.result(10) == ["S0", "S1"]
-    assert other.result(10) == ["O"]
-    assert long.result(10) == [f"L{i}" for i in range(3 * PART)]
+    assert first.result(300) == ["ONE"]
+    assert short.result(300) == ["S0", "S1"]
+    assert other.result(300) == ["O"]
+    assert long.result(300) == [f"L{i}" for i in range(3 * PART)]
     assert {"l0", "s0", "s1"} <= set(batcher.seen[1][1])
     assert batcher.seen[2] == (B, ["o"]), "the long request waited for the others"
     assert all(len(texts) <= PART for _, texts in batcher.seen)
@@ -74,8 +74,8 @@ def test_an_error_reaches_those_of_its_batch_alone() -> None:
     bad, good = batcher.submit(TranslationSpec("broken", "en", "zh"), ["x"]), batcher.submit(A, ["y"])
     batcher.go.release(2)
     with pytest.raises(MissingError, match="no base broken"):
-        bad.result(10)
-    assert good.result(10) == ["Y"]
+        bad.result(300)
+    assert good.result(300) == ["Y"]
 
 
 def test_different_plugins_share_a_batch_where_they_can_and_no_more_than_fit_into_memory() -> None:
@@ -86,8 +86,8 @@ def test_different_plugins_share_a_batch_where_they_can_and_no_more_than_fit_int
     assert batcher.entered.acquire(timeout=120)
     results = [batcher.submit(work, [f"{work.plugin}{i}" for i in range(2)]) for work in [*works, alone, works[1]]]
     batcher.go.release(9)
-    assert first.result(10) == ["X"]
-    assert [one.result(10) for one in results] == [
+    assert first.result(300) == ["X"]
+    assert [one.result(300) for one in results] == [
         ["0", "1"], ["P0", "P1"], ["Q0", "Q1"], ["R0", "R1"], ["ALONE0", "ALONE1"], ["P0", "P1"],
     ]  # fmt: skip
     assert [texts for _, texts in batcher.seen] == [
@@ -102,20 +102,20 @@ def test_a_broken_plugin_in_a_common_batch_is_an_error_of_its_own_requests() -> 
     assert batcher.entered.acquire(timeout=120)
     results = [batcher.submit(work, ["y", "z"]) for work in works]
     batcher.go.release(9)
-    assert first.result(10) == ["X"]
+    assert first.result(300) == ["X"]
     with pytest.raises(MissingError, match="no base broken"):
-        results[1].result(10)
-    assert [results[0].result(10), results[2].result(10)] == [["Y", "Z"]] * 2
+        results[1].result(300)
+    assert [results[0].result(300), results[2].result(300)] == [["Y", "Z"]] * 2
     assert not batcher._backlog
     seen = len(batcher.seen)
     first = batcher.submit(A, ["x"])
     assert batcher.entered.acquire(timeout=120)
     results = [batcher.submit(work, ["y", "z"]) for work in works]
     batcher.go.release(9)
-    assert results[2].result(10) == ["Y", "Z"]
+    assert results[2].result(300) == ["Y", "Z"]
     with pytest.raises(MissingError):
-        results[1].result(10)
-    assert first.result(10) == ["X"]
+        results[1].result(300)
+    assert first.result(300) == ["X"]
     assert len(batcher.seen) == seen + 3, "it spoils no common batch again"
 
 
@@ -133,7 +133,7 @@ def test_a_plugin_that_works_again_shares_batches_again() -> None:
     assert batcher.entered.acquire(timeout=120)
     results = [batcher.submit(work, ["y"]) for work in works]
     batcher.go.release(2)
-    assert [one.result(10) for one in (first, *results)] == [["X"], ["Y"], ["Y"], ["Y"]]
+    assert [one.result(300) for one in (first, *results)] == [["X"], ["Y"], ["Y"], ["Y"]]
     assert batcher.seen[-1][1] == ["y", "y", "y"]
 
 
@@ -148,7 +148,7 @@ def test_a_batch_waits_for_no_others_plugin_and_follows_a_bundle_that_is_replace
     works = [TranslationSpec.of(str(tiny), "en", "zh", str(file)) for file in files]
     assert [batcher._batch_key(work) for work in works] == [None] * 3, "nothing is in memory"
     for work in works[:2]:
-        batcher.submit(work, ENGLISH).result(60)
+        batcher.submit(work, ENGLISH).result(300)
     assert batcher._batch_key(works[0]) == batcher._batch_key(works[1]) is not None
     assert batcher._batch_key(works[2]) is None
     loads: list[str] = []
@@ -168,7 +168,7 @@ def test_a_batch_waits_for_no_others_plugin_and_follows_a_bundle_that_is_replace
 def test_other_work_with_the_models_takes_its_turn() -> None:
     batcher = Held()
     first = batcher.submit(A, ["x"], Ticket("third"))
-    assert batcher.entered.acquire(timeout=60)  # busy: what comes now waits
+    assert batcher.entered.acquire(timeout=300)  # busy: what comes now waits
     order: list[str] = []
 
     def call(name: str) -> str:
@@ -182,14 +182,14 @@ def test_other_work_with_the_models_takes_its_turn() -> None:
     left = batcher.run(lambda: call("left"), "a sentence", gone)
     gone.leave()
     batcher.go.release()
-    assert first.result(60) == ["X"]
-    assert [one.result(60) for one in greedy] == [["g1"], ["g2"], ["g3"]]
-    assert modest.result(60) == ["m"]
+    assert first.result(300) == ["X"]
+    assert [one.result(300) for one in greedy] == [["g1"], ["g2"], ["g3"]]
+    assert modest.result(300) == ["m"]
     assert order.index("m") < order.index("g2"), "a client with many requests has one turn at a time"
     with pytest.raises(ZeroDivisionError):
-        broken.result(60)
+        broken.result(300)
     with pytest.raises(Cancelled):
-        left.result(60)
+        left.result(300)
     assert "left" not in order
 
 
@@ -201,13 +201,13 @@ def test_others_are_translated_while_a_plugin_is_loaded(
 
     batcher = Batcher(ModelCache(load_settings()))
     plain = TranslationSpec.of(str(tiny), "en", "zh")
-    batcher.submit(plain, ENGLISH).result(60)
+    batcher.submit(plain, ENGLISH).result(300)
     entered, go = threading.Event(), threading.Event()
     real = Plugin.load.__func__  # type: ignore[attr-defined]
 
     def slow(cls: Any, *given: Any, **named: Any) -> Any:
         entered.set()
-        assert go.wait(60)
+        assert go.wait(300)
         return real(cls, *given, **named)
 
     monkeypatch.setattr(Plugin, "load", classmethod(slow))
@@ -215,14 +215,14 @@ def test_others_are_translated_while_a_plugin_is_loaded(
     broken.write_bytes(bundle.read_bytes()[:1000])
     works = [TranslationSpec.of(str(tiny), "en", "zh", str(file)) for file in (bundle, broken)]
     waiting = [batcher.submit(work, ENGLISH) for work in works]
-    assert entered.wait(60)
-    assert len(batcher.submit(plain, ["He said nothing."]).result(60)) == 1
+    assert entered.wait(300)
+    assert len(batcher.submit(plain, ["He said nothing."]).result(300)) == 1
     assert not any(one.done() for one in waiting)
     batcher.close()  # what waits is still translated
     go.set()
-    assert len(waiting[0].result(60)) == len(ENGLISH)
+    assert len(waiting[0].result(300)) == len(ENGLISH)
     with pytest.raises(BundleError):
-        waiting[1].result(60)
+        waiting[1].result(300)
     for work in works:  # again: one is in memory, one has failed before
         assert not batcher._loader.loading(work)
 
@@ -241,13 +241,13 @@ def test_plugins_that_work_in_the_layers_are_mixed_with_the_base_and_each_other(
         TranslationSpec.of(str(tiny), "en", "zh", plugin, decoding=given) for plugin in ("", str(mixable), str(other))
     ]
     batcher = Batcher(ModelCache(load_settings()))
-    alone = [batcher.submit(work, ENGLISH).result(60) for work in works]
+    alone = [batcher.submit(work, ENGLISH).result(300) for work in works]
     mixed: list[int] = []
     real = MixedBatch.arrange
     monkeypatch.setattr(MixedBatch, "arrange", lambda self, texts: mixed.append(len(self.plugins)) or real(self, texts))
     with batcher._change:  # nothing is taken out before all are there
         together = [batcher.submit(work, ENGLISH) for work in works]
-    assert [one.result(60) for one in together] == alone
+    assert [one.result(300) for one in together] == alone
     assert mixed
     assert set(mixed) == {3}
 
@@ -259,8 +259,8 @@ def test_what_was_withdrawn_is_not_translated() -> None:
     gone, selected = batcher.submit(A, ["gone"]), batcher.submit(A, ["kept"])
     assert gone.cancel()
     batcher.go.release(2)
-    assert first.result(10) == ["X"]
-    assert selected.result(10) == ["KEPT"]
+    assert first.result(300) == ["X"]
+    assert selected.result(300) == ["KEPT"]
     assert all("gone" not in texts for _, texts in batcher.seen)
     assert not batcher._backlog
 
@@ -274,9 +274,9 @@ def test_too_much_at_once_is_turned_away_but_one_large_request_is_not() -> None:
     with pytest.raises(OverloadedError):
         batcher.submit(A, ["y"], Ticket("one more"))
     batcher.go.release(10_000)
-    assert len(large.result(60)[0]) == MOST_WAITING + 1
-    assert all(one.result(60) for one in others)
-    assert batcher.submit(A, ["y"]).result(10) == ["Y"]
+    assert len(large.result(300)[0]) == MOST_WAITING + 1
+    assert all(one.result(300) for one in others)
+    assert batcher.submit(A, ["y"]).result(300) == ["Y"]
     assert batcher.submit(A, []).result(0) == []
 
 
@@ -324,9 +324,9 @@ def test_a_translation_is_the_same_beside_a_job(tiny: Path) -> None:
     at_work = [True]
     batcher = Batcher(ModelCache(load_settings(), lambda: at_work[0]))
     work = TranslationSpec.of(str(tiny), "en", "zh")
-    beside = batcher.submit(work, ["The rain stopped."]).result(60)
+    beside = batcher.submit(work, ["The rain stopped."]).result(300)
     at_work[0] = False
-    assert batcher.submit(work, ["The rain stopped."]).result(60) == beside
+    assert batcher.submit(work, ["The rain stopped."]).result(300) == beside
 
 
 def held_at_work() -> tuple[Held, Any]:
@@ -342,10 +342,10 @@ def test_clients_take_turns_however_many_requests_one_of_them_sends() -> None:
     many = [batcher.submit(A, [f"m{i}"], Ticket("many")) for i in range(4 * PART)]
     one = batcher.submit(A, ["one"], Ticket("one"))
     batcher.go.release(2)
-    assert one.result(60) == ["ONE"]
+    assert one.result(300) == ["ONE"]
     assert "one" in batcher.seen[1][1], "it is in the first batch after it came"
     batcher.go.release(9)
-    assert [future.result(60) for future in many] == [[f"M{i}"] for i in range(4 * PART)]
+    assert [future.result(300) for future in many] == [[f"M{i}"] for i in range(4 * PART)]
 
 
 def test_a_client_with_long_texts_gets_no_more_of_the_work_than_one_with_short_ones() -> None:
@@ -353,8 +353,8 @@ def test_a_client_with_long_texts_gets_no_more_of_the_work_than_one_with_short_o
     long = batcher.submit(B, ["w " * 20_000], Ticket("long"))
     short = [batcher.submit(A, [f"s{i} " * 20], Ticket("short")) for i in range(200)]
     batcher.go.release(10_000)
-    assert [one.result(60) for one in short]
-    assert long.result(60)
+    assert [one.result(300) for one in short]
+    assert long.result(300)
     work = {"a": 0, "b": 0}
     for spec, texts in batcher.seen[1:]:
         assert sum(map(weight, texts)) <= MOST_WEIGHT
@@ -369,10 +369,10 @@ def test_a_client_with_much_to_do_fills_no_batch_that_others_wait_for() -> None:
     many = batcher.submit(A, [f"m{i}" for i in range(20 * PART)], Ticket("many"))
     few = [batcher.submit(A, [f"f{i}"], Ticket(f"f{i}")) for i in range(3)]
     batcher.go.release(2)
-    assert all(one.result(60) for one in few)
+    assert all(one.result(300) for one in few)
     assert len(batcher.seen[1][1]) == 4, "one of each, though there was room for more of one"
     batcher.go.release(1000)
-    assert len(many.result(60)) == 20 * PART
+    assert len(many.result(300)) == 20 * PART
     sizes = [sum(map(weight, texts)) for _, texts in batcher.seen[2:]]
     assert max(sizes[:4]) <= batcher.small_weight, "the others may come again at once"
     assert max(sizes) > batcher.small_weight, "they did not"
@@ -383,10 +383,10 @@ def test_a_short_request_of_the_same_client_waits_for_little_of_a_long_one() -> 
     long = [batcher.submit(A, [f"l{k} {i}" for i in range(2 * PART)], Ticket("same")) for k in range(2)]
     short = batcher.submit(A, ["short"], Ticket("same"))
     batcher.go.release(2)
-    assert short.result(60) == ["SHORT"]
+    assert short.result(300) == ["SHORT"]
     assert sorted(batcher.seen[1][1]) == ["l0 0", "l1 0", "short"]
     batcher.go.release(100)
-    assert [len(one.result(60)) for one in long] == [2 * PART] * 2
+    assert [len(one.result(300)) for one in long] == [2 * PART] * 2
 
 
 def test_a_long_text_is_cut_and_put_together_again_and_spoils_no_batch_of_short_ones() -> None:
@@ -395,12 +395,12 @@ def test_a_long_text_is_cut_and_put_together_again_and_spoils_no_batch_of_short_
     long = batcher.submit(A, [sentence * 100 + rest, "short"], Ticket("long"))
     one = batcher.submit(A, ["one"], Ticket("one"))
     batcher.go.release(100)
-    assert one.result(60) == ["ONE"]
-    text, short = long.result(60)
+    assert one.result(300) == ["ONE"]
+    text, short = long.result(300)
     assert "".join(text.split()) == "".join((sentence * 100 + rest).upper().split())
     assert short == "SHORT"
     assert all(weight(piece) <= LONGEST for _, texts in batcher.seen for piece in texts)
-    assert first.result(60) == ["FIRST"]
+    assert first.result(300) == ["FIRST"]
 
 
 def test_what_is_not_waited_for_any_more_or_took_too_long_is_not_translated() -> None:
@@ -408,16 +408,16 @@ def test_what_is_not_waited_for_any_more_or_took_too_long_is_not_translated() ->
     gone, late, stays = Ticket("gone"), Ticket("late", 600), Ticket("stays", 600)
     futures = [batcher.submit(A, [f"{one.client}{i}" for i in range(2 * PART)], one) for one in (gone, late, stays)]
     batcher.go.release()
-    assert first.result(60)
+    assert first.result(300)
     assert batcher.entered.acquire(timeout=120)  # parts of all three are in this batch
     gone.leave()
     late._end = 0.0
     batcher.go.release(20)
     with pytest.raises(Cancelled, match="has disconnected"):
-        futures[0].result(60)
+        futures[0].result(300)
     with pytest.raises(DeadlineError, match="longer than 600 s"):
-        futures[1].result(60)
-    assert len(futures[2].result(60)) == 2 * PART
+        futures[1].result(300)
+    assert len(futures[2].result(300)) == 2 * PART
     assert not any(text.startswith(("gone", "late")) for _, texts in batcher.seen[2:] for text in texts)
     assert not batcher._backlog
     with pytest.raises(Cancelled):
@@ -462,10 +462,10 @@ def test_copies_elsewhere_are_asked_in_the_same_turns() -> None:
     one = batcher.submit(A, ["one"], Ticket("one"))
     bad = batcher.submit(B, ["broken"], Ticket("bad"))
     go.release(len(many))
-    assert one.result(60) == ["ONE"]
-    assert long.result(60) == [text.upper() for text in many]
+    assert one.result(300) == ["ONE"]
+    assert long.result(300) == [text.upper() for text in many]
     with pytest.raises(MissingError):
-        bad.result(60)
+        bad.result(300)
     assert ["broken"] in asked[ASKING : ASKING + 3]
     assert any("one" in texts for texts in asked[ASKING : ASKING + 3])
     batcher.close()

@@ -127,7 +127,7 @@ def test_the_queue_documents_and_layouts_pass_flags_on(base: BaseModel, texts: l
     made = {text: translate(base, [text])[0] for text in texts}
     looped = next(text for text in texts if flag_of(made[text]) and text[-1] == "." and text.count(".") == 1)
     batcher = Batcher(ModelCache(load_settings()))
-    (queued,) = batcher.submit(TranslationSpec.of(base.path, "en", "zh"), [looped]).result(60)
+    (queued,) = batcher.submit(TranslationSpec.of(base.path, "en", "zh"), [looped]).result(300)
     assert (queued, flag_of(queued)) == (made[looped], flag_of(made[looped]))
     results = translate_units(
         [Unit([looped], whole=True)], BaseTranslator(base), TranslationCache(None, ""), Progress()

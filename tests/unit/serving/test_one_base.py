@@ -47,7 +47,7 @@ def test_serving_several_plugins_holds_the_base_once(tiny: Path, bundles: list[P
     batcher = Batcher(ModelCache(load_settings()))
     works = [TranslationSpec.of(str(tiny), "en", "zh", str(one)) for one in bundles]
     for work in [TranslationSpec.of(str(tiny), "en", "zh"), *works, *works]:
-        assert len(batcher.submit(work, TEXTS).result(60)) == 2
+        assert len(batcher.submit(work, TEXTS).result(300)) == 2
     loaded = batcher.models.base(str(tiny), "en", "zh")
     pointers = {one.data_ptr() for one in loaded.model.parameters()}
     plugins = [batcher.models.plugin(str(one), loaded) for one in bundles]
@@ -60,7 +60,7 @@ def test_serving_several_plugins_holds_the_base_once(tiny: Path, bundles: list[P
     assert copies == others  # the other direction is the same model
     # The fixtures of other tests may hold this base too: what is counted here must not grow with plugins.
     for work in works:
-        batcher.submit(work, TEXTS).result(60)
+        batcher.submit(work, TEXTS).result(300)
     assert copies_of(loaded) == copies
     assert {one.data_ptr() for one in loaded.model.parameters()} == pointers
 

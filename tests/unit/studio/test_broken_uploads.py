@@ -62,7 +62,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: p
         until(lambda: not open_below(spool))
     finally:
         server.should_exit = True
-        thread.join(60)
+        thread.join(300)
     assert not list(spool.iterdir())
     assert not [one for one in (tmp_path / "home").rglob("*") if one.is_file() and one.stat().st_size > 1 << 20]
     assert not list((tmp_path / "home" / "uploads").glob("*"))
