@@ -17,7 +17,7 @@ from engine.errors import InputError
 from engine.store import PluginRow, ProjectRow
 from studio.auth.identity import RequestIdentity, welcome
 from studio.components.cat_tool_cards import GUIDES, WAYS, connection_card, filled, tool_cards
-from studio.components.layout import foot_boxes
+from studio.components.layout import sidebar_status
 from studio.i18n.translate import speaking
 from studio.pages.cat_tools import CatToolsPage
 from studio.pages.mount import MODULES
@@ -197,5 +197,5 @@ def test_the_address_is_that_of_the_readers_browser() -> None:
 
 
 def test_the_frame_leads_to_the_page(service: Service, project: ProjectRow) -> None:
-    assert f'href="/cat-tools?project={project.id}"' in foot_boxes(service.overview(str(project.id)))
-    assert 'href="/cat-tools"' in foot_boxes(service.overview("new"))
+    assert f'href="/cat-tools?project={project.id}"' in sidebar_status(service.overview(str(project.id)))
+    assert 'href="/cat-tools"' in sidebar_status(service.overview("new"))

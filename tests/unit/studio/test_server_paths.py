@@ -20,7 +20,7 @@ from engine.errors import StorageError, TailorError, storage_errors
 from engine.store import database
 from studio.api import create_api
 from studio.api.serializers import job
-from studio.components.layout import guard
+from studio.components.layout import handle_errors
 from studio.i18n.translate import speaking, translate_message
 from studio.services.service import Service
 from tests.unit.studio.test_api import HERE
@@ -58,7 +58,7 @@ def test_no_storage_error_tells_a_path(tmp_path: Path, monkeypatch: pytest.Monke
         def fail(*given: object, error: TailorError = error, **named: object) -> None:
             raise error
 
-        guard(fail)()
+        handle_errors(fail)()
         for code in ("en", "zh"):
             with speaking(code):
                 told.append(translate_message(error.message))

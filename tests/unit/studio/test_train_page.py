@@ -18,7 +18,7 @@ from engine.training import budget_options
 from engine.workflows.customize.request import AUTO, CustomizeRequest, candidates
 from engine.workflows.estimate import Estimate
 from studio.components.import_status import translations_card
-from studio.components.layout import foot_boxes
+from studio.components.layout import sidebar_status
 from studio.components.method_cards import (
     MethodCard,
     automatic_card,
@@ -343,11 +343,11 @@ def test_a_run_that_gave_way_is_paused_and_not_waiting_to_begin(service: Service
     run = service.start_run(project, request_of("lhuc", "quick", project.base))
     claimed = service.store.jobs.claim("here:1:a")
     assert claimed is not None
-    assert "Starts when a worker is free" not in foot_boxes(service.overview(project.id))
+    assert "Starts when a worker is free" not in sidebar_status(service.overview(project.id))
     assert service.store.jobs.give_way(run.id, claimed.attempt)
     (paused,) = runs = Runs(service).of(project.id)
     says = "Paused for another job; continues by itself"
-    card, frame = progress_card(paused, 1, ROWS), foot_boxes(service.overview(project.id))
+    card, frame = progress_card(paused, 1, ROWS), sidebar_status(service.overview(project.id))
     assert says in card
     assert ">paused</span>" in card
     assert "when it starts" not in card
