@@ -83,8 +83,8 @@ def compare_table(
     sheet: ComparisonRecord, lines: Sequence[ComparisonLineRow], languages: Languages, *,
     counts: tuple[int, int] | None, order: str = "place", offset: int = 0, word: str = "", missing_systems: Collection[int] = (),
 ) -> str:  # fmt: skip
-    """A page of the comparison: source, the base alone, a column a plugin. `counts` are those of `Sheets.count`, None while a
-    job says how far it is; `word` is the open one, as line.system.start-end; `missing_systems` are those whose plugin was deleted.
+    """A page of the comparison: source, the base alone, a column a plugin. `counts` are those of `ComparisonTables.count`, None
+    while a job says how far it is; `word` is the open one, as line.system.start-end; the plugins of `missing_systems` were deleted.
     """
     several = len(sheet.systems) > 1
     scored = sheet.references or sheet.figures.get("style")

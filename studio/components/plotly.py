@@ -35,7 +35,7 @@ def layer_control(name: str, names: Sequence[str], value: int) -> str:
 
 def domain_colours(names: Sequence[str], order: Sequence[str] = ()) -> list[str]:
     """Okabe and Ito's colours for domains, general text in grey. A domain has the colour of its place in the project's `order`
-    (`Service.domains`), so it is the same on all pages; names that the order lacks come after it.
+    (`SampleFiles.domains`), so it is the same on all pages; names that the order lacks come after it.
     """
     colours = itertools.cycle(DOMAINS[:-1])
     known = {UNNAMED if name == "" else name: "" for name in (*order, *names)}
