@@ -29,11 +29,10 @@ def digest_files(paths: Iterable[str]) -> list[str]:
 
 
 class StepCache:
-    """steps.json of a folder.
+    """steps.json of a folder: {step: key}.
 
-    `shared`: several runs use the folder, perhaps with different settings, so `variant` gives each way of doing a step a place
-    of its own. `used` holds the keys of the steps that were asked for, wherever they are kept; `made` names those that
-    were done, not skipped.
+    `shared`: several runs use the folder, perhaps with different settings, so `variant` gives each variant of a step a folder.
+    `used` holds the keys of the steps that were requested, in whatever folder; `made` names those that were run, not skipped.
     """
 
     def __init__(self, folder: Path, *, shared: bool = False, of: str = "") -> None:
@@ -41,15 +40,16 @@ class StepCache:
         self.file = folder / "steps.json"
         self.used: dict[str, str] = {}
         self.made: set[str] = set()
-        held = read_json(self.file).items()
-        self.values: dict[str, str] = {step: key for step, key in held if isinstance(key, str)}
+        values = read_json(self.file).items()
+        self.values: dict[str, str] = {step: key for step, key in values if isinstance(key, str)}
 
     def get(self, step: str) -> str:
+        """The key of a step that was done; empty if it was not."""
         return self.values.get(step, "")
 
     def variant(self, step: str, key: str) -> StepCache:
-        """Where that step is kept: here, or, where another run's stands here that is made of the same samples, in a folder of
-        its own. What is made of samples that have changed makes room.
+        """The cache of that variant of the step: this one, or, if this one has another variant of the same samples, one in a folder
+        of its own. Variants of samples that have changed are removed.
         """
         self.used[step] = key
         samples = self.get("samples")
@@ -61,20 +61,21 @@ class StepCache:
                 shutil.rmtree(other, ignore_errors=True)
         folder = self.folder / SHARED / f"{name}-{key[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
-        apart = StepCache(folder, of=samples)
-        apart.made = self.made
-        return apart
+        variant = StepCache(folder, of=samples)
+        variant.made = self.made
+        return variant
 
     def is_fresh(self, step: str, key: str, *files: Path) -> bool:
         """Whether the step was done with this key and its files are still there."""
         return self.values.get(step) == key and all(file.exists() for file in files)
 
     def invalidate(self, step: str) -> None:
-        """The step's files are about to change: what they were is no longer sure."""
+        """Forget the step, before its files change."""
         if self.values.pop(step, None) is not None:
             self._write()
 
     def mark_done(self, step: str, key: str) -> None:
+        """Record the step as done, with the key of its inputs. Raises StorageError."""
         self.values[step] = key
         self.made.add(step)
         samples = self._of or self.get("samples")

@@ -226,7 +226,7 @@ def make_pairs(
     from engine.evaluation.plausibility import HALLUCINATED, pair_of
 
     def written(whole: bool) -> tuple[str, StepCache, bool]:
-        """Stamp and home of pairs of all samples, or of the validation pairs alone, and whether they are there."""
+        """Key and folder of the pairs of all samples, or of the validation pairs alone, and whether they are there."""
         made_from = cache.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), whole
         key, before = content_hash(*made_from, 3), content_hash(*made_from, 2)
         if before in (cache.get("pairs written"), cache.get("pairs")):
