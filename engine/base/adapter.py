@@ -1,4 +1,4 @@
-"""What can be attached to a base for the length of one call."""
+"""The protocol of what can be attached to a base for the duration of a call."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ Routes = Sequence[tuple["Adapter | None", list[int]]]
 
 
 class Adapter(Protocol):
-    """A plugin, several in a stack, or one for each row of a batch (`engine.plugins`)."""
+    """A plugin, a stack of plugins, or one plugin for each row of a batch (`engine.plugins`)."""
 
     @property
     def needs_fixed_batch(self) -> bool:
-        """Whether the rows of a batch must stay where they are while it is decoded."""
+        """Whether finished sentences must remain in the batch until it is decoded."""
 
     @property
     def batches_beams_per_sentence(self) -> bool:
-        """Whether cross-attention may take the hypotheses of a sentence together."""
+        """Whether cross-attention may be called once for all hypotheses of a sentence."""
 
     def attached(self, base: BaseModel, strength: float = 1.0) -> AbstractContextManager[None]:
-        """Hooks in the base for the length of the block. Raises OptionError on a strength below 0 or above 2."""
+        """Hooks in the base for the duration of the block. Raises OptionError on a strength below 0 or above 2."""
 
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> Sequence[Any]:
-        """What acts on the output distribution; nothing at strength 0."""
+        """Processors of the output distribution; empty at strength 0."""
 
     def set_source(self, base: BaseModel, sources: torch.Tensor) -> None:
-        """Take the source tokens (B, S) of the batch that comes next."""
+        """Called with the source tokens (B, S) before each batch."""
 
     def on_batch_shrink(self, active: torch.Tensor) -> None:
-        """Go on with these sentences (b,) of the batch, numbered from 0; the others are done."""
+        """Called with the indices (b,) of the sentences that remain when finished ones leave the batch."""
 
     def check_likelihood(self) -> None:
-        """Raises OptionError when it gives no probabilities of given translations."""
+        """Raises OptionError if the adapter cannot score given translations."""
 
     def routes(self, base: BaseModel, texts: Sequence[str]) -> Routes:
-        """Where domain filters leave sources to the base: what acts on which of the sources, by their places; None is the base
-        alone. Empty where it acts on all of them.
+        """Which adapter translates which of the texts, if domain filters assign some to the base: (adapter or None for the base,
+        indices). Empty if this adapter translates all of them.
         """
 
     def translate(
@@ -57,11 +57,11 @@ class Adapter(Protocol):
         decoding: Decoding,
         progress: Progress,
     ) -> list[str] | None:
-        """A translation made in a way of its own, or None; `inner` translates without this adapter."""
+        """Translations of a method that does not work inside the base, otherwise None; `inner` translates without this adapter."""
 
 
 def active_adapter(base: BaseModel, source: str, adapter: Adapter | None, strength: float) -> Adapter | None:
-    """What acts on a single source, None where the base alone translates it."""
+    """The adapter that translates a single source; None if the base does."""
     if adapter is None or not strength:
         return None
     return next((one for one, _ in adapter.routes(base, [source])), adapter)

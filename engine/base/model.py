@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from engine.base.adapter import Adapter
     from engine.core.settings import Settings
 
-BATCH, GPU_BATCH = 4096, 16_384  # tokens in one batch; a GPU translates twice as many sentences a second so
+BATCH, GPU_BATCH = 4096, 16_384  # tokens in one batch; a GPU translates twice as many sentences per second so
 
 
 class BaseModel:

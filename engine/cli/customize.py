@@ -80,7 +80,7 @@ def summary_text(summary: dict[str, Any]) -> str:
     trained, loss = "none", ""
     if "updates" in summary:
         trained = f"{summary['training']}, best at {summary['best_update']}, {summary['parameters']:,} weights"
-        loss = f"loss {figures['validation_loss_before']:.3f} -> {figures['validation_loss']:.3f} nats a token; "
+        loss = f"loss {figures['validation_loss_before']:.3f} -> {figures['validation_loss']:.3f} nats per token; "
     unlike = summary["unlike_the_paper"]
     held_out = "not measured, since that would call the service"
     if "bleu" in figures:

@@ -155,7 +155,7 @@ def text_of(output: Path, knn: Knn, figures: dict[str, Any]) -> str:
         f"Plugin     {output} ({output.stat().st_size / 2**20:.1f} MiB)",
         f"Datastore  {len(knn.datastore):,} tokens, {'by sentence' if by_sentence else f'index {options.index}'}",
         f"Settings   {chosen}",
-        f"Held out   loss {figures['loss_base']:.3f} -> {figures['loss']:.3f} nats a token, {figures['tokens']:,} tokens",
+        f"Held out   loss {figures['loss_base']:.3f} -> {figures['loss']:.3f} nats per token, {figures['tokens']:,} tokens",
     ]
     if gain <= 0:
         lines.append("Note: the datastore does not help on these samples. Use samples nearer to what is translated.")

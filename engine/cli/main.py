@@ -1,4 +1,4 @@
-"""The command line `tailormt`: the commands of commands.toml, one function a command, errors as one sentence.
+"""The command line `tailormt`: the commands of commands.toml, one function per command, errors as one sentence.
 
 Nothing heavy is imported before a command runs, so that --help answers at once.
 """

@@ -87,7 +87,7 @@ def parser_download(args: argparse.Namespace) -> tuple[Any, str]:
 
 
 def command_line(args: argparse.Namespace) -> str:
-    """The command that makes this set again, a flag a line."""
+    """The command that makes this set again, one flag per line."""
     lines = [f"tailormt parser train {args.language}"]
     lines.append("--treebank " + " ".join(map(shlex.quote, args.treebank)))
     if args.vectors_text:

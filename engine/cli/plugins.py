@@ -222,7 +222,7 @@ def plugin_ablate(args: argparse.Namespace) -> Shown:
 
 
 def write_translations(folder: Path, figures: dict[str, Any]) -> None:
-    """A file for each memory, a translation a line. Raises StorageError."""
+    """A file for each memory, one translation per line. Raises StorageError."""
     for one in [{"memory": "base", **figures["base"]}, *figures["variants"]]:
         if one["translations"] is not None:
             with atomic_write(folder / f"{one['memory']}.txt", "the translations") as temporary:

@@ -30,7 +30,7 @@ def stop_on_interrupt() -> None:
 
 
 class TerminalProgress(Progress):
-    """One line that changes on a terminal; elsewhere a line a step and one every ten seconds."""
+    """One line that changes on a terminal; elsewhere one line per step and one every ten seconds."""
 
     def __init__(self, quiet: bool = False) -> None:
         super().__init__()

@@ -158,13 +158,13 @@ def write_json(path: Path, value: Mapping[str, Any], what: str) -> None:
 
 
 def read_jsonl(path: Path) -> Iterator[Json]:
-    """The objects in a file of one a line. Raises OSError, and ValueError on a line that is none."""
+    """The objects in a file of one per line. Raises OSError, and ValueError on a line that is none."""
     with path.open(encoding="utf-8", newline="\n") as lines:
         yield from map(json.loads, lines)
 
 
 def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]], what: str) -> None:
-    """Write one JSON object a line."""
+    """Write one JSON object per line."""
     with atomic_write(path, what) as temporary, temporary.open("w", encoding="utf-8") as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -102,7 +102,7 @@ def _watch(child: subprocess.Popen[bytes], limits: Limits, over: list[OverLimitE
 
 
 def serve(answers: Callable[[Json], Iterator[Json]]) -> None:
-    """The body of the process: limits first, then one JSON object a line for the request, with `last` on the one that ends them."""
+    """The body of the process: limits first, then one JSON object per line for the request; the one with `last` ends them."""
     request = json.load(sys.stdin)
     limit_memory(request["memory"])
     for answer in answers(request):

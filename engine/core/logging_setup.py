@@ -1,4 +1,4 @@
-"""Lines of the logs: text for people or one JSON object a line, with the request and the job that they belong to.
+"""Lines of the logs: text for people or one JSON object per line, with the request and the job that they belong to.
 
 What opens something - tokens, passwords in addresses, sessions, rating links - is struck out of every line, whoever wrote it.
 """

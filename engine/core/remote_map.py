@@ -36,7 +36,7 @@ _now: list[RemoteMapper] = []  # the innermost last; a job's process has one at 
 
 @contextlib.contextmanager
 def use_remote_mapper(mapper: RemoteMapper | None) -> Iterator[None]:
-    """Offer parts to `mapper` for the length of the block."""
+    """Offer parts to `mapper` for the duration of the block."""
     if mapper is None:
         yield
         return

@@ -165,7 +165,7 @@ class Settings(Options):
     )
     max_request_mib: int = option(1000, "Largest request to the studio with all its files, in MiB.", low=1)
     log_format: str = option(
-        "text", "Lines of the logs: text for people, or json, one object a line.", choices=("text", "json")
+        "text", "Lines of the logs: text for people, or json, one object per line.", choices=("text", "json")
     )
     metrics: str = option(
         "auto",

@@ -1,4 +1,4 @@
-"""A user's decisions as a file of steps: one JSON object a line, appended to and never changed, so each can be undone."""
+"""A user's decisions as a file of steps: one JSON object per line, appended to and never changed, so each can be undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sample corpora that came with the program: a folder each, with a card and its files.
+"""The sample corpora that came with the program: one folder each, with a card and its files.
 
     assets/samples/it-help-en/README.md     the card: title, languages, licence, and the keys below
     assets/samples/it-help-en/it-help.txt   the sentences

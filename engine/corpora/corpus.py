@@ -1,4 +1,4 @@
-"""A corpus on disk: corpus.jsonl (one sentence a line) and import_report.json, written atomically, read defensively."""
+"""A corpus on disk: corpus.jsonl (one sentence per line) and import_report.json, written atomically, read defensively."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def import_corpus(
     """Read samples of the target `language` from files in any of the formats in READERS.
 
     `source_language` helps to tell the sides of bilingual files apart. Bilingual rows keep their source and are not
-    split into sentences. `domains` are labels, one a file ("" for none), for sentences whose row names no domain itself.
+    split into sentences. `domains` are labels, one per file ("" for none), for sentences whose row names no domain itself.
     Of several files those that are empty or hold nothing usable are left out, and of a damaged one what comes after the damage;
     `FileReport.error` says why. Progress is reported in bytes. Raises CorpusError when a file is missing, when none of them can be
     read to its end, and when nearly nothing is in the target language.

@@ -72,7 +72,7 @@ class Decoder:
 
 
 def source_attention(model: Any) -> list[nn.Module]:
-    """The decoder's attention over the source, a module a layer; empty where a layer has none of the usual name."""
+    """The decoder's attention over the source, one module per layer; empty where a layer has none of the usual name."""
     results = [getattr(layer, "encoder_attn", None) for layer in getattr(model.get_decoder(), "layers", ())]
     return [] if None in results else [one for one in results if one is not None]
 

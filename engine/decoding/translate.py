@@ -98,7 +98,7 @@ def translate(
 ) -> list[str]:
     """Translate each text by beam search with the base, customized by `plugin` at `strength` (0: the base exactly).
 
-    Returns one translation a text, in order; an empty text gives an empty one. A text longer than `decoding.longest` tokens is
+    Returns one translation per text, in order; an empty text gives an empty one. A text longer than `decoding.longest` tokens is
     cut at sentence ends and put together again. With `decoding.guard` what repeats itself or runs on is searched for again, and
     is a `Flagged`. What lacks the translation of one of the `terms` in its source is written again with it
     (`enforce`); methods that translate in a way of their own see no terms. `decoding` is the base's own by default. Raises

@@ -164,7 +164,7 @@ def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progr
 
 @contextlib.contextmanager
 def _watched(base: BaseModel, layer: int) -> Iterator[dict[str, torch.Tensor]]:
-    """Keep queries and keys of the layer's cross-attention for the length of the block: fused kernels give no weights."""
+    """Keep queries and keys of the layer's cross-attention for the duration of the block: fused kernels give no weights."""
     attention = base.decoder_layers[layer].encoder_attn
     seen: dict[str, torch.Tensor] = {}
 

@@ -172,7 +172,7 @@ def evaluate_files(
     further: ExtraMetrics | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """evaluate() over files, one sentence a line. Errors name the files: which has how many lines, which is no text."""
+    """evaluate() over files, one sentence per line. Errors name the files: which has how many lines, which is no text."""
     lines = {name: read_lines(path) for name, path in systems.items()}
     wanted = None if reference is None else read_lines(reference)
     known = {str(systems[name]): items for name, items in lines.items()}

@@ -32,14 +32,14 @@ HALLUCINATED = 0.1  # what a hallucinated stem leaves of the plausibility; below
 
 @dataclass(frozen=True)
 class Weighed:
-    """A synthetic source: `support` in nats a target token, `plausibility` from 0 to 1."""
+    """A synthetic source: `support` in nats per target token, `plausibility` from 0 to 1."""
 
     support: float
     plausibility: float
 
 
 def plausibility(support: float, agreement: float | None = None, hallucinated: bool = False) -> float:
-    """From 0 to 1. `support` in nats a token, `agreement`: chrF of the round trip from 0 to 1, None where there was none."""
+    """From 0 to 1. `support` in nats per token, `agreement`: chrF of the round trip from 0 to 1, None where there was none."""
     other = 0.25 if agreement is None else agreement
     value = 1 / (1 + math.exp(OFFSET - PER_SUPPORT * support - PER_AGREEMENT * other))
     return value * (HALLUCINATED if hallucinated else 1.0)

@@ -130,7 +130,7 @@ class Report:
             ) from None
 
     def table(self) -> str:
-        """A text table: one row a system, the interval in brackets, p-values, then the signatures.
+        """A text table: one row per system, the interval in brackets, p-values, then the signatures.
 
         A star marks a difference from the baseline that is significant at p < 0.05.
         """

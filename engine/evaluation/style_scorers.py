@@ -57,7 +57,7 @@ def learn_style(
 ) -> StyleScorers:
     """The scorers of these sentences in the base's target language, from `folder` where they are kept, else learnt there.
 
-    `sources`, one a text, may hold what the texts are translations of; others are made by `backward`, where it is given.
+    `sources`, one per text, may hold what the texts are translations of; others are made by `backward`, where it is given.
     Raises CorpusError on too few sentences, Cancelled, StorageError.
     """
     progress = progress or Progress()

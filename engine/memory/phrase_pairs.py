@@ -41,7 +41,7 @@ class PairRules:
     seed: int = 1
     max_length_ratio: float = 5.0  # of two sides in subword pieces; a pair of it or more is a failed translation
     per_layer: int | None = None  # phrases kept of each layer, of every length its share
-    typicality: Sequence[float] | None = None  # a figure a phrase: the highest are kept; else the highest counts
+    typicality: Sequence[float] | None = None  # one figure per phrase: the highest are kept; else the highest counts
     unit: str = "parser"  # "pieces": lengths are of subword pieces, not of the parser's tokens
     bounds: Sequence[int] | None = None  # the longest phrase of each layer from the bottom up, in place of even parts
 

@@ -113,7 +113,7 @@ class SentenceMemory:
     def shortlist(
         self, base: BaseModel, inputs: Sequence[Sequence[int]], top_k: int, blocked: Sequence[Collection[int]] = ()
     ) -> Shortlist:
-        """The rows for source token ids, a row a sentence; of `top_k` samples each, without those that are `blocked`."""
+        """The rows for source token ids, one row per sentence; of `top_k` samples each, without those that are `blocked`."""
         plain = [[i for i in row if i not in base.special_ids] for row in inputs]
         parts = []
         for i, row in enumerate(plain):

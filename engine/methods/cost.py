@@ -53,7 +53,7 @@ class Workload:
 
     shape: Shape
     sentences: int
-    sentence: float  # tokens a sentence
+    sentence: float  # tokens per sentence
     learnt: float  # trained on
     held: float  # all, whatever is trained on
     tokens: float  # of `held`

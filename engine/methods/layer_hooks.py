@@ -1,4 +1,4 @@
-"""Methods that work inside a base's layers: which layers they take, and their parts hooked in for the length of a block.
+"""Methods that work inside a base's layers: which layers they take, and their parts hooked in for the duration of a block.
 
     residual + f(x)              post-norm (Marian):             x = LN(x + sublayer(x))
     one sub-layer of a layer     pre-norm (M2M100, NLLB, mBART): x = x + sublayer(LN(x))
@@ -81,7 +81,7 @@ def norms(layer: nn.Module) -> list[str]:
 
 @contextlib.contextmanager
 def applied(points: Iterable[HookPoint]) -> Iterator[None]:
-    """Each change works at its place for the length of the block."""
+    """Each change works at its place for the duration of the block."""
     with contextlib.ExitStack() as hooks:
         for point in points:
             hooks.enter_context(point.hook())

@@ -36,7 +36,7 @@ def log_probabilities(base: BaseModel, batch: Batch) -> torch.Tensor:
 
 
 def likelihood(base: BaseModel, log_p: torch.Tensor, batch: Batch, smoothing: float = 0.0) -> torch.Tensor:
-    """Mean negative log-likelihood of the labels (nats a token), smoothed over the vocabulary."""
+    """Mean negative log-likelihood of the labels (nats per token), smoothed over the vocabulary."""
     labels = batch.labels[batch.labels != base.pad]  # (M,)
     nll = -log_p.gather(1, labels[:, None]).mean()  # ()
     return nll if not smoothing else (1 - smoothing) * nll - smoothing * log_p.mean()  # ()

@@ -1,4 +1,4 @@
-"""Tuned copies of a base's weights, exchanged with the base's own for the length of a block.
+"""Tuned copies of a base's weights, exchanged with the base's own for the duration of a block.
 
 The base is a tree of modules that hold Parameters. A tuned weight takes the place of a Parameter object in every module
 that holds it (tied weights are held by several), and afterwards the very same object is put back: not a copy of it, so
@@ -133,7 +133,7 @@ class TunedWeights(nn.Module):
 
     @contextlib.contextmanager
     def set_aside(self) -> Iterator[None]:
-        """Inside `exchanged`, the base's own weights stand in their places again for the length of a block."""
+        """Inside `exchanged`, the base's own weights stand in their places again for the duration of a block."""
         before = [(holder, key, holder._parameters[key]) for _, holders, _ in self.slots for holder, key in holders]
         try:
             for (_, holders, _), (own, tuned) in zip(self.slots, self.pairs(), strict=True):
@@ -229,7 +229,7 @@ def moved(now: Tensor, own: Tensor, tuned: Tensor, strength: float) -> nn.Parame
 @contextlib.contextmanager
 def dropout_in(layers: Iterable[Any], rate: float | None) -> Iterator[None]:
     """Ordinary dropout inside these layers of the base for one loss; as before afterwards. `rate` None: each layer's own, with
-    which the base was trained. A base that was trained without any does not bear it: 0.1 cost the bundled ones 2.5 nats a token.
+    which the base was trained. A base that was trained without any does not bear it: 0.1 cost the bundled ones 2.5 nats per token.
     """
     before = [(layer, layer.dropout) for layer in layers]
     rates = [old if rate is None else rate for _, old in before]
@@ -248,6 +248,6 @@ def dropout_in(layers: Iterable[Any], rate: float | None) -> Iterator[None]:
 
 
 def smoothed(base: BaseModel, log_p: Tensor, batch: Batch, smoothing: float) -> tuple[Tensor, float]:
-    """(the smoothed likelihood to minimise, the plain one in nats a token for the log)."""
+    """(the smoothed likelihood to minimise, the plain one in nats per token for the log)."""
     nll = likelihood(base, log_p, batch)  # ()
     return (likelihood(base, log_p, batch, smoothing) if smoothing else nll), nll.item()

@@ -31,7 +31,7 @@ LEVELS = ((15.13, "p < 0.0001"), (10.83, "p < 0.001"), (6.63, "p < 0.01"), (3.84
 
 @dataclass(frozen=True)
 class Keyness:
-    """Arrays of one value a phrase; ratios are base-2 logarithms."""
+    """Arrays of one value per phrase; ratios are base-2 logarithms."""
 
     log_likelihood: np.ndarray
     log_ratio: np.ndarray

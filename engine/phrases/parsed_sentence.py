@@ -19,7 +19,7 @@ class Parsed:
     relations: tuple[str, ...]
     tree: Any  # constituency tree (nodes with .label and .children), or None
     tokens: tuple[str, ...]
-    offsets: tuple[Offsets, ...]  # one a token, into the text given
+    offsets: tuple[Offsets, ...]  # one per token, into the text given
     token_of: tuple[int, ...]  # the token that each word belongs to
 
 

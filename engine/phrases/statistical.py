@@ -58,8 +58,8 @@ class Association:
         self.pieces = pieces
         self._ids: dict[str, int] = {}
         self._pairs = np.zeros(0, dtype=np.int64)  # sorted; left id << 32 | right id
-        self._strengths = np.zeros(0)  # one a pair
-        self._ends = np.zeros(0)  # ln e(x)/e, one a unit
+        self._strengths = np.zeros(0)  # one per pair
+        self._ends = np.zeros(0)  # ln e(x)/e, one per unit
         self._starts = np.zeros(0)  # ln s(y)/s
 
     def count(

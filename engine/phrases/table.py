@@ -33,7 +33,7 @@ BETWEEN = "\x00"  # stands in no text
 
 @dataclass(frozen=True)
 class PhraseTable:
-    """Columns of one value a phrase, in the order of phrases.jsonl."""
+    """Columns of one value per phrase, in the order of phrases.jsonl."""
 
     texts: list[str]
     lengths: np.ndarray  # (n,) tokens

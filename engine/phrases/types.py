@@ -46,7 +46,7 @@ class PhraseSet:
         return dict(sorted(Counter(phrase.length for phrase in self.phrases).items()))
 
     def save(self, path: Path) -> None:
-        """Write one JSON object a line, and what parsed them beside it (`phrases.jsonl` -> `phrases.info.json`).
+        """Write one JSON object per line, and what parsed them beside it (`phrases.jsonl` -> `phrases.info.json`).
 
         Each file appears whole or not at all. Raises StorageError when the disk is full or the folder read-only.
         """

@@ -88,7 +88,7 @@ def ablate_bundle(
     """Translate and score with each memory; the same seed gives the same figures.
 
     Returns {"plugin", "method", "lines", "seed", "signatures", "base": {bleu, chrf, nll}, "variants": [{"memory", "bleu", "chrf",
-    "nll", "p", "changed", "reason", "translations"}]}. `nll` is in nats a target token of the reference, `p` of BLEU against
+    "nll", "p", "changed", "reason", "translations"}]}. `nll` is in nats per target token of the reference, `p` of BLEU against
     "true" by paired bootstrap resampling, `changed` the translations that differ from those of "true"; a memory that the
     plugin cannot have gives its `reason` and no figures. Raises OptionError, InputError, BundleError.
     """
@@ -177,7 +177,7 @@ def exchange_memory(base: BaseModel, plugin: Plugin, kind: str, material: Materi
 
 
 def mean_loss(base: BaseModel, wanted: Ablation, plugin: Plugin | None) -> float:
-    """Negative log-likelihood of the references, nats a token."""
+    """Negative log-likelihood of the references, nats per token."""
     from engine.decoding.scoring import score
 
     pairs = [pair for pair in zip(wanted.sources, wanted.references, strict=True) if pair[1].strip()]

@@ -1,4 +1,4 @@
-"""A plugin loaded over its base, ready to be attached for the length of a call."""
+"""A plugin loaded over its base, ready to be attached for the duration of a call."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Plugin:
 
     @contextlib.contextmanager
     def attached(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
-        """Hook into the base for the length of the block. Raises OptionError on a strength below 0 or above 2."""
+        """Hook into the base for the duration of the block. Raises OptionError on a strength below 0 or above 2."""
         check_strength(strength)
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.method.attach(base, self.module, strength))
@@ -157,7 +157,7 @@ class Plugin:
 
     @property
     def needs_fixed_batch(self) -> bool:
-        """Whether the rows of a batch must stay where they are while it is decoded."""
+        """Whether finished sentences must remain in the batch until it is decoded."""
         return self.method.needs_fixed_batch(self.module)
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class PluginStack:
     """Plugins attached in order: the second one's anchors and queries are the first one's output.
 
-    `weights`, one a plugin, multiply the strength; without, all work at the same.
+    `weights`, one per plugin, multiply the strength; without, all work at the same.
     """
 
     def __init__(self, plugins: Sequence[Plugin], weights: Sequence[float] | None = None) -> None:
@@ -43,7 +43,7 @@ class PluginStack:
 
     @property
     def needs_fixed_batch(self) -> bool:
-        """Whether the rows of a batch must stay where they are while it is decoded."""
+        """Whether finished sentences must remain in the batch until it is decoded."""
         return any(plugin.needs_fixed_batch for plugin in self.plugins)
 
     @property

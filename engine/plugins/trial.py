@@ -2,7 +2,7 @@
 
     python -m engine.plugins.trial < request.json
 
-Prints one JSON object a line for each check, as `Check.to_mapping` gives it, with `last` on the one that ends them.
+Prints one JSON object per line for each check, as `Check.to_mapping` gives it, with `last` on the one that ends them.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class ComparisonLine(tables.Base):
     scores: Mapped[list[Any]] = mapped_column(tables.JSON, default=list)
     flags: Mapped[list[Any] | None] = mapped_column(
         tables.JSON
-    )  # of decoding's guard, one a text; none where all are empty
+    )  # of decoding's guard, one per text; none where all are empty
     done: Mapped[bool] = mapped_column(default=False)
     difference: Mapped[float | None]
     change: Mapped[float | None]

@@ -39,7 +39,7 @@ class Result:
 
     updates: int
     best_update: int
-    best_loss: float  # validation, nats a token
+    best_loss: float  # validation, nats per token
     first_loss: float  # validation before the first update
     seconds: float
     parameters: int

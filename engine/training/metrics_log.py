@@ -26,7 +26,7 @@ def read_metrics(path: Path) -> list[Json]:
 
 
 class MetricsLog:
-    """metrics.jsonl, one JSON object a line, appended; a resumed training cuts what was written after its checkpoint."""
+    """metrics.jsonl, one JSON object per line, appended; a resumed training cuts what was written after its checkpoint."""
 
     def __init__(self, path: Path, resume_at: int | None) -> None:
         self.path = path
@@ -42,7 +42,7 @@ class MetricsLog:
 
 
 class Meter:
-    """Means over the updates since the last report, and tokens a second."""
+    """Means over the updates since the last report, and tokens per second."""
 
     def __init__(self) -> None:
         self.note = ""

@@ -21,7 +21,7 @@ PIECE = re.compile(r"[^\W\u2e80-\U0003ffff]+|.", re.DOTALL)
 
 
 def write_segments(path: Path, segments: Iterable[tuple[Unit, Result]]) -> None:
-    """Write a row a segment: {"place", "source", "parts", "doubt"}, and "edited" once it is."""
+    """Write one row per segment: {"place", "source", "parts", "doubt"}, and "edited" once it is."""
     rows = (
         pack({"place": unit.location, "source": unit.text, "parts": _packed(result.parts), "doubt": result.doubt})
         for unit, result in segments

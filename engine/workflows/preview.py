@@ -72,7 +72,7 @@ def preview(
     `customized`, and `reference`, the user's own sentence, of held-out ones; `agreement`, by system, the chrF of the source with
     the translation's back-translation, and `flags`, by system, why a translation is odd. `agreement_base` and `agreement` are the
     means of those that the base can translate. Also the settings that were chosen, the
-    held-out loss (nats a token) without and with them, `sourced`: the share of the samples with the user's own sources, and
+    held-out loss (nats per token) without and with them, `sourced`: the share of the samples with the user's own sources, and
     the seconds of each step. Where all held-out sources are the user's own there are no plain sentences, and `bleu_base` and
     `bleu` of sentences that no setting was chosen on.
     Raises as `customize` does.

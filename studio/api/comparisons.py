@@ -132,7 +132,7 @@ def compare_many(
     the samples' style.
     """
     if body.references is not None and len(body.references) != len(body.texts):
-        raise Problem(422, f"references: {len(body.references)} for {len(body.texts)} texts. Give one a text.")
+        raise Problem(422, f"references: {len(body.references)} for {len(body.texts)} texts. Give one per text.")
     pairs = zip(body.texts, body.references or [""] * len(body.texts), strict=True)
     lines = [(" ".join(text.split()), " ".join(other.split()) or None) for text, other in pairs if text.strip()]
     if not lines:

@@ -1,4 +1,4 @@
-"""How often: a bucket a key, which fills again as time passes. Kept in memory; a restart forgives."""
+"""How often: one bucket per key, which fills again as time passes. Kept in memory; a restart forgives."""
 
 from __future__ import annotations
 

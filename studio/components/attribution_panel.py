@@ -1,4 +1,4 @@
-"""What was read from memory for a word, as a panel: the words that weigh most, a bar each, by layer."""
+"""What was read from memory for a word, as a panel: the words that weigh most, one bar each, by layer."""
 
 from __future__ import annotations
 

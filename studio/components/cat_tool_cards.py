@@ -1,4 +1,4 @@
-"""The page CAT tools in parts: how each tool is connected (cat_tool_guides.toml), fields to copy, a card a tool; as safe HTML."""
+"""The page CAT tools in parts: how each tool is connected (cat_tool_guides.toml), fields to copy, one card per tool, escaped."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def compare_table(
     sheet: ComparisonRecord, lines: Sequence[ComparisonLineRow], languages: Languages, *,
     counts: tuple[int, int] | None, order: str = "place", offset: int = 0, word: str = "", missing_systems: Collection[int] = (),
 ) -> str:  # fmt: skip
-    """A page of the comparison: source, the base alone, a column a plugin. `counts` are those of `ComparisonTables.count`, None
+    """A page of the comparison: source, the base alone, one column per plugin. `counts` are those of `ComparisonTables.count`, None
     while a job says how far it is; `word` is the open one, as line.system.start-end; the plugins of `missing_systems` were deleted.
     """
     several = len(sheet.systems) > 1

@@ -1,4 +1,4 @@
-"""The figures below a comparison: a card a metric with interval and p, general text always beside the style."""
+"""The figures below a comparison: one card per metric with interval and p, general text always beside the style."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def length_columns(counts: np.ndarray, view: PhraseView, chosen: PhraseListRow |
 
 
 def layer_columns(counts: np.ndarray, view: PhraseView, chosen: PhraseListRow | None) -> list[Column]:
-    """A column a layer; `counts` are phrases by length and layer."""
+    """One column per layer; `counts` are phrases by length and layer."""
     by_layer = counts.sum(0)
     columns = []
     for layer, count in enumerate(by_layer.tolist()):

@@ -95,7 +95,7 @@ def plugin_cards(
     default: int | None = None,
     wanted: str = "",
 ) -> str:
-    """The licence of the base, which no plugin can be used without, then one card a plugin. `tags` by number of a row,
+    """The licence of the base, which no plugin can be used without, then one card per plugin. `tags` by number of a row,
     `default` the number of the row that is used where none is named; with a `wanted` tag only the plugins that have it."""
     if not plugins:
         return no_plugins(project)

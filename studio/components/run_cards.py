@@ -39,7 +39,7 @@ STATES = {
     mark("cancelled"): "",
     mark("interrupted"): "",
 }
-UNREAD = 0.005  # nats a token below which another memory is as good
+UNREAD = 0.005  # nats per token below which another memory is as good
 ROWS = 7  # validations shown
 LINES = 40  # of the log
 ACT = script("run-cards.js")

@@ -1,4 +1,4 @@
-"""One module a page: layout and events."""
+"""One module per page: layout and events."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def start_round(service: Service, project: int, plan: RoundPlan, *, examples: bo
 
 
 def rater_names(text: str) -> list[str]:
-    """The raters that are named, one a line or between commas. Raises InputError without any."""
+    """The raters that are named, one per line or between commas. Raises InputError without any."""
     names = [line.strip() for line in text.replace(",", "\n").splitlines() if line.strip()]
     if not names:
         raise InputError("Enter at least one rater; each gets a link of their own.")

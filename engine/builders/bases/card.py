@@ -58,7 +58,7 @@ sacrebleu, beam 4, default decoding. None of these sentences was trained on.
 of both sides in {duration(figures["seconds"])} on {"a GPU" if figures["device"] == "cuda" else "a CPU"} \
 ({figures["epoch"]} whole passes over the data). AdamW at {options["learning_rate"]:g} for vectors and embeddings, Muon at \
 {options["muon_rate"]:g} for matrices, dropout {options["dropout"]:g}, label smoothing {options["label_smoothing"]:g}, averaged \
-weights. Loss on held-out pairs: {figures["valid_loss"]:.3f} nats a token.
+weights. Loss on held-out pairs: {figures["valid_loss"]:.3f} nats per token.
 """
     with atomic_write(folder / "README.md", "the card") as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """Leaving out the worst pairs: dual conditional cross-entropy (Junczys-Dowmunt 2018) by the base that is being trained.
 
-A pair scores |H(y|x) - H(x|y)| + (H(y|x) + H(x|y)) / 2, H in nats a token. It is high where a side is no translation of the other
+A pair scores |H(y|x) - H(x|y)| + (H(y|x) + H(x|y)) / 2, H in nats per token. It is high where a side is no translation of the other
 (both are surprised) and where one side says more than the other (one is).
 """
 
@@ -45,7 +45,7 @@ def score_pairs(
     if not (folder / "pairs.json").is_file() or not (base / "model.safetensors").is_file():
         raise ModelError(f"{base} holds no training with a checkpoint and pairs. Train it for some minutes first.")
     examples = open_pairs(folder, load_vocabulary(base, source, target))
-    losses = _unfinished(folder / "losses.npy", len(examples))  # (2 * pairs,) nats a token, NaN where not yet known
+    losses = _unfinished(folder / "losses.npy", len(examples))  # (2 * pairs,) nats per token, NaN where not yet known
     order = np.argsort(np.add(*examples.lengths(np.arange(len(examples)))), kind="stable")  # short ones first
     todo = order[np.isnan(losses[order])]
     network = _network(base, device, precision)

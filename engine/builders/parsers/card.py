@@ -144,7 +144,7 @@ def figures_text(trained: TrainedParser, figures: Mapping[str, Any]) -> str:
         if kind in figures
     ]
     if speeds:
-        blocks.append(f"Speed, from raw text, in sentences a second of one CPU core: {', '.join(speeds)}.")
+        blocks.append(f"Speed, from raw text, in sentences per second of one CPU core: {', '.join(speeds)}.")
     return "\n\n".join(blocks) if len(blocks) > 1 else ""
 
 

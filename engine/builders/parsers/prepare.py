@@ -1,4 +1,4 @@
-"""Treebanks as the files that stanza's trainers read: CoNLL-U, bracketed trees, and text with a digit a character."""
+"""Treebanks as the files that stanza's trainers read: CoNLL-U, bracketed trees, and text with one digit per character."""
 
 from __future__ import annotations
 

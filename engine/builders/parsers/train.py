@@ -247,6 +247,6 @@ def write_words(path: Path, sentences: Sequence[ConlluSentence], given: Path | N
             if cells and not rare and SHORTEST <= len(cells[0]) <= LONGEST and cells[0].isalpha():
                 results.add(cells[0])
         if not results:
-            raise InputError(f"{given} holds no words of {SHORTEST} to {LONGEST} characters: give one word a line.")
+            raise InputError(f"{given} holds no words of {SHORTEST} to {LONGEST} characters: give one word per line.")
         words |= results
     path.write_text("".join(f"{word}\n" for word in sorted(words)), encoding="utf-8")

@@ -57,7 +57,7 @@ def read_sentences(sources: Sequence[TextSource], limit: int) -> list[str]:
                 if 1 < len(text) <= LONGEST:
                     lines[text] = None
         if len(lines) == before:
-            raise InputError(f"{source.path} gave no sentences in column {source.column}: give one sentence a line.")
+            raise InputError(f"{source.path} gave no sentences in column {source.column}: give one sentence per line.")
     result = list(lines)
     if len(result) <= limit:
         return result
@@ -82,7 +82,7 @@ def segment(sentences: Sequence[str], pipeline: Any, progress: Progress) -> Iter
 def train_vectors(
     sentences: Sequence[Sequence[str]], *, size: int, words: int, seed: int, progress: Progress
 ) -> tuple[list[str], Any]:
-    """Words, the most frequent first, and their vectors (float32, a row a word), by skip-gram over lower-cased words.
+    """Words, the most frequent first, and their vectors (float32, one row per word), by skip-gram over lower-cased words.
 
     Raises MissingError when gensim is not installed, InputError when the text is too small.
     """

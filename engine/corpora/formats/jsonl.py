@@ -1,4 +1,4 @@
-"""JSON Lines: one object or one string a line."""
+"""JSON Lines: one object or one string per line."""
 
 from __future__ import annotations
 

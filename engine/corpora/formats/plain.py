@@ -43,7 +43,7 @@ def read_plain(path: Path, request: Request) -> Reading:
 def is_wrapped(lines: list[str]) -> bool:
     """Do these lines look like paragraphs cut at a fixed width: blank lines, few ends of sentences, near-equal lengths?
 
-    Verse has short uneven lines and one sentence a line has ends of sentences; both stay as they are.
+    Verse has short uneven lines and one sentence per line has ends of sentences; both stay as they are.
     """
     filled = [line.rstrip() for line in lines if line.strip()]
     if len(filled) < 20 or len(filled) > 0.97 * len(lines):

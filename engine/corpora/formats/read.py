@@ -1,4 +1,4 @@
-"""The formats that samples can be in: one reader a format, chosen by the file's ending. A new format is one entry here."""
+"""The formats that samples can be in: one reader per format, chosen by the file's ending. A new format is one entry here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ READERS: dict[str, Format] = {
     "txt": Format("plain text, one sentence or paragraph a line", (".txt", ".text"), read_plain),
     "csv": Format("table with commas or semicolons", (".csv",), read_csv),
     "tsv": Format("table with tabs", (".tsv", ".tab"), read_tsv),
-    "jsonl": Format("one JSON object a line", (".jsonl", ".ndjson", ".jsonlines"), read_jsonl),
+    "jsonl": Format("one JSON object per line", (".jsonl", ".ndjson", ".jsonlines"), read_jsonl),
     "tmx": Format("translation memory", (".tmx",), read_tmx),
     "xliff": Format("file of a translation tool", (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), read_xliff),
     "po": Format("messages of a program", (".po",), read_po),

@@ -18,7 +18,7 @@ from engine.methods.interface import Batch
 from engine.methods.losses import log_probabilities
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
-COST = 0.005  # nats a token that general text may lose
+COST = 0.005  # nats per token that general text may lose
 NUMBERS = 2**25  # of a batch's distributions, all held at once
 
 
@@ -26,7 +26,7 @@ def choose_weight(
     base: BaseModel, module: Any, held_out: Sequence[SentencePair], general: Sequence[SentencePair], progress: Progress
 ) -> dict[str, Any]:
     """The weight under which the held-out pairs are likeliest, of those under which general ones are as likely as by the base
-    alone; and `losses` and `losses_general`, nats a token for each of `WEIGHTS`.
+    alone; and `losses` and `losses_general`, nats per token for each of `WEIGHTS`.
 
     Raises CorpusError where there are no held-out pairs.
     """

@@ -97,7 +97,7 @@ class DExperts(LogitDifference):
 
 
 def language_loss(model: Any, inputs: torch.Tensor, labels: torch.Tensor, pad: int) -> torch.Tensor:
-    """Mean negative log-likelihood of labels (B, T), nats a token; padding is at the right, where no token sees it."""
+    """Mean negative log-likelihood of labels (B, T), nats per token; padding is at the right, where no token sees it."""
     real = labels != pad  # (B, T)
     log_p = model.logits(model.states(inputs)[real]).float().log_softmax(-1)  # (M, V)
     return -log_p.gather(1, labels[real][:, None]).mean()  # ()

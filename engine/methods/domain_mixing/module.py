@@ -94,7 +94,7 @@ class MixingModule(nn.Module):
 
     @contextlib.contextmanager
     def hooked(self, base: BaseModel, strength: float) -> Iterator[None]:
-        """Hooks on the base's layers and maps for the length of the block."""
+        """Hooks on the base's layers and maps for the duration of the block."""
         now: dict[tuple[str, int], Tensor] = {}
         last = len(self.proportion_layers("encoder")) - 1
 

@@ -93,7 +93,7 @@ class Datastore:
         return built
 
     def indexed(self, base: BaseModel, rows: Sequence[Sequence[int]]) -> Sources:
-        """The index of the sources, given as token ids, a row a sentence."""
+        """The index of the sources, given as token ids, one row per sentence."""
         assert isinstance(self.keys, torch.Tensor)
         starts = np.searchsorted(self.sentences.numpy(), np.arange(len(rows) + 1))  # (N + 1,)
         ids, position = self.tokens.unique(return_inverse=True)  # (U,), (R,)

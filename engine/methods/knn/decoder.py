@@ -1,4 +1,4 @@
-"""A datastore with its index and settings, attached to a base for the length of a call.
+"""A datastore with its index and settings, attached to a base for the duration of a call.
 
 It hooks the output layer, whose input is the key and whose output the logits, so scoring, greedy and beam search are all
 served: one search a step for all beams of all sentences.
@@ -155,7 +155,7 @@ class Knn:
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
-        """Hook the base's output layer for the length of the block; nothing where the share would be 0."""
+        """Hook the base's output layer for the duration of the block; nothing where the share would be 0."""
         if strength == 0.0 or (self.adaptive is None and not self.options.weight):
             yield
             return

@@ -119,7 +119,7 @@ class Positions:
 
 
 def loss(gate: NeighbourGate, positions: Positions, weight: float = MOST_WEIGHT) -> torch.Tensor:
-    """Mean negative log-likelihood (nats a token) of the right tokens; a scalar with a gradient by the gate's weights."""
+    """Mean negative log-likelihood (nats per token) of the right tokens; a scalar with a gradient by the gate's weights."""
     mass = gate.masses(positions.rows, weight)  # (M, K)
     p = (1 - mass.sum(-1)) * positions.log_p.exp() + (mass * positions.right).sum(-1)  # (M,)
     return -torch.log(p.clamp(min=1e-12)).mean()

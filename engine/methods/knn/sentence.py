@@ -207,7 +207,7 @@ class SentenceReader:
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, strength: float, seen: dict[str, torch.Tensor] | None = None) -> Iterator[None]:
-        """Hook the base's output layer for the length of the block."""
+        """Hook the base's output layer for the duration of the block."""
         head = base.model.get_output_embeddings()
         bias = output_bias(base)
         with StateCapture(base, self.options.keys) as tap, Steps(base) as steps:

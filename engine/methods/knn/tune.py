@@ -64,7 +64,7 @@ def gather(
 def likelihood(
     evidence: Evidence, k: int, temperature: float, weights: Sequence[float], skip_above: float = 1.0
 ) -> list[float]:
-    """Mean negative log-likelihood (nats a token) for each λ, with k neighbours at T."""
+    """Mean negative log-likelihood (nats per token) for each λ, with k neighbours at T."""
     share = shares(evidence.distances[:, :k].double(), temperature)  # (M, k)
     right = (share * (evidence.tokens[:, :k] == evidence.gold[:, None])).sum(1)  # (M,) p_kNN of the right token
     result = share.sum(1)  # (M,) 1, or 0 where no neighbour was found

@@ -103,7 +103,7 @@ def previous(tokens: torch.Tensor, positions: torch.Tensor, none: int) -> torch.
 def loss(
     evidence: SentenceEvidence, k: int, shortlist: int, temperature: float, threshold: float, weight: float
 ) -> float:
-    """Mean negative log-likelihood (nats a token) of the right tokens under a setting."""
+    """Mean negative log-likelihood (nats per token) of the right tokens under a setting."""
     cosines = evidence.cosines.masked_fill(evidence.ranks >= shortlist, NO_ROW)  # (M, K)
     cosines, order = cosines.topk(min(k, cosines.shape[1]))  # (M, k)
     mass = copied(cosines, temperature, threshold, weight).double()  # (M, k)
@@ -157,7 +157,7 @@ def tune_sentence(
 def learned(
     evidence: SentenceEvidence, general: SentenceEvidence | None, options: KnnOptions, progress: Progress
 ) -> list[tuple[float, int, NeighbourGate]]:
-    """For each size of the shortlist its held-out loss (nats a token) and the gate fitted to it."""
+    """For each size of the shortlist its held-out loss (nats per token) and the gate fitted to it."""
     weight = MOST_WEIGHT if options.weight is None else options.weight
     gates = []
     for shortlist in [options.shortlist] if options.shortlist else SHORTLISTS:

@@ -100,7 +100,7 @@ class LlmPrompt(Method):
         self, base: BaseModel, module: Any, texts: Sequence[str], inner: Callable[[Sequence[str]], list[str]],
         strength: float, decoding: Decoding, progress: Progress,
     ) -> list[str]:  # fmt: skip
-        """Each text by the service, one request a text; empty ones are not sent. `decoding` is of no use here."""
+        """Each text by the service, one request per text; empty ones are not sent. `decoding` is of no use here."""
         from engine.methods.llm_prompt.client import Service, check_allowed
 
         config: LlmPromptConfig = module.config

@@ -107,7 +107,7 @@ def loss_with_general_text(base: BaseModel, module: SentenceReaders, batch: Batc
 
 
 def dropped_out(base: BaseModel, module: LayeredReaders, batch: Batch) -> AbstractContextManager[None]:
-    """The base's layers drop out as `base_dropout` says for the length of a block; the encoder's where it learns too."""
+    """The base's layers drop out as `base_dropout` says for the duration of a block; the encoder's where it learns too."""
     from engine.methods.weight_swap import dropout_in
 
     layers = [*base.decoder_layers, *(base.model.get_encoder().layers if batch.encoded is None else ())]

@@ -16,7 +16,7 @@ from engine.workflows.read_apart import lines_apart, records_apart
 
 MOST = 50_000
 STATED = ("tmx", "xliff")  # formats that say which language each text is in
-LONE = ("txt", "docx", "odt", "srt", "pdf")  # formats with one language a file
+LONE = ("txt", "docx", "odt", "srt", "pdf")  # formats with one language per file
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Trial:
     domain_filter: bool = False
     shrink: float | None = None  # where it is not the budget's
     gain: float | None = (
-        None  # nats a token that a datastore takes from the held-out loss of the method that it is on top of
+        None  # nats per token that a datastore takes from the held-out loss of the method that it is on top of
     )
 
     @property

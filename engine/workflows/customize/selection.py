@@ -33,7 +33,7 @@ FILE = "trial.json"
 COST = 0.5  # BLEU on general text that a method may cost
 WEAKER = 0.4  # `shrink` of a weakened method, by which news kept within `COST` of the base (bench/EXPERIMENTS.md)
 MARGIN = 0.3  # BLEU and chrF, their mean, by which a later trial has to be better: the simpler ones come first
-GAIN = 0.02  # nats a token by which a datastore on top of a method has to lower the held-out loss
+GAIN = 0.02  # nats per token by which a datastore on top of a method has to lower the held-out loss
 STEPS_OF_A_TRIAL = (*STEPS[:-2], "Comparing methods", "Recording the datastore")  # the last on top of what was trained
 BASE = "base"  # the trial of the base alone
 

@@ -108,7 +108,7 @@ def test_comparisons_of_several_plugins_are_queued_read_and_exported(
     assert (named["title"], named["kept"]) == ("Rain", False)
     assert [row["title"] for row in api.get(address).json()["items"]] == ["Rain"]
     short = api.post(f"{address}/sheets", json={"texts": ["Hi."], "references": []})
-    assert "Give one a text" in said(short, 422, "invalid")
+    assert "Give one per text" in said(short, 422, "invalid")
     many = [{"plugin": str(one.id)}] * 4
     said(api.post(f"{address}/sheets", json={"texts": ["Hi."], "systems": many}), 422, "invalid")
 
