@@ -84,7 +84,7 @@ class TransientError(TailorError):
     """A service or a place far away gives no answer now, and may a minute later: jobs try again by themselves."""
 
 
-class Cancelled(TailorError):  # noqa: N818 - not an error but a wish
+class Cancelled(TailorError):  # noqa: N818 - not an error but a request
     """The user stopped the work; finished steps and the last checkpoint are kept."""
 
 

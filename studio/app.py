@@ -48,7 +48,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-# That requests have to end once the studio was told to. A connection that asks for nothing never does.
+# How long requests may run after the studio was asked to end; an idle connection would never end.
 ENDING_SECONDS = 10
 # Gradio's scripts and styles, all of which have a hash of their content in their names.
 HASHED = re.compile(r"/assets/[^/]+\.(?:js|css)")
@@ -152,7 +152,7 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
     from engine.serving.resident import listen
 
     check_door(settings)
-    networks(settings.trusted_proxies)  # a wrong one is told before anything starts
+    networks(settings.trusted_proxies)  # a wrong one is reported before anything starts
     set_up_logs(settings.log_format, logging.INFO if settings.log_format == "json" else logging.WARNING)
     sys.setswitchinterval(
         0.001

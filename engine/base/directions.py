@@ -38,7 +38,7 @@ class Directions:
     name: str
     sources: Codes | None
     targets: Codes | None
-    tagged: bool = True  # the direction is told by tags or codes; else the model has one direction only
+    tagged: bool = True  # tags or codes select the direction; otherwise the model has one direction only
 
     @property
     def languages(self) -> list[str]:
@@ -46,7 +46,7 @@ class Directions:
         return sorted({*(self.sources.tags if self.sources else ()), *(self.targets.tags if self.targets else ())})
 
     def resolve(self, source: str, target: str) -> tuple[str, str]:
-        """The two canonical tags as this base tells languages apart.
+        """The two canonical tags as this base distinguishes languages.
 
         Raises ModelError where it does not know one, naming the nearest that it knows, or where both are the same.
         """

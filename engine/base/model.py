@@ -91,7 +91,7 @@ class BaseModel:
         precision = precision or settings.base_precision
         folder = BaseRegistry(settings).find(path, download=download)
         name = folder.resolve().name
-        # Before the weights: a pair that the base does not know is said at once.
+        # Before the weights: a language pair that the base does not know is reported at once.
         config = read_config(folder)
         check_type(config["model_type"], name)
         stored_directions(folder.resolve(), config["model_type"]).resolve(source, target)

@@ -128,7 +128,7 @@ class BaseRegistry:
             if text in (entry.name, entry.origin.get("origin")):
                 return entry.folder
         if path.exists() or path.is_absolute() or text.startswith((".", "~")) or not text:
-            return path  # whoever reads its config says what is wrong with it
+            return path  # the reader of its config reports what is wrong
         if HUB_ID.fullmatch(text):
             cached = in_hub_cache(text)
             if cached:

@@ -215,7 +215,7 @@ def plugin_ablate(args: argparse.Namespace) -> Shown:
         write_translations(Path(args.output), figures)
     text = table(["memory", "what it holds", "BLEU", "chrF", "NLL", "p", "changed"], table_rows(figures))
     about = (
-        f"{figures['lines']} lines; NLL in nats a target token of the reference; p of BLEU against the memory as it is, by paired "
+        f"{figures['lines']} lines; NLL in nats per target token of the reference; p of BLEU against the memory itself, by paired "
         "bootstrap; changed: translations that differ from those."
     )
     return figures, f"{text}\n\n{about}"

@@ -16,7 +16,7 @@ _stopped = False
 
 
 def stop_on_interrupt() -> None:
-    """Make the first Ctrl-C (or SIGTERM) a wish that long work hears at its next check; a second one ends at once."""
+    """Make the first Ctrl-C (or SIGTERM) a request to stop, which long work sees at its next check; a second one ends at once."""
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         global _stopped  # noqa: PLW0603 - a signal handler has nowhere else to write

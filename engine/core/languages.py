@@ -85,7 +85,7 @@ def read_tag(text: str) -> Tag | None:
     if not script and local and local != usual:
         script, explicit = local, True
     script = script or usual
-    # A region that only said the script has done its work: zh-TW is zh-Hant, zh-CN is zh.
+    # A region that only implies the script is dropped: zh-TW is zh-Hant, zh-CN is zh.
     if region and language == "zh" and region in ("CN", "TW", "SG"):
         region = ""
     return Tag(language, exact.language or language, script, region, explicit)
@@ -184,7 +184,7 @@ class Codes:
         return str(tag) if len(several) > 1 else tag.short
 
     def find(self, text: str) -> tuple[str, str] | None:
-        """(canonical tag as this model tells languages apart, what the tokenizer wants), or None.
+        """(canonical tag as this model distinguishes languages, what the tokenizer wants), or None.
 
         The language must be the same, or the one that stands for its macrolanguage (qu is quy, no is nb). A script that
         the user named must be the code's; without one the usual script is preferred. A region prefers, no more.

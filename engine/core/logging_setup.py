@@ -1,6 +1,6 @@
 """Lines of the logs: text for people or one JSON object per line, with the request and the job that they belong to.
 
-What opens something - tokens, passwords in addresses, sessions, rating links - is struck out of every line, whoever wrote it.
+What opens something - tokens, passwords in addresses, sessions, rating links - is removed from every line, whatever wrote it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Inline codes: the tags inside a sentence, taken out or kept as numbered placeholders.
 
 Readers of formats with inline elements (TMX, XLIFF) write them as tags too: `<g id="1">`, `</g id="1">`, `<x id="2"/>`. So
-there is one place where tags are told from text, whatever file they came in.
+there is one place where tags are separated from text, whatever file they came in.
 
     strip:         Press <b>Open</b> now.  ->  Press Open now.
     placeholders:  Press <b>Open</b> now.  ->  Press {1}Open{/1} now.   (the same numbers in the source and the target)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 
 SAMPLE = 400
-READ = 300  # characters of a text from which its language is told; the time grows with them
+READ = 300  # characters of a text from which its language is identified; the time grows with them
 # Models of all 75 languages take about 1 GB and 5 s; these and the project's own cover what is likely to be uploaded.
 COMMON = "en zh ja ko de fr es it pt nl ru uk pl cs tr ar fa hi vi th id sv da fi el he hu ro"
 ALIASES = {"no": "nb", "cmn": "zh", "zho": "zh", "yue": "zh", "iw": "he", "in": "id"}
@@ -66,7 +66,7 @@ def evenly_spaced(items: Sequence[Item], count: int = SAMPLE) -> list[Item]:
 def identify(texts: Sequence[str], *expected: str, max_texts: int = SAMPLE) -> dict[str, float] | None:
     """Shares of the languages of a sample of at most that many of the texts, by code, most frequent first; they add up to 1.
 
-    `expected` are the codes of the project's languages. None when the first of them is one that cannot be told,
+    `expected` are the codes of the project's languages. None when the first of them is one that cannot be identified,
     or when there is nothing to look at.
     """
     result = detect(texts, *expected, max_texts=max_texts)

@@ -25,7 +25,7 @@ class Decoder:
         self.bias = bias if bias is not None and bool(bias.any()) else None  # (1, V)
         self.cache, self.named = search_cache(len(model.get_decoder().layers)), cache_argument(model)
         self.readers = source_attention(model) if batch_beams_per_sentence else []
-        # Those that are told apart by hooks need a source for each hypothesis, and so does a model's own forward.
+        # Those that hooks distinguish need a source for each hypothesis, and so does a model's own forward.
         self.seen = self.readers if self.step is None else [one for one in self.readers if hooked(one)]
         self.by_row = self.step is None or bool(self.seen) or not self.readers
         self.beams = 1

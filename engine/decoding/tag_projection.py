@@ -1,7 +1,7 @@
 """Putting the tags of a sentence (bold, a link, a picture) into its translation, by the alignment of their words.
 
 A text with tags is a list of parts: pieces of text and tags. A pair (`open`, `close`) goes around the stretch of the
-translation that comes from the words it was around; a lone tag (`alone`) goes beside the word that it was beside. No tag is
+translation that comes from the words it was around; a standalone tag (`alone`) goes beside the word that it was beside. No tag is
 lost, none is doubled, and pairs stay nested as they were.
 """
 
@@ -26,7 +26,7 @@ STOPS = frozenset(".!?…。！？｡")  # what ends a sentence
 
 @dataclass
 class TagNode:
-    """A pair with what is in it, a lone tag, or (the root) the whole text; places are characters of the source."""
+    """A pair with its content, a standalone tag, or (the root) the whole text; places are characters of the source."""
 
     id: int
     start: int
@@ -40,7 +40,7 @@ def project(parts: Sequence[str | Tag], target: str, alignment: Alignment, *, sp
     """The translation `target` with the tags of `parts`; `alignment` is between the text of `parts` and `target`.
 
     A pair around words is never left around nothing while there are words to go around. Tags that do not pair up are
-    treated as lone ones. In a language with spaces, a lone tag that stood between two spaces does so again.
+    treated as standalone ones. In a language with spaces, a standalone tag that stood between two spaces does so again.
     """
     text = text_of(parts)
     root = _tree(parts, len(text))
@@ -218,7 +218,7 @@ def _insert_tags(
         else:
             at = _beside(child, node, words, chars, text, links, taken)
             placed.append((at, at, order, child, (0, 0)))
-    # Where a lone tag and a pair meet, what was first stays first; what is empty never lands inside its neighbour.
+    # Where a standalone tag and a pair meet, what was first stays first; what is empty never lands inside its neighbour.
     placed.sort(key=lambda one: (one[0], one[1], one[2]))
     for start, end, _, child, span in placed:
         if child.alone is not None:
@@ -296,7 +296,7 @@ def _between(word: int, chars: Range, links: Links) -> int:
 def _beside(
     child: TagNode, parent: TagNode, words: Range, chars: Range, text: str, links: Links, taken: list[Range]
 ) -> int:
-    """Where a lone tag, or a pair around nothing, goes: beside the word that it was beside, never inside a pair."""
+    """Where a standalone tag, or a pair around nothing, goes: beside the word that it was beside, never inside a pair."""
     before = min(bisect_right(links.ends, child.start), parent.words.stop) - 1
     after = max(bisect_left(links.source, (child.end, 0)), parent.words.start)
     if before < parent.words.start or after >= parent.words.stop or words[0] >= words[1]:

@@ -1,9 +1,9 @@
 """How likely it is that a back-translation is a translation of its sentence.
 
-A source that lost its sentence's meaning teaches to invent, and a memory that is searched by it gives its sentence at the wrong
-place. Three things tell, and each sees what the others do not:
+A source that lost the meaning of its sentence teaches the model to hallucinate, and a memory searched by it returns its sentence for
+the wrong inputs. Three signals show this, and each detects what the others miss:
 
-    support       log P(y|x) - log P(y|x') a target token: what the source tells the frozen base of the target (selection.py)
+    support       log P(y|x) - log P(y|x') per target token: how much the source helps the base to predict the target
     round trip    chrF between the target and the base's translation of the source (Sennrich et al., 2016, filtered by round
                   trip as in Imankulova et al., 2017, https://aclanthology.org/W17-5704)
     hallucination a word that the reverse model writes again and again without a reason in the targets (hallucination.py)

@@ -5,7 +5,7 @@
     store.jobs.get(job.id).fraction                           # any process, any time
 
 A worker runs each job in a process of its own, so that memory is free again when it ends. A job without its worker
-stops: nobody is left to watch it, and whoever ended the worker wants the machine back. It can be resumed.
+stops: nobody is left to watch it, and the user who ended the worker wants the machine back. It can be resumed.
 """
 
 from __future__ import annotations

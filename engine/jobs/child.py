@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     try:
         payload = receive()
-    except EOFError as error:  # the worker was killed before it had said what to do; another will take the job up
+    except EOFError as error:  # the worker was killed before it sent the job; another worker will claim it
         print(f"nothing was begun: {error}", file=sys.stderr, flush=True)
         return 1
     os.environ.update(payload.get("environment") or {})  # before anything looks for a GPU

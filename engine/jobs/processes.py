@@ -99,7 +99,7 @@ def spawn(module: str, arguments: list[str], payload: Json, log: Path) -> subpro
 
 def send(payload: Json, pipe: int) -> None:
     """Write the payload for `receive` at the other end of the pipe."""
-    with contextlib.suppress(OSError):  # it has ended already: noticed by whoever waits for it
+    with contextlib.suppress(OSError):  # it has ended already: the process that waits for it notices
         os.write(pipe, json.dumps(payload).encode() + b"\n")
 
 

@@ -41,7 +41,7 @@ OPENING_SECONDS = 60.0  # that a database which is being started is waited for
 LOOK_SECONDS = 0.1
 CANCEL_SECONDS = (0.8, 0.4)  # as below, when the user waits for it
 GRACE_SECONDS = 5.0  # for a job to stop by itself
-FORCE_SECONDS = 2.0  # for it to stop when told by a signal
+FORCE_SECONDS = 2.0  # for it to stop after a signal
 NEVER = 1e9  # seconds ago
 
 LOST = mark("The job's worker ended while it was running. Resume it: finished steps and the last checkpoint are kept.")

@@ -3,7 +3,7 @@
     Ŝ_X^n = {(t_i, …) : 1 <= i <= T, i mod n/2 = 1}
 
 Every half-width one n-gram begins, so each token is in two of them. Those that reach beyond the end hold what is left: a
-padding token is in every such n-gram and tells nothing. An n-gram here has n tokens; the paper's (t_i, …, t_{i+n}) has,
+padding token is in every such n-gram and carries no information. An n-gram here has n tokens; the paper's (t_i, …, t_{i+n}) has,
 read literally, one more.
 """
 

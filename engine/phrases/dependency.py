@@ -1,7 +1,7 @@
 """Phrases from dependency trees, for languages whose parser gives no constituents.
 
-A phrase is a word with everything that hangs on it, when these words stand side by side (punctuation between them that
-hangs elsewhere does not break them apart). Its label is the relation of its topmost word: nsubj, obl, advcl… Two smaller
+A phrase is a word with all its dependents, if these words are adjacent (punctuation between them that
+is attached elsewhere does not separate them). Its label is the relation of its topmost word: nsubj, obl, advcl… Two smaller
 phrases that constituency trees have, and subtrees lack, are cut out of it: the phrase without what is only added to it
 (further clauses, conjuncts), and the predicate without its subject (a verb phrase). Every word is a phrase of length 1 too.
 Edges are cleaned of punctuation as in constituency trees.

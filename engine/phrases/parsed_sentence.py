@@ -1,4 +1,4 @@
-"""One parsed sentence, whatever parsed it: its words, where their tokens stand in the text, and what hangs on what."""
+"""One parsed sentence, whatever parsed it: its words, the spans of their tokens in the text, and their heads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Parsed:
 
     words: tuple[str, ...]
     tags: tuple[str, ...]  # universal part of speech, "" where unknown
-    heads: tuple[int, ...]  # index of the word each word hangs on, -1 for the root; empty without a dependency parse
+    heads: tuple[int, ...]  # index of each word's head, -1 for the root; empty without a dependency parse
     relations: tuple[str, ...]
     tree: Any  # constituency tree (nodes with .label and .children), or None
     tokens: tuple[str, ...]

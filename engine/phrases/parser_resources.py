@@ -40,7 +40,7 @@ def read_resources(folder: Path) -> Json:
 def install(folder: Path, language: str, package: str, files: Mapping[str, Path]) -> None:
     """Put a set's files (processor -> .pt) into `folder` and into its list; the set becomes the language's default.
 
-    Files come first and each takes its place whole, the list last: whoever looks meanwhile finds the old set or the new one.
+    Files come first and each takes its place whole, the list last: a concurrent reader sees the old set or the new one.
     Raises StorageError, InputError on a list that is none.
     """
     resources = read_resources(folder)

@@ -6,7 +6,7 @@ memory.safetensors         what the method remembers, where it remembers
 memory.sources.safetensors of a memory that is read by sentence: which sentences share an input's rarest words
 memory.jsonl               its sentences; may be left out for confidentiality
 domain_filter.safetensors  which sentences are like the samples, where the others are left to the base
-domains.json               the domains' names, where the method tells domains apart
+domains.json               the domains' names, where the method distinguishes domains
 phrases.jsonl              the phrases in the memory's order; may be left out for confidentiality
 README.md                  the card
 part-1.zip, part-2.zip …   the plugins of a blend, each a whole bundle

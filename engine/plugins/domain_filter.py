@@ -43,7 +43,7 @@ from engine.memory.source_index import PAIRS, Ints, features_of, located, rising
 from engine.plugins.bundle import DOMAIN_FILTER
 
 KEYS = ("features", "ratios", "direction", "threshold")
-# Learned from 2,000 back-translated sentences and tried on real ones, these told news best from the samples (bench/EXPERIMENTS.md).
+# Learned from 2,000 back-translated sentences and tried on real ones, these separated news best (bench/EXPERIMENTS.md).
 PENALTY = 100.0  # of the regression's squared weights, over the number of sentences
 VOCABULARY = 1_000_000  # pieces of general text that the vocabulary's probabilities stand for
 STATES = 2.0  # weight of the regression's score beside that of the n-grams
@@ -193,7 +193,7 @@ def mean_states(base: BaseModel, rows: Sequence[list[int]]) -> Floats:
 
 
 def regression(samples: Floats, general: Floats) -> Floats:
-    """The weights (d,) of a logistic regression that tells samples (N, d) from general text (M, d), each kind weighing as much."""
+    """The weights (d,) of a logistic regression that separates samples (N, d) from general text (M, d), equally weighted."""
     states = torch.from_numpy(np.concatenate([samples, general]))  # (N + M, d)
     spread = states.std(0).clamp(min=1e-6)  # (d,)
     states = (states - states.mean(0)) / spread

@@ -215,7 +215,7 @@ class Plugin:
 
 @contextlib.contextmanager
 def in_bundle(path: str | Path) -> Iterator[None]:
-    """What is wrong with a bundle's files inside the block is said with the bundle's path. Raises BundleError."""
+    """Errors in a bundle's files inside the block are reported with the bundle's path. Raises BundleError."""
     try:
         yield
     except BundleError as error:

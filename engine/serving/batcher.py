@@ -311,7 +311,7 @@ class Batcher:
             plugin = self.models.held(work.plugin, base) if base is not None and work.plugin else None
             if base is None or (work.plugin and plugin is None) or not can_mix(base, [plugin], work.strength):
                 return None
-        except TailorError:  # said when the work's own turn comes
+        except TailorError:  # reported when it is the work's own turn
             return None
         return work.base, work.source, work.target, work.strength, own_decoding(work, base, plugin)
 

@@ -28,7 +28,7 @@ class ModelCache:
         self._sharing = sharing
         self._threads = 0
         self._lock = threading.RLock()
-        self._opening = threading.RLock()  # of a plugin: whoever needs none does not wait for it
+        self._opening = threading.RLock()  # of a plugin: callers without one do not wait for it
         self._bases: OrderedDict[str, dict[tuple[str, str], BaseModel]] = OrderedDict()  # by direction: one model
         self._files: dict[
             str, tuple[Path, frozenset[tuple[str, int]]]

@@ -20,7 +20,7 @@ Key = tuple[str, str, str, str]  # base, source, target, bundle
 
 
 class PluginLoader:
-    """`change` is notified after each plugin; its lock is held by whoever calls."""
+    """`change` is notified after each plugin; the caller holds its lock."""
 
     def __init__(self, models: ModelCache, change: threading.Condition) -> None:
         self.models = models

@@ -2,7 +2,7 @@
 
 A session of somebody who may not see everything carries their `Access`. Every SELECT, UPDATE and DELETE in it is narrowed to
 the rows of their projects; what is added, changed or removed is looked at before it is written. How a table belongs to a
-project is read off its foreign keys, so a new table that hangs on a project is guarded from its first day, and one that hangs
+project is read off its foreign keys, so a new table that belongs to a project is guarded from its first day, and one that belongs
 on nothing is closed. A row that may not be seen is one that is not there: nobody learns that a number is taken.
 """
 
@@ -57,7 +57,7 @@ def mine(access: Actor, *, change: bool = False, own: bool = False) -> Any:
 
 @cache
 def belongs(name: str) -> tuple[str, str] | None:
-    """The column by which a table hangs on a project, and the table that it points to; None where it hangs on none."""
+    """The column by which a table belongs to a project, and the table that it points to; None if it belongs to none."""
     table = tables.Base.metadata.tables[name]
     keys = [key for key in table.foreign_keys if key.ondelete == "CASCADE"]
     for key in keys:

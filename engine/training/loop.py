@@ -365,6 +365,6 @@ class Trainer:
             position.stopped_by = "max_minutes"
 
     def write(self, row: dict[str, object]) -> None:
-        """A row for the log and for whoever looks on."""
+        """A row for the log and for observers."""
         self.log.write(row)
         self.progress.metrics({key: value for key, value in row.items() if key != "samples"})  # which are for the log

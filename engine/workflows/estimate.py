@@ -47,7 +47,7 @@ WORDS = {
     "scaled": mark("from this base's speed on this machine; the method itself has not run here yet"),
     "guessed": mark("from the base's size alone; nothing was measured here yet"),
 }
-PARTS = (  # the steps whose seconds are told
+PARTS = (  # the steps whose seconds are reported
     mark("start"),
     mark("phrases"),
     mark("sources"),

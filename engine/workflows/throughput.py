@@ -139,7 +139,7 @@ class ThroughputLog:
 def machine(settings: Settings, device: Any = None) -> str:
     """This machine and the device on it that works: `host, cpu, 2 threads` or `host, cuda`.
 
-    Without a device, what the settings lead to, as far as it can be told without loading torch.
+    Without a device, what the settings lead to, as far as is known without loading torch.
     """
     kind = device.type if device is not None else settings.device
     if kind == "auto":

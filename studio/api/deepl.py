@@ -115,7 +115,7 @@ class Usage(BaseModel):
 
 
 def source_spelt(tag: str) -> str:
-    """Sources are told without their region or script."""
+    """Source languages are returned without their region or script."""
     parsed = read_tag(tag)
     return (parsed.language if parsed else tag).upper()
 
@@ -165,7 +165,7 @@ def check_offered(body: DeepLRequest) -> None:
 
 
 def no_memory(number: str) -> Problem:
-    """What is answered to whoever names a translation memory."""
+    """The answer to a request that names a translation memory."""
     return Problem(
         404, f"There is no translation memory {number[:80]}. Give a project your translations as samples instead."
     )

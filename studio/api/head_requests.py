@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class HeadRequests:
-    """For every route that answers GET. Plain ASGI; OpenAPI tells of GET alone."""
+    """For every route that answers GET. Plain ASGI; OpenAPI lists only GET."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

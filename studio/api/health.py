@@ -145,7 +145,7 @@ def checks(service: Service) -> dict[str, bool]:
 
 
 class Figures:
-    """What /metrics tells, in Prometheus's text form. A registry of its own, so that several studios of one process differ."""
+    """The content of /metrics in Prometheus's format. A registry of its own, so that several studios of one process differ."""
 
     def __init__(self, service: Service) -> None:
         self.service = service

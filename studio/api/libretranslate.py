@@ -189,7 +189,7 @@ async def health() -> dict[str, str]:
 
 @router.get("/frontend/settings")
 def frontend_settings(deps: DepsDep) -> dict[str, Any]:
-    """What LibreTranslate tells its own page; some clients ask it for limits and whether a key is needed."""
+    """What LibreTranslate returns to its own page; some clients ask it for limits and whether a key is needed."""
     known = listed(deps) if not tokens_needed(deps.service.settings) else []
     pair = next(((one, target) for one in known for target in one.targets), None)
     names = {one.code: one.name for one in known}

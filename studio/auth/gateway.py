@@ -267,7 +267,7 @@ class Gateway:
             with act_as(access):
                 self.store.audit.note(access, action, project_id=number, target=which, detail=detail)
 
-        with contextlib.suppress(TailorError):  # the answer has gone out; a full disk is told where it is written next
+        with contextlib.suppress(TailorError):  # the answer has gone out; a full disk is reported at the next write
             await run_in_threadpool(write)
 
 
@@ -298,7 +298,7 @@ def _too_large(limit: int) -> str:
 
 
 def _bounded(receive: Receive, limit: int) -> Receive:
-    """The body, which breaks off where it grows too large, whatever was said of its length."""
+    """The body, which breaks off where it grows too large, whatever length was declared."""
     seen = 0
 
     async def counted() -> Message:

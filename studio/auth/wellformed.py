@@ -97,7 +97,7 @@ def json_refusal(body: bytes) -> Refusal | None:
 
 
 def kind_of(headers: Mapping[str, str]) -> str:
-    """What a body is said to be, as `application/json`; empty where nothing is said."""
+    """The declared type of a body, for example `application/json`; empty if none is declared."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

@@ -72,7 +72,7 @@ def sign_in_page(
 
 
 def first_page(code: str, *, error: str = "", name: str = "") -> HTMLResponse:
-    """The first account, which is an admin's; shown to whoever has the code from the studio's console."""
+    """The first account, which is an admin's; shown to the user who has the code from the studio's console."""
     title = tr("The first account")
     return _page("first_account.html", title, narrow=True, error=error, query={"code": code}, name=name, code=code)
 

@@ -24,7 +24,7 @@ def drop_field(label: str, height: int, scale: int | None = None) -> Any:
 
 
 def large_files() -> Any:
-    """Takes files that are too large out of what is chosen or dropped on the page, and tells their names by its event `refuse`."""
+    """Removes files that are too large from those chosen or dropped on the page, and reports them by its event `refuse`."""
     return html_block(script=script("large-files.js"))
 
 

@@ -9,7 +9,7 @@ And of an upload that broke off, since its browser was closed or it grew too lar
 never looks for again. Here that goes with the request.
 
 The events of a page whose session has ended meanwhile, since its browser has left it, end in Gradio with an error in the log; the
-page has been told. Here that is no error.
+page has been notified. Here that is no error.
 """
 
 from __future__ import annotations

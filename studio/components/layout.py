@@ -167,7 +167,7 @@ def handle_errors(function: Callable[..., Any], *, polled: bool = False, heavy: 
 def _toast(error: Exception) -> None:
     if isinstance(error, TailorError):
         if isinstance(error, StorageError):
-            log.warning("%s", error)  # with the paths, which the reader is not told
+            log.warning("%s", error)  # with the paths, which the user does not see
         sentence = translate_message(error.message)
     else:
         log.exception("an event of the studio failed", exc_info=error)

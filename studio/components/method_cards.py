@@ -150,7 +150,7 @@ def project_cards(service: Service, project: ProjectRow | None, estimates: Mappi
 def estimate_line(estimate: Estimate | None, machine: Mapping[str, Any], project: int = 0) -> str:
     """What a start would take: time, memory, disk, device; and how sure that is. None where no samples were read.
 
-    `machine`: `memory` and `free_memory`, `free_disk` in bytes. What would not fit is said in so many words.
+    `machine`: `memory` and `free_memory`, `free_disk` in bytes. What would not fit is stated.
     """
     if estimate is None:
         return render("estimate.html", estimate=None, samples=address("samples", project))

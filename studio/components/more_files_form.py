@@ -25,7 +25,7 @@ from studio.services.uploads import RefusedError, paths_offered, server_files
 
 
 class MoreFilesForm:
-    """Its fields, laid out in a column of the page Samples that is there with a project; `status` tells of its jobs."""
+    """Its fields, laid out in a column of the page Samples that is there with a project; `status` shows its jobs."""
 
     def __init__(self, service: Service) -> None:
         self.service = service

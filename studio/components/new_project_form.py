@@ -192,10 +192,10 @@ class NewProjectForm:
         return {self.source: self.service.catalog.other_language(base or "", target, source, into=True)}
 
     def choose_languages(self, base: str | None, source: str | None, target: str | None) -> dict[Any, Any]:
-        """A base of that direction, the chosen one where it is; and what is said of its quality, in that direction."""
+        """A base of that direction, the chosen one where it is; and a statement of its quality in that direction."""
         fitting = base
         if base and source and target:
-            with contextlib.suppress(InputError):  # said when the project is begun
+            with contextlib.suppress(InputError):  # reported when the project is created
                 fitting = self.service.catalog.base_for(base, source, target)
         values = self._licence(fitting, source, target)
         return {self.terms: values[self.terms]} if fitting == base else {self.base: fitting, **values}

@@ -29,7 +29,13 @@ from studio.i18n.translate import ago, listed, mark, tr, translate_message, trn
 from studio.services.scores import NAMES, harm, scores
 
 UNLIKE = mark("Differs from the paper")  # settings of a provenance, below
-PLAIN = ("created", "made_of", "sentences", "phrases", "budget")  # of the provenance: said in the line above the table
+PLAIN = (
+    "created",
+    "made_of",
+    "sentences",
+    "phrases",
+    "budget",
+)  # of the provenance: stated in the line above the table
 
 
 @dataclass(frozen=True)

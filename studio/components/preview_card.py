@@ -58,7 +58,7 @@ def look_card(project: ProjectRow, job: JobRow | None, preview: Mapping[str, Any
         facts=_facts(preview),
         there=bool(preview.get("rows")),
         lost=_loss(preview),
-        # How much more translations are worth is said where there are few of them.
+        # How much more translations are worth is stated if there are few of them.
         few_sources=float(preview.get("sourced", 0.0)) < SOURCED,
     )
 

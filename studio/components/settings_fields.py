@@ -39,7 +39,7 @@ class SettingsGroup:
 def settings_fields(of: str, groups: Sequence[SettingsGroup], folded: str = "") -> str:
     """A field for every setting, what is rarely needed folded below the others; under the title `folded`, where one is given.
 
-    `of` is said with what the fields hold.
+    `of` is sent with the values of the fields.
     """
     return render(
         "settings_fields.html",

@@ -17,7 +17,7 @@ from studio.services.uploads import RefusedError
 
 
 class TestFilesPanel:
-    """`files` lists them; `status` of the page tells of the comparison with the samples."""
+    """`files` lists them; `status` of the page shows the comparison with the samples."""
 
     def __init__(self, service: Service) -> None:
         self.service = service

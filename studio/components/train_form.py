@@ -44,7 +44,7 @@ class PlanForm:
         preset_ = preset(budget, method)
         values = self.entered(text, method, budget) or self.values(CustomizeRequest(method=method, budget=budget))
         knn = knn and self.can_look_up(method)
-        # The engine's budgets know nothing of watching, so it is said even where it was left as it is shown.
+        # The engine's budgets know nothing of watching, so it is sent even if it was left as shown.
         known = {key: value for key, value in preset_["training"].items() if key != "watch"}
         return CustomizeRequest(
             method=method,

@@ -73,7 +73,7 @@ def chosen_of(request: Any) -> str:
 
 
 def choose(asked: str, cookie: str, accepted: str) -> str:
-    """The address's wish, else the cookie's, else the first of the browser's languages that there is, else English."""
+    """The address's parameter, else the cookie's, else the first of the browser's languages that there is, else English."""
     for candidate in (asked, _cookie(cookie)):
         if known := _known(candidate):
             return known
@@ -108,7 +108,7 @@ def speaking(code: str) -> Iterator[None]:
         _asked.reset(token)
 
 
-# -- what is said
+# -- messages
 
 
 @cache

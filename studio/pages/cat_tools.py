@@ -49,7 +49,7 @@ class CatToolsPage(StudioPage):
         return self._drawn(request, str(event.value))
 
     def create(self, request: gr.Request, choice: str) -> dict[Any, Any]:
-        """The page with a new token of whoever is signed in. Raises InputError for a guest."""
+        """The page with a new token of the signed-in user. Raises InputError for a guest."""
         identity = guest()
         if identity is None or identity.account is None:
             raise InputError("Sign in to create a token, or create one with `tailormt token create`.")

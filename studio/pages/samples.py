@@ -157,7 +157,7 @@ class SamplesPage(StudioPage):
         return self._changed(project)
 
     def refuse(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Files that are too large are listed with those that were not read; where there is no project, they are told."""
+        """Files that are too large are listed with those that were not read; without a project, they are reported."""
         project, reasons = self.service.project(wanted(request)), reasons_of(event, self.service.settings)
         if project is None:
             raise all_refused(list(reasons.values()))

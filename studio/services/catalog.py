@@ -155,7 +155,7 @@ def terms_not_accepted(card: ModelCard, name: str) -> InputError:
 
 
 def _directions(path: str) -> tuple[list[str], list[str]]:
-    """The languages that a base translates from and into; where it tells one of them only, that for both."""
+    """The languages that a base translates from and into; if it states only one, that for both."""
     sources, targets = directions(path)
     return sources or targets, targets or sources
 

@@ -41,7 +41,7 @@ def language_of(files: Sequence[Path], languages: Sequence[str]) -> str | None:
         try:
             records = records_apart(file, Request(language=languages[0]), SENTENCES)
             texts += [one.text for one in records if one.source is None]
-        except (InputError, MissingError, TransientError):  # said when the files are read
+        except (InputError, MissingError, TransientError):  # reported when the files are read
             continue
     seen = identify(texts, *languages) if texts else None
     return next((code for code in languages if (seen or {}).get(base_language(code), 0.0) >= SURE), None)

@@ -166,7 +166,7 @@ def server_files(text: str, settings: Settings) -> list[Path]:
         seen = guest()
         if seen is None or seen.access is None or not seen.access.changes:
             raise InputError("Paths on the server are only for accounts with write access. Upload the file.")
-    # Outside the folders it is not even said whether a file is there.
+    # Outside the folders not even the existence of a file is revealed.
     if not readable(path):
         raise outside(given)
     real = Path(os.path.realpath(path))

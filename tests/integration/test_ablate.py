@@ -66,7 +66,7 @@ def test_some_memories_as_a_table(bundle, tiny, tailormt, given):
     assert ran.code == 0, ran.err
     names = [line.split("  ")[0] for line in ran.out.splitlines()]
     assert names[2:6] == ["no plugin", "true", "empty", "oracle"]
-    assert "nats a target token" in ran.out
+    assert "nats per target token" in ran.out
 
 
 def test_what_cannot_be_compared_is_one_sentence(bundle, request_for, tiny, tailormt, given, tmp_path):

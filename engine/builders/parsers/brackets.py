@@ -1,6 +1,6 @@
 """Reading bracketed constituency trees (the Penn Treebank's format) with stanza's reader, one tree at a time.
 
-A broken tree does not stop the reading: it is told with its line, and reading goes on at the next tree that begins a line.
+A broken tree does not stop the reading: it is reported with its line, and reading continues at the next tree that begins a line.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Word:
     form: str
     upos: str
     xpos: str  # "_" where the treebank has none
-    head: int  # number of the word it hangs on, from 1; 0 for the root
+    head: int  # number of its head, from 1; 0 for the root
     relation: str
 
 
@@ -100,7 +100,7 @@ def _sentence(block: list[tuple[int, str]]) -> ConlluSentence | tuple[int, str]:
         count = 0  # words so far
         span: tuple[int, str, bool] | None = None  # last word of an open token, its form, space after it
         inside: list[Word] = []
-        for number, line in block:  # noqa: B007 - told when the sentence is broken
+        for number, line in block:  # noqa: B007 - reported if the sentence is broken
             cells = line.split("\t")
             if len(cells) != COLUMNS:
                 raise Broken(f"a line without {COLUMNS} columns")

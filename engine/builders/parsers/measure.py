@@ -19,7 +19,7 @@ from engine.phrases.parsed_sentence import Parsed, read_stanza
 from engine.phrases.stanza_models import StanzaModel, find_models, load_pipeline, local_pipeline
 from engine.phrases.token_spans import align, clean_spans
 
-BANDS = ((1, 1), (2, 2), (3, 4), (5, 7), (8, 10))  # phrase lengths that are told together
+BANDS = ((1, 1), (2, 2), (3, 4), (5, 7), (8, 10))  # phrase lengths that are reported together
 KINDS = {"dependency": dependency_spans, "constituency": constituency_spans}
 BATCH = 200  # sentences between two looks at the progress
 AT_MOST = 1000  # test sentences: more only take time

@@ -87,7 +87,7 @@ def train_parser(
     options, progress = options or ParserTraining(), progress or Progress()
     code = stanza_code(language)
     check_writable(output / code / "README.md", "the parser")
-    read_resources(output)  # a list that is none is told now, not after an hour
+    read_resources(output)  # a malformed list is reported now, not after an hour
     progress.begin("Reading the treebanks")
     banks = read_treebanks(sources.treebanks, held_out=options.held_out, seed=options.seed)
     check_size(banks)

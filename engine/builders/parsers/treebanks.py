@@ -19,7 +19,7 @@ from engine.core.json_object import Json
 from engine.errors import InputError
 
 T = TypeVar("T")
-SHOWN = 3  # line numbers told for each reason
+SHOWN = 3  # line numbers reported for each reason
 OWN_PART = re.compile(r"(?:^|[-_.])(train|dev|test)(?=[-_.]|$)")
 LARGEST = 1 << 30  # bytes of one treebank, unpacked
 

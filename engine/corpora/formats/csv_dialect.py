@@ -1,7 +1,7 @@
 """The dialect of a table: its delimiter, and whether quotes wrap cells or are part of the text.
 
 Spreadsheets wrap a cell in quotes when it holds the delimiter, a quote or a line break; tables of translations with tabs
-are mostly written without any quoting, and there a quote is the author's. The two are told apart by writing the parsed
+are mostly written without any quoting, and there a quote is the author's. The two are distinguished by writing the parsed
 sample again: quotes are wrapping when some rule of quoting gives back the very same text.
 """
 

@@ -1,6 +1,6 @@
 """Which encoding a text file is in: byte order marks, then strict UTF-8, then charset-normalizer with the languages' help.
 
-Single-byte encodings cannot be told apart by bytes alone (é in CP1252 is é in CP1250, but è is č), so the languages
+Single-byte encodings cannot be distinguished by bytes alone (é in CP1252 is é in CP1250, but è is č), so the languages
 of the project have a say. A file that is no text is refused with a sentence that says what it is.
 """
 
@@ -57,7 +57,7 @@ OFFICE = (
 )
 
 LATIN = "cp1252"
-# Of these, broken places can be told: not every byte is a character. Line ends are line ends in all of them.
+# Of these, broken characters can be detected: not every byte is a character. Line ends are line ends in all of them.
 MULTIBYTE = ("gb18030", "big5", "cp932", "euc_jp", "cp949")
 PASTED = 0.1  # of the lines may be in another encoding
 LEGACY = {
@@ -114,7 +114,7 @@ def check_file(path: Path) -> int:
 def detect_encoding(path: Path, languages: Sequence[str] = ()) -> str:
     """Python's name of the encoding of the text file `path`, with `languages` (codes) as a hint for legacy encodings.
 
-    Raises CorpusError when the file is missing, empty, no text at all, or in no encoding that can be told.
+    Raises CorpusError when the file is missing, empty, no text at all, or in no encoding that can be identified.
     """
     check_file(path)
     with path.open("rb") as file:

@@ -5,7 +5,7 @@
     markup.join(results)                     # ["<p>按<b>继续</b>往下。</p>"]
 
 Tags are kept letter by letter. Tags that hold whole texts (paragraphs, titles, cells) split a document, others (bold, links,
-placeholders) go with the words of a sentence; see `TaggedMarkup` for how they are told apart. The units are those of
+placeholders) go with the words of a sentence; see `TaggedMarkup` for how they are distinguished. The units are those of
 `engine.serving.units`, which places tags and placeholders.
 """
 
@@ -28,7 +28,7 @@ class _Block:
     """A stretch of text with the tags in it: its unit's place, and how its tags are written, by their numbers."""
 
     unit: int
-    written: list[tuple[str, str]]  # what opens and what closes; a lone tag has no second
+    written: list[tuple[str, str]]  # what opens and what closes; a standalone tag has no second
 
 
 class TaggedMarkup:

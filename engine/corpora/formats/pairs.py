@@ -20,7 +20,7 @@ Cell = list[Record | SkippedLine]  # its paragraphs
 def columns_of_rows(rows: Sequence[Sequence[str]], request: Request) -> Columns | None:
     """The columns in the target and in the source language; None where most of the rows are no pairs of these.
 
-    They are told by a first row that names them (`English | Chinese`), else by what stands in them.
+    They are identified by a first row that names them (`English | Chinese`), else by what stands in them.
     """
     width = Counter(len(row) for row in rows if len(row) > 1).most_common(1)
     if not width:

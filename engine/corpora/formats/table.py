@@ -20,7 +20,7 @@ from engine.messages import Message
 
 WRONG_WIDTH = "wrong number of columns"
 PEEK = 200  # rows looked at to find out what the columns hold
-CELLS = 60  # of a column of these, by which its language is told
+CELLS = 60  # of a column of these, by which its language is identified
 OPEN_LINES = 100  # lines that one quoted cell may span before its quote counts as never closed
 
 

@@ -22,7 +22,7 @@ from engine.jobs.slots import CPU, GPU, Slot
 from engine.store.records import JobRow
 
 GRACE_SECONDS = 5.0  # for a job to stop by itself
-FORCE_SECONDS = 2.0  # for it to stop when told by a signal
+FORCE_SECONDS = 2.0  # for it to stop after a signal
 SPAWN_TRIES = 20
 LOST_CODE = -9
 

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 KIND = "translate"
 SHORT = 20_000  # characters of a document that somebody waits for: a training goes on after it
-EARLY_BYTES = 4 << 20  # documents up to this size are read at once, so that a fault is said before the job is queued
+EARLY_BYTES = (
+    4 << 20
+)  # documents up to this size are read at once, so that a fault is reported before the job is queued
 PARTIAL = "sentences.jsonl"
 _EDITING = threading.Lock()  # an edit changes a document's segments and the document
 

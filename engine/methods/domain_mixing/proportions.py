@@ -58,7 +58,7 @@ def fit_proportions(
 ) -> ProportionModel:  # fmt: skip
     """Fit R of every layer by L_mix on the frozen base's states of the sentences of two or more domains.
 
-    Of `config` epsilon, ridge, balance and words are read. The result tells in `held_out` how well words of sentences that
+    Of `config` epsilon, ridge, balance and words are read. The result's `held_out` says how well words of sentences that
     were not fitted on lean to their own domain, and in `corpus` what is to be seen of all words, with an `index` of them where
     asked. Raises CorpusError when a domain has fewer than 8 sentences or there is one domain only.
     """

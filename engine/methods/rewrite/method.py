@@ -2,7 +2,7 @@
 
 The rewriting model has the base's architecture, vocabulary and, at the start, weights. It learns to turn the base's own
 translation of a sample's source into the sample. The base translates first, with whatever other plugins are in use; the
-model then rewrites what it said. The base's weights are exchanged for the model's only while the model runs.
+model then rewrites its output. The base's weights are exchanged for the model's only while the model runs.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from engine.methods.translation_memory.config import TranslationMemoryConfig
 from engine.methods.translation_memory.encoders import DualEncoder
 from engine.methods.translation_memory.index import Refresher
 
-SPEED = 20.0  # as in the memory adapter: a lone scalar has to move faster than a weight of a matrix
+SPEED = 20.0  # as in the memory adapter: a single scalar has to move faster than a weight of a matrix
 MOST = 1 - 1e-6  # of λ: a word that cannot be copied keeps a probability
 
 

@@ -135,7 +135,7 @@ class Sharing:
         from engine.store import Store
 
         assert self.blobs is not None
-        if self._own is None:  # a connection that sees all projects, whoever is asking something right now
+        if self._own is None:  # a connection that sees all projects, whoever the current user is
             self._own = Store(self.settings.store_url)
         store, count = self._own, 0
         versions = store.artefacts.versions()

@@ -74,7 +74,7 @@ class MethodBench:
     pairs: bool = False  # samples with their own sources, not target sentences alone
 
     def identity(self, task: str, system: str) -> dict[str, object]:
-        """What a row hangs on, as it is kept with it."""
+        """What a row depends on, as stored with it."""
         return {
             "task": task, "system": system, "sentences": self.sentences, "lines": self.lines, "budget": self.budget,
             "seed": self.seed, "base": self.base, "decoding": self.decoding.to_mapping(),

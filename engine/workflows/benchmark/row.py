@@ -89,7 +89,7 @@ class BenchmarkRow:
             "lines": scale.lines, "budget": scale.budget, "base": self.plan.base, "seed": self.plan.seed,
             "base_digest": base_digest(self.plan.base, self.about.source, self.about.target),
         }  # fmt: skip
-        if variant.system != VANILLA:  # only where it is said, so that rows without it keep their names
+        if variant.system != VANILLA:  # only if it is set, so that rows without it keep their names
             wanted |= {"learn": list(variant.learn)} if variant.learn else {}
             wanted |= {"swap": True} if variant.swap else {}
             wanted |= {"pairs": True} if self.experiment.pairs else {}

@@ -1,5 +1,5 @@
 """Filling a comparison: the translations that lines still lack, a few lines at a time, so that it can be watched, stopped
-and gone on with by whoever comes next.
+and continued by the next caller.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ def fill(
 ) -> Iterator[list[ComparisonLineRow]]:
     """Translate what is missing, `part` lines at a time, each written as soon as it is there, and given out.
 
-    What another process has filled in the meantime is not done again. Where a strength was changed meanwhile, the lines at
-    work are dropped and begun anew; with `revision`, the sheet's at the start, it ends there, for whoever made the change.
+    What another process has filled in the meantime is not translated again. If a strength is changed meanwhile, the current lines
+    are dropped and started again; with `revision`, the sheet's at the start, the function returns instead, and the caller that
+    changed the strength continues.
     """
     worked = False
     while True:

@@ -179,7 +179,7 @@ def chosen(trials: Sequence[Trial]) -> Trial:
 
 def is_better(trial: Trial, other: Trial) -> bool:
     """Whether a later trial is to be preferred: a datastore on top of the other's method by the likelihood of the held-out
-    translations, which tells smaller differences than the BLEU of sixty sentences (bench/EXPERIMENTS.md); all else by BLEU and
+    translations, which shows smaller differences than the BLEU of sixty sentences (bench/EXPERIMENTS.md); all else by BLEU and
     chrF.
     """
     if trial.gain is not None and trial.method == other.method and not other.knn:

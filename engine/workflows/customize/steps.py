@@ -220,7 +220,7 @@ def make_pairs(
     where too many are hallucinated, and all are remembered. `keep` None trains on all and does not look how plausible they are,
     which takes as long as their sources. With an empty `train` only the validation pairs are made. Training
     pairs that hold a phrase which the user left out with its sentences stay in the file as the part "excluded", and are not
-    returned. `assets` holds the general text that hallucinated words are told by.
+    returned. `assets` holds the general text by which hallucinated words are detected.
     """
     from engine.evaluation.pair_filter import best_supported
     from engine.evaluation.plausibility import HALLUCINATED, pair_of

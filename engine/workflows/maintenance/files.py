@@ -25,7 +25,7 @@ def checksums(settings: Settings, store: Store) -> Iterator[Finding]:
     for wrong in verify(settings, store):
         where, local = wrong["where"], not settings.artefacts
         if local and wrong["problem"] == "gone":
-            continue  # taken out by the user since, or told by the rows that name it
+            continue  # removed by the user since, or reported by the rows that name it
         if local and not where.endswith((".zip", ".safetensors")):
             continue  # the user's decisions and settings change without a job; what holds weights does not
 

@@ -217,7 +217,7 @@ def _shown(children: Sequence[Token]) -> str:
 
 
 def _written(child: Token, spelling: Spelling) -> str | Address:
-    """A lone piece of Markdown as it is written."""
+    """A standalone piece of Markdown as it is written."""
     if child.type == "image":
         return replace(spelling.address(child.attrs.get("src"), child.attrs.get("title")), alt=child.content)
     if child.type == "code_inline":

@@ -1,6 +1,6 @@
 """Packages of the Open Packaging Conventions (ISO/IEC 29500-2), as PowerPoint and Excel write them: parts that lead to others.
 
-Which part holds what is said by relationships and not by names. Parts are unpacked when they are asked for, so that damage in
+Relationships, not names, say which part holds what. Parts are unpacked when they are asked for, so that damage in
 a picture or a style sheet is no matter of the text.
 """
 

@@ -143,14 +143,14 @@ def stand_in_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<![0-9A-Za-z])(?<!\d[.,])({spelt})(?![0-9A-Za-z]|[.,]\d)")
 
 
-# Those told apart by their position in the text alone, as %s and {} are.
+# Those distinguished only by their position in the text, as %s and {} are.
 BY_ORDER = re.compile(rf"%[-+#0 ]*(?:\d+|\*)?(?:\.(?:\d+|\*))?{LENGTH}[a-zA-Z@]|\{{(?:![rsa])?(?::[^{{}}]*)?\}}")
 
 
 def renumbered(source: Sequence[str], order: Sequence[int], kinds: Sequence[str]) -> list[str] | None:
     """The placeholders of a translation, where `order` says which of the source's (from 0) stands at each place.
 
-    Those told apart by their order alone are numbered where it has changed: `%s … %d` becomes `%2$d … %1$s`. None where
+    Those distinguished only by their order are numbered where it has changed: `%s … %d` becomes `%2$d … %1$s`. None where
     they cannot be numbered, as in Python's.
     """
     moving = [i for i in order if BY_ORDER.fullmatch(source[i])]

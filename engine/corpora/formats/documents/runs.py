@@ -136,7 +136,7 @@ class RunParagraph(ABC):
         self._settle()
 
     def _settle(self) -> None:
-        """A look that ends behind a lone tag ends before it: what follows the last text is not in the pair."""
+        """A style that ends behind a standalone tag ends before it: what follows the last text is not in the pair."""
         parts = self.parts
         for position in range(len(parts) - 1, 0, -1):
             part = parts[position]

@@ -126,7 +126,7 @@ class Subtitles(TextDocument):
             letter = first[0].strip()[-1] if first else ""
             on = letter.islower() or (bool(letter) and unicodedata.category(letter) == "Lo")
             plain = not any(isinstance(p, Tag) and self.tags[p.id] == "\n" for p in caption.parts)
-            # A script without small letters tells nothing: there only a comma says that the sentence goes on.
+            # A script without lower case gives no hint: there only a comma says that the sentence goes on.
             on = on and (letter.islower() or bool(re.search(r"[，、,]\s*$", before)))
             if groups and before.strip() and on and plain and not ENDS.search(before) and len(groups[-1]) < LONGEST_RUN:
                 groups[-1].append(caption)
