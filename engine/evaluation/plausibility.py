@@ -1,7 +1,7 @@
 """How likely it is that a back-translation is a translation of its sentence.
 
-A source that lost the meaning of its sentence teaches the model to hallucinate, and a memory searched by it returns its sentence for
-the wrong inputs. Three signals show this, and each detects what the others miss:
+A source that lost the meaning of its sentence teaches the model to hallucinate, and a memory searched by it returns its sentence
+for the wrong inputs. Three signals show this, and each detects what the others miss:
 
     support       log P(y|x) - log P(y|x') per target token: how much the source helps the base to predict the target
     round trip    chrF between the target and the base's translation of the source (Sennrich et al., 2016, filtered by round
