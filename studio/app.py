@@ -1,4 +1,4 @@
-"""The studio's server: REST interface, sign-in, downloads and health, with the pages of studio.pages.mount under them."""
+"""The studio's server: REST API, sign-in, downloads and health routes, and the pages of studio.pages.mount."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from studio.components.theme import style_link
 from studio.i18n.translate import LanguageMiddleware, tr
 from studio.services.service import Service
 
-# Nothing may come from, or go to, another host. Gradio compiles its HTML templates, hence 'unsafe-eval'.
+# Nothing may be loaded from or sent to another host. Gradio compiles its HTML templates, hence 'unsafe-eval'.
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; "
@@ -48,15 +48,16 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-# How long requests may run after the studio was asked to end; an idle connection would never end.
+# How long requests may continue after the studio was asked to shut down; an idle connection would never end.
 ENDING_SECONDS = 10
-# Gradio's scripts and styles, all of which have a hash of their content in their names.
+# Gradio's scripts and styles, whose names contain a hash of their content.
 HASHED = re.compile(r"/assets/[^/]+\.(?:js|css)")
 
 
 class ResponseHeaders:
-    """Adds the headers above to every answer that has none stricter of its own, and to what never changes that it may be kept.
-    Plain ASGI: streams pass untouched.
+    """Adds those of the headers above that a response does not set, and a cache header for files that never change.
+
+    Plain ASGI, so that streams pass through unchanged.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -75,7 +76,7 @@ class ResponseHeaders:
 
 
 class MissingPages:
-    """A page that says so where a browser asks for an address or a project that there is not. Plain ASGI."""
+    """Shows an error page if a browser requests a missing address or project. Plain ASGI."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service = app, service
@@ -104,8 +105,8 @@ class MissingPages:
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The server's application: the studio's pages, downloads, and the rule that nothing leaves the machine."""
-    # With Gradio, two seconds of a processor.
+    """The server's application: the studio's pages, REST API and downloads behind the gateway and the security headers."""
+    # Imported here because it loads Gradio, which is slow.
     from studio.pages.mount import mount_pages  # isort: split
 
     from studio.components.gradio_sessions import EndedStreams
@@ -114,16 +115,16 @@ def create_app(settings: Settings) -> FastAPI:
     with act_as(THIS_MACHINE):
         finish_deletions(settings, service.store)
     share_of(settings, service.store).start()
-    # Uploads are private: they go to the home folder, not to a folder that all users of the machine share.
+    # Uploads are private: they go to the home folder, not to a folder shared by all users of the machine.
     os.environ.setdefault("GRADIO_TEMP_DIR", str(settings.home_dir / "uploads"))
     app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(OwnMethods, routes=app.routes)
     app.add_middleware(EndedStreams)
     app.add_middleware(MissingPages, service=service)
-    # Inner: the REST interface speaks English to every program.
+    # Inside the Dispatcher, since the REST API always answers in English.
     app.add_middleware(LanguageMiddleware, head=style_link())
     app.add_middleware(HeadRequests)
-    app.add_middleware(Dispatcher, api=create_api(service))  # the REST interface, before the pages
+    app.add_middleware(Dispatcher, api=create_api(service))  # the REST API, before the pages
     app.add_middleware(
         Gateway,
         settings=service.settings,
@@ -146,22 +147,20 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def launch(settings: Settings, open_browser: bool = False) -> None:
-    """Serve the studio until interrupted, with a local worker beside it. Listens on 127.0.0.1 unless set otherwise."""
+    """Serve the studio until interrupted and start a local worker, if enabled. Listens on 127.0.0.1 unless set otherwise."""
     import uvicorn
 
     from engine.serving.resident import listen
 
     check_door(settings)
-    networks(settings.trusted_proxies)  # a wrong one is reported before anything starts
+    networks(settings.trusted_proxies)  # an invalid setting is reported before anything starts
     set_up_logs(settings.log_format, logging.INFO if settings.log_format == "json" else logging.WARNING)
-    sys.setswitchinterval(
-        0.001
-    )  # a large text that is looked through holds up translations less: 16 sentences 2.3 s, not 3.7 s
+    sys.setswitchinterval(0.001)  # so that scanning a large text delays translations less
     door = bound_socket(settings.host, settings.port)
     app = create_app(settings)
     if settings.local_worker:
-        start_background_worker(settings)  # it outlives the studio, so that closing a window ends no training
-    if not settings.replicas:  # else no base is loaded here
+        start_background_worker(settings)  # it outlives the studio, so that closing the studio does not end a training
+    if not settings.replicas:  # with replicas, no base is loaded here
         listen(app.state.models)
     address = f"http://{settings.host}:{settings.port}"
     print(f"Tailor MT is at {address} (stop with Ctrl+C)", flush=True)
@@ -175,7 +174,7 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            app.state.end_streams()  # uvicorn waits for all of them, and an open page keeps one
+            app.state.end_streams()  # uvicorn waits for all streams, and every open page keeps one
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
@@ -185,7 +184,7 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """The socket that requests will come to, taken before anything is started. Raises InputError where it cannot be had."""
+    """Bind the server's socket before anything is started. Raises InputError if that fails."""
     door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,4 +1,4 @@
-"""The protocol of what can be attached to a base for the duration of a call."""
+"""The protocol of objects that can be attached to a base for the duration of a call."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ class Adapter(Protocol):
         """Raises OptionError if the adapter cannot score given translations."""
 
     def routes(self, base: BaseModel, texts: Sequence[str]) -> Routes:
-        """Which adapter translates which of the texts, if domain filters assign some to the base: (adapter or None for the base,
-        indices). Empty if this adapter translates all of them.
+        """(adapter or None for the base, indices of texts) if domain filters assign some texts to the base.
+
+        Empty if this adapter translates all of them.
         """
 
     def translate(

@@ -1,4 +1,4 @@
-"""The keyword under which transformers modules take their key-value cache: it changed within release 5."""
+"""The keyword under which transformers modules take their key-value cache, which changed within release 5."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAMES = ("cache", "past_key_values")  # from 5.24 on, and before
 
 
 def cache_argument(module: Any) -> str:
-    """The keyword of `module`'s forward that takes the cache. Raises TypeError where it takes none."""
+    """The keyword for the cache in the forward of `module`. Raises TypeError if it takes none."""
     kind: Any = type(module)
     return _of(kind)
 

@@ -1,4 +1,4 @@
-"""Settings of decoding."""
+"""Decoding settings."""
 
 from __future__ import annotations
 

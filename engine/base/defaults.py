@@ -1,8 +1,9 @@
-"""A base's own decoding defaults: a key of its generation_config.json, by direction, chosen on held-out text.
+"""The base's decoding defaults: a key in its generation_config.json, by direction, chosen on held-out text.
 
     "decoding_defaults": {"en-zh": {"beam": 4, "length_penalty": 1.2}, "zh-en": {"beam": 4, "length_penalty": 1.0}}
 
-What else that file says (num_beams of models from the hub) is not followed: plugins were tuned and measured without it.
+Other values in that file (such as num_beams of models from the hub) are ignored: plugins were tuned and measured without
+them.
 """
 
 from __future__ import annotations
@@ -18,13 +19,11 @@ from engine.core.json_object import Json
 from engine.errors import ModelError, OptionError
 
 FILE, KEY = "generation_config.json", "decoding_defaults"
-NAMES = ("beam", "length_penalty")  # of `Decoding`, what a base may say
+NAMES = ("beam", "length_penalty")  # settings of `Decoding` for which a base may have defaults
 
 
 def read_defaults(folder: Path, source: str, target: str) -> Json:
-    """The settings of `Decoding` that the base has for this direction; none where it says nothing. Raises ModelError on
-    values that are none.
-    """
+    """The `Decoding` settings that the base defines for this direction, if any. Raises ModelError on invalid values."""
     own = _read(folder).get(KEY)
     given = own.get(f"{source}-{target}") if isinstance(own, dict) else None
     known = {name: given[name] for name in NAMES if name in given} if isinstance(given, dict) else {}
@@ -39,7 +38,7 @@ def read_defaults(folder: Path, source: str, target: str) -> Json:
 
 
 def write_defaults(folder: Path, chosen: Mapping[str, Mapping[str, Any]]) -> None:
-    """Make {"en-zh": {"beam": 4, …}, …} the base's defaults; those of other directions stay. Raises ModelError, StorageError."""
+    """Make {"en-zh": {"beam": 4, …}, …} the base's defaults; other directions keep theirs. Raises ModelError, StorageError."""
     config = _read(folder)
     own = config.get(KEY)
     config[KEY] = {**(own if isinstance(own, dict) else {}), **{pair: dict(given) for pair, given in chosen.items()}}

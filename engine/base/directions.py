@@ -1,11 +1,11 @@
-"""Which languages a base translates from and to, by what its tokenizer's files say. Needs no torch.
+"""The source and target languages of a base, according to its tokenizer's files. Needs no torch.
 
-Marian (OPUS-MT, ours)   a model of one direction names it in tokenizer_config.json; a multilingual one has tags in its
-                         vocabulary for the targets: >>zh<<, >>por<<, >>cmn_Hans<<, >>pt_br<<
+Marian (OPUS-MT, ours)   a model of one direction names it in tokenizer_config.json; a multilingual one has target tags in its
+                         vocabulary: >>zh<<, >>por<<, >>cmn_Hans<<, >>pt_br<<
 NLLB                     codes in the vocabulary: zho_Hans
 mBART-50                 codes in the vocabulary: zh_CN
 M2M100                   codes of its tokenizer's table: zh, as __zh__
-Nothing is listed here by hand: the model's own files are asked, and its codes are read as tags.
+No languages are listed here by hand: the codes in the model's files are parsed as tags.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.core.languages import Codes, is_collection, language_message, listed
 from engine.errors import ModelError
 from engine.messages import Message
 
-# What a language code looks like in each family, and the part of it that is the code.
+# The form of a language code in each family; the group is the code itself.
 PATTERNS = {
     "nllb": re.compile(r"([a-z]{3}_[A-Z][a-z]{3})"),
     "mbart": re.compile(r"([a-z]{2,3}_[A-Z]{2})"),
@@ -33,12 +33,12 @@ TAG = re.compile(r">>(.+)<<")
 
 @dataclass(frozen=True)
 class Directions:
-    """The languages of a base. `sources` or `targets` is None where the files do not tell; then any is taken."""
+    """The languages of a base. `sources` or `targets` is None if the files do not specify them; then any is accepted."""
 
     name: str
     sources: Codes | None
     targets: Codes | None
-    tagged: bool = True  # tags or codes select the direction; otherwise the model has one direction only
+    tagged: bool = True  # tags or codes select the direction; otherwise the model has only one
 
     @property
     def languages(self) -> list[str]:
@@ -48,7 +48,7 @@ class Directions:
     def resolve(self, source: str, target: str) -> tuple[str, str]:
         """The two canonical tags as this base distinguishes languages.
 
-        Raises ModelError where it does not know one, naming the nearest that it knows, or where both are the same.
+        Raises ModelError if it does not know one, naming the nearest known tags, or if both are the same.
         """
         if not self.tagged and self.sources and self.targets:
             result = self.sources.find(source), self.targets.find(target)
@@ -68,7 +68,7 @@ class Directions:
         return pair
 
     def knows(self, source: str, target: str) -> bool:
-        """Can it be asked to translate in that direction?"""
+        """Whether it can translate in that direction."""
         try:
             self.resolve(source, target)
         except ModelError:
@@ -100,26 +100,27 @@ class Directions:
 
 
 def marian(name: str, words: Iterable[str], source: str | None, target: str | None) -> Directions:
-    """Directions of a Marian model, from its vocabulary's tags and the languages that its tokenizer names."""
+    """Directions of a Marian model, from the tags in its vocabulary and the languages that its tokenizer names."""
     tags = {match[1]: word for word in words if (match := TAG.fullmatch(word))}
     targets = Codes(tags)
     if not targets:
         return Directions(name, single(source), single(target), tagged=False)
-    # A tag names a target. A model of two tags is bilingual, and one whose named source has a tag translates among its
-    # languages: there the sources are the targets.
+    # A tag names a target. A model with two tags is bilingual; one whose named source has a tag translates among its
+    # languages. In both cases the sources are the targets.
     if len(tags) == 2 or (source and not is_collection(source) and targets.find(source)):
         return Directions(name, targets, targets)
     return Directions(name, single(source), targets)
 
 
 def single(code: str | None) -> Codes | None:
-    """The one language that a code names; None for no code or a group of languages (mul, roa, en+de)."""
+    """The single language that a code names; None for no code or a group of languages (mul, roa, en+de)."""
     return None if not code or is_collection(code) else Codes({code: code})
 
 
 def coded(name: str, family: str, words: Iterable[str]) -> Directions:
-    """Directions of NLLB ("nllb"), mBART ("mbart") or M2M100 ("m2m_100"): all codes among the words, each way. Raises
-    ModelError where its tokenizer has none.
+    """Directions of NLLB ("nllb"), mBART ("mbart") or M2M100 ("m2m_100"): any two of the codes among the words.
+
+    Raises ModelError if its tokenizer has none.
     """
     pattern = PATTERNS[family]
     codes = Codes({match[1]: word for word in words if (match := pattern.fullmatch(word))})
@@ -133,7 +134,7 @@ def coded(name: str, family: str, words: Iterable[str]) -> Directions:
 
 
 def stored_directions(folder: Path, model_type: str) -> Directions:
-    """Directions of a base from the files of its folder, without loading a tokenizer. Raises ModelError."""
+    """Directions of a base from the files in its folder, without loading a tokenizer. Raises ModelError."""
     about = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").exists() else {}
     name = folder.name
     if model_type == "marian":
@@ -149,7 +150,7 @@ def stored_directions(folder: Path, model_type: str) -> Directions:
 
 
 def stored_words(folder: Path, about: Json) -> set[str]:
-    """The special words that a tokenizer's files name, the smallest files first."""
+    """The special tokens named in a tokenizer's files, smallest files first."""
     words: set[str] = set()
     files = (folder / name for name in ("special_tokens_map.json", "added_tokens.json"))
     for holder in [about, *(read_json(file) for file in files if file.exists())]:

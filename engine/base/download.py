@@ -1,4 +1,4 @@
-"""Getting a base's files into a folder: copied from another folder or fetched from the hub, then proven by loading it."""
+"""Getting a base's files into a folder: copied from another folder or fetched from the hub, then verified by loading it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from engine.core.model_card import ModelCard, read_card_file
 from engine.core.progress import Progress
 from engine.errors import MissingError, ModelError, StorageError, TailorError, first_line
 
-# What a base needs besides its weights; all else in a folder or repository (other frameworks' weights, code) stays there.
+# The files that a base needs besides its weights; others in a folder or repository (other frameworks' weights, code) are
+# ignored.
 SMALL = (
     "config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "tokenizer.json", "vocab.json", "target_vocab.json", "*.spm", "sentencepiece.bpe.model", "README.md", "LICENSE*",
@@ -29,7 +30,7 @@ OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROF
 
 
 def wanted(names: Iterable[str], where: str, convert: bool) -> list[str]:
-    """The files of a base among those at hand. Raises ModelError where there are no weights that may be taken."""
+    """The files of a base among the given names. Raises ModelError if there are no acceptable weights."""
     names = sorted(names)
     if "config.json" not in names:
         raise ModelError(
@@ -55,7 +56,7 @@ def wanted(names: Iterable[str], where: str, convert: bool) -> list[str]:
 
 @dataclass(frozen=True)
 class Offer:
-    """A base that could be added: its hub id or folder, the hub's commit, its card, what would be fetched or copied."""
+    """A base that could be added: its hub id or folder, the hub's commit, its card, the files to be fetched or copied."""
 
     origin: str
     revision: str
@@ -65,17 +66,17 @@ class Offer:
 
     @property
     def bytes(self) -> int:
-        """Of all its files."""
+        """The total size of its files."""
         return sum(self.files.values())
 
     @property
     def pickled(self) -> bool:
-        """Are its weights a pickle, which is read as weights alone and kept as safetensors?"""
+        """Whether its weights are a pickle, which is read as weights only and stored as safetensors."""
         return not any(name in WEIGHTS for name in self.files)
 
 
 def look_at_folder(folder: Path) -> Offer:
-    """What a folder holds, without copying anything. Raises ModelError where it is no base."""
+    """Describe the base in a folder without copying anything. Raises ModelError if it is not a base."""
     check_type(read_config(folder, weights=False)["model_type"], folder.resolve().name)
     names = wanted((file.name for file in folder.iterdir() if file.is_file()), str(folder), convert=True)
     sizes = {name: (folder / name).stat().st_size for name in names}
@@ -83,7 +84,7 @@ def look_at_folder(folder: Path) -> Offer:
 
 
 def look_up(name: str, revision: str = "") -> Offer:
-    """What the hub says of a model: its licence, its files, their sizes. Fetches no file.
+    """Describe a model on the hub: its licence, its files, their sizes. Fetches no file.
 
     This is a network call, which the user asked for. Raises as `download`.
     """
@@ -104,7 +105,7 @@ def look_up(name: str, revision: str = "") -> Offer:
 
 
 def _described(name: str, revision: str) -> tuple[Any, dict[str, int]]:
-    """The hub's description of a model, and the bytes of the files at its top."""
+    """The hub's description of a model, and the sizes in bytes of its top-level files."""
     from huggingface_hub import HfApi
 
     info = HfApi().model_info(name, revision=revision or None, files_metadata=True, timeout=20)
@@ -112,12 +113,12 @@ def _described(name: str, revision: str) -> tuple[Any, dict[str, int]]:
 
 
 def size_text(size: float) -> str:
-    """Bytes as a person says them: 24.3 MiB, 4.6 GiB."""
+    """Bytes in human-readable form: 24.3 MiB, 4.6 GiB."""
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
 
 
 def check_space(folder: Path, needed: int) -> None:
-    """Raises StorageError where the folder's disk has not that many bytes left."""
+    """Raise StorageError if the folder's disk has fewer free bytes."""
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise StorageError(
@@ -128,7 +129,7 @@ def check_space(folder: Path, needed: int) -> None:
 
 
 def copy(folder: Path, staging: Path, convert: bool, progress: Progress) -> None:
-    """Copy a base's files from a folder. Raises ModelError where it is no base, StorageError on a full disk."""
+    """Copy a base's files from a folder. Raises ModelError if it is not a base, StorageError if the disk is full."""
     check_type(read_config(folder, weights=False)["model_type"], folder.resolve().name)
     names = wanted((file.name for file in folder.iterdir() if file.is_file()), str(folder), convert)
     total = sum((folder / name).stat().st_size for name in names)
@@ -144,10 +145,10 @@ def copy(folder: Path, staging: Path, convert: bool, progress: Progress) -> None
 
 
 def download(name: str, revision: str, staging: Path, convert: bool, progress: Progress) -> str:
-    """Fetch a base's files from the hub; returns the commit that they are of.
+    """Fetch a base's files from the hub; returns their commit.
 
-    This is a network call, which the user asked for. Raises MissingError where there is no connection (saying what to put
-    where), ModelError where the repository is not there, not open, or no base.
+    This is a network call, which the user asked for. Raises MissingError without a connection (saying which files to put
+    where), ModelError if the repository is missing, not accessible or not a base.
     """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.utils import disable_progress_bars
@@ -163,14 +164,15 @@ def download(name: str, revision: str, staging: Path, convert: bool, progress: P
             hf_hub_download(name, file, revision=info.sha, local_dir=staging, tqdm_class=bar(progress, done, total))
             done += sizes[file]
             progress.advance(done, total, size_text(total))
-    shutil.rmtree(staging / ".cache", ignore_errors=True)  # the hub's notes on what it fetched
+    shutil.rmtree(staging / ".cache", ignore_errors=True)  # the hub client's metadata on its downloads
     return str(info.sha)
 
 
 @contextlib.contextmanager
 def hub_errors(name: str, revision: str, folder: Path) -> Iterator[None]:
-    """What goes wrong with the hub, in a sentence; `folder` is where the base's files would lie. Others pass. Raises
-    ModelError for what went wrong.
+    """Report errors of the hub in one sentence; `folder` is where the base's files belong.
+
+    Raises ModelError, or MissingError without a connection. Other errors (TailorError, those of the disk) pass through.
     """
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
@@ -194,14 +196,14 @@ def hub_errors(name: str, revision: str, folder: Path) -> Iterator[None]:
         ) from None
     except TailorError:
         raise
-    except Exception as error:  # the hub's client and what it stands on have many types for one thing
+    except Exception as error:  # the hub's client and its libraries raise many types for the same problem
         if isinstance(error, OSError) and error.errno in OF_THE_DISK:
             raise
         raise offline(name, folder, error) from error
 
 
 def offline(name: str, folder: Path, error: Exception) -> MissingError:
-    """The sentence for a machine without a connection; `folder` is where the base's files belong."""
+    """The error for a machine without a connection; `folder` is where the base's files belong."""
     return MissingError(
         "The base {name} could not be fetched: the hub does not answer ({error}). On a machine with a connection "
         "run `hf download {name} --local-dir FOLDER`, bring the folder here and run `tailormt base add FOLDER`; or "
@@ -211,7 +213,7 @@ def offline(name: str, folder: Path, error: Exception) -> MissingError:
 
 
 def bar(progress: Progress, before: int, total: int) -> type:
-    """A progress bar in tqdm's shape for the hub's client, that reports to `progress` the bytes of one file."""
+    """A tqdm class for the hub's client that reports the bytes of one file to `progress`."""
     from tqdm.auto import tqdm  # type: ignore[import-untyped]
 
     class Bar(tqdm):  # type: ignore[type-arg]
@@ -229,10 +231,10 @@ def bar(progress: Progress, before: int, total: int) -> type:
 
 
 def convert_weights(folder: Path) -> bool:
-    """Turn pickled weights into safetensors and remove the pickle; returns whether there were any.
+    """Convert pickled weights to safetensors and remove the pickle; returns whether there were any.
 
-    torch's reader for weights alone (weights_only) knows tensors and plain containers and runs nothing else of a pickle.
-    Raises ModelError where a file holds more than weights.
+    torch's weights-only reader accepts tensors and plain containers and runs no other code of a pickle. Raises ModelError if
+    a file contains anything but weights.
     """
     import torch
     from transformers.utils import logging
@@ -274,7 +276,7 @@ def convert_weights(folder: Path) -> bool:
 
 
 def prove(folder: Path, name: str) -> str:
-    """Load the base once, in half the memory, and return its fingerprint. Raises ModelError where it is no usable base."""
+    """Load the base once in half precision and return its fingerprint. Raises ModelError if it is not a usable base."""
     import torch
 
     from engine.base.fingerprint import fingerprint
@@ -282,5 +284,5 @@ def prove(folder: Path, name: str) -> str:
 
     card = read_card(folder)
     model, tokenizer = load_folder(folder, name, torch.device("cpu"), "bfloat16")
-    family_of(card["model_type"], tokenizer, name)  # its tokenizer must have the languages' codes
+    family_of(card["model_type"], tokenizer, name)  # its tokenizer must have the language codes
     return fingerprint(model, tokenizer, folder, "bfloat16")

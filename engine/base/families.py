@@ -1,6 +1,6 @@
-"""How each family of models is given its languages: by a tag in the source (Marian) or by language codes of the tokenizer.
+"""How each model family selects languages: by a tag in the source (Marian) or by language codes of the tokenizer.
 
-Languages are BCP-47 tags (en, zh, pt-BR); `directions` finds the code that the model has for each.
+Languages are BCP-47 tags (en, zh, pt-BR); `directions` maps each to the model's code.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.base.files import check_type
 
 
 class Family(ABC):
-    """How one family marks the direction; stateless but for the tokenizer it was made with."""
+    """How one family marks the direction; stateless except for its tokenizer."""
 
     def __init__(self, tokenizer: Any, directions: Directions) -> None:
         self.tokenizer = tokenizer
@@ -23,7 +23,7 @@ class Family(ABC):
     def check(self, source: str, target: str) -> tuple[str, str]:
         """The two languages' canonical tags.
 
-        Raises ModelError when the model does not know a language, naming the nearest it knows.
+        Raises ModelError if the model does not know a language, naming the nearest known one.
         """
         return self.directions.resolve(source, target)
 
@@ -33,7 +33,7 @@ class Family(ABC):
 
     @abstractmethod
     def encode_target(self, texts: list[str], source: str, target: str) -> list[list[int]]:
-        """Target token ids as the decoder should predict them, special tokens included."""
+        """Target token ids for the decoder to predict, special tokens included."""
 
     def forced_bos(self, target: str) -> int | None:
         """The token that must come first in the output, or None."""
@@ -44,14 +44,14 @@ class Family(ABC):
         """Ids of language tags and codes: tokens that belong to no phrase."""
 
     def _own(self, language: str) -> str:
-        """The tokenizer's word for a target language."""
+        """The tokenizer's tag or code for a target language."""
         result = self.directions.targets.find(language) if self.directions.targets else None
         assert result, f"{language} was checked before"
         return result[1]
 
 
 class Marian(Family):
-    """Marian (OPUS-MT, ours): the target by a tag `>>zh<<` at the start of the source; models of one direction have no tags."""
+    """Marian (OPUS-MT, ours): a tag `>>zh<<` before the source selects the target; models of one direction have none."""
 
     def encode(self, texts: list[str], source: str, target: str) -> list[list[int]]:
         tag = f"{self._own(target)} " if self.directions.tagged else ""
@@ -70,9 +70,9 @@ class Coded(Family):
     def __init__(self, tokenizer: Any, directions: Directions, codes: list[str]) -> None:
         super().__init__(tokenizer, directions)
         self.codes = codes
-        # The tokenizer holds the direction as a state; several directions share it.
+        # The tokenizer holds the direction as state and is shared by several directions.
         self._lock = threading.Lock()
-        # M2M100's tokenizer wants the bare code, the others their own token.
+        # M2M100's tokenizer expects the bare code, the others their token.
         self._bare = type(tokenizer).__name__.startswith("M2M100")
 
     def _set(self, source: str, target: str) -> None:
@@ -97,8 +97,9 @@ class Coded(Family):
 
 
 def family_of(model_type: str, tokenizer: Any, name: str) -> Family:
-    """The family of a loaded tokenizer. Raises ModelError for architectures that are not supported, and for a tokenizer
-    without language codes where the family needs them.
+    """The family of a loaded tokenizer.
+
+    Raises ModelError for unsupported architectures, and for a tokenizer without the language codes that the family needs.
     """
     check_type(model_type, name)
     if model_type == "marian":
@@ -111,7 +112,7 @@ def family_of(model_type: str, tokenizer: Any, name: str) -> Family:
         return Marian(tokenizer, result)
     kind = type(tokenizer).__name__
     family = "mbart" if model_type == "mbart" else "nllb" if kind.startswith("Nllb") else "m2m_100"
-    # M2M100's codes stand beside its vocabulary.
+    # M2M100's codes are not in its vocabulary.
     words = sorted({*tokenizer.get_vocab(), *getattr(tokenizer, "lang_token_to_id", ())})
     directions = coded(name, family, words)
     codes = [value for _, value in directions.targets.items()] if directions.targets else []

@@ -1,4 +1,4 @@
-"""The files of a base model's folder: what must be there, and what they say before anything is loaded. Needs no torch."""
+"""The files of a base's folder: which ones are required, and their contents before anything is loaded. Needs no torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.errors import ModelError
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 TYPES = ("marian", "m2m_100", "mbart")
-# One of each group must be there for the tokenizer.
+# The tokenizer needs one file of each group.
 TOKENIZERS = {
     "marian": (("vocab.json",), ("source.spm",), ("target.spm",)),
     "m2m_100": (("tokenizer.json", "sentencepiece.bpe.model", "vocab.json"), ("tokenizer_config.json",)),
@@ -32,7 +32,7 @@ def read_json(file: Path) -> Json:
 
 
 def check_type(model_type: str, name: str) -> None:
-    """Raises ModelError for architectures that are not supported, before their weights are read."""
+    """Raise ModelError for unsupported architectures, before their weights are read."""
     if model_type not in TYPES:
         raise ModelError(
             "The base {name} is a {model_type} model. Tailor MT works with Marian, M2M100, NLLB and mBART models, "
@@ -43,8 +43,10 @@ def check_type(model_type: str, name: str) -> None:
 
 
 def read_config(folder: Path, *, weights: bool = True) -> Json:
-    """The folder's config.json. Raises ModelError where the folder is no sequence-to-sequence model with safe weights, or
-    lacks a file of its tokenizer. Without `weights` pickled ones will do.
+    """The folder's config.json.
+
+    Raises ModelError if the folder is not a sequence-to-sequence model with safe weights or lacks a tokenizer file. Without
+    `weights`, pickled weights are accepted.
     """
     if not folder.exists():
         raise ModelError(
@@ -79,7 +81,7 @@ def read_config(folder: Path, *, weights: bool = True) -> Json:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors files with the weights, one or several. Raises ModelError where there are none, or one is missing."""
+    """The safetensors files with the weights, one or several. Raises ModelError if there are none or one is missing."""
     whole, index = folder / WEIGHTS[0], folder / WEIGHTS[1]
     if whole.exists():
         return [whole]
@@ -105,7 +107,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def count_parameters(folder: Path) -> int:
-    """Weights stored in the folder, from the headers of its files. Raises ModelError on a damaged file."""
+    """The number of weights stored in the folder, from the headers of its files. Raises ModelError on a damaged file."""
     from safetensors import SafetensorError, safe_open
 
     total = 0

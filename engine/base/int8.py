@@ -1,8 +1,8 @@
-"""Linear layers in eight bits on a CPU (dynamic quantization): a quarter less time for a translation (docs/performance.md).
+"""Linear layers in eight bits on a CPU (dynamic quantization), for a quarter less translation time (docs/performance.md).
 
-Weights are quantized once, an output row at a time; inputs at each call, a token at a time (ZeroQuant, Yao et al., 2022), so
-that the result for a sentence does not depend on the sentences beside it. The base's own weights stay as they are: gradients,
-and weights that a plugin puts in their place, are computed in float32.
+Weights are quantized once, per output row. Inputs are quantized at each call, per token (ZeroQuant, Yao et al., 2022), so
+that the result for a sentence does not depend on the other sentences in the batch. The base's weights do not change:
+gradients, and weights with which a plugin replaces them, are computed in float32.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from torch import Tensor
 from engine.base.onednn import PackedLayout, cpuinfo
 
 HALF = 127  # the largest magnitude of a quantized number
-ZERO = 128  # inputs are unsigned: this stands for 0
-LEAST = 1e-9  # an input of zeros is divided by this
+ZERO = 128  # inputs are unsigned; this value represents 0
+LEAST = 1e-9  # smallest divisor, for inputs of zeros
 
 
 def available() -> bool:
-    """Whether this CPU multiplies 8-bit numbers without overflow: that takes AVX-512 VNNI."""
+    """Whether this CPU multiplies 8-bit numbers without overflow, which takes AVX-512 VNNI."""
     return "fbgemm" in torch.backends.quantized.supported_engines and "avx512_vnni" in cpuinfo()
 
 
 class Int8Layout(PackedLayout):
-    """A weight (O, I) in eight bits, and the state of the weight that it was made from."""
+    """A weight (O, I) in eight bits, and the version of the weight that it was made from."""
 
-    fewest_rows = 1  # every row, so that a token's result is the same in a batch of any size
+    fewest_rows = 1  # every row, so that a token's result does not depend on the batch size
 
     @classmethod
     def of(cls, weight: Tensor) -> Int8Layout:
@@ -49,14 +49,14 @@ class Int8Layout(PackedLayout):
 
 
 def _packed(weight: Tensor) -> Any:
-    """The weight (O, I) as fbgemm wants it, with a scale for each output."""
+    """The weight (O, I) packed for fbgemm, with one scale per output."""
     scale = weight.abs().amax(1).clamp(min=LEAST) / HALF  # (O,)
     zero = torch.zeros(len(weight), dtype=torch.long)  # (O,)
     engine = torch.backends.quantized.engine
     torch.backends.quantized.engine = "fbgemm"  # type: ignore[assignment]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # tensors of this type will go; the packed weight is all that is kept
+            warnings.simplefilter("ignore")  # tensors of this type are deprecated; only the packed weight is kept
             quantized = torch.quantize_per_channel(weight, scale, zero, 0, torch.qint8)
             return torch.ops.quantized.linear_prepack(quantized, None)
     finally:

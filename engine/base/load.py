@@ -1,4 +1,4 @@
-"""Loading a base from its folder; every fault is reported in one sentence."""
+"""Loading a base from its folder; every error is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from engine.messages import Message
 if TYPE_CHECKING:
     import torch
 
-KNOWN_SHARE = 0.5  # of the pieces of a Marian tokenizer must be in its vocabulary
+KNOWN_SHARE = 0.5  # minimum share of a Marian tokenizer's pieces that must be in its vocabulary
 
 
 def model_class(model_type: str) -> Any:
-    """The transformers class of a supported architecture, without the table of all architectures, which is slow to load."""
+    """The transformers class of a supported architecture, without importing the table of all architectures, which is slow."""
     if model_type == "marian":
         from transformers.models.marian.modeling_marian import MarianMTModel, MarianSinusoidalPositionalEmbedding
 
@@ -35,7 +35,7 @@ def model_class(model_type: str) -> Any:
 
 
 def load_libraries(model_type: str) -> tuple[Any, Any]:
-    """The transformers classes of tokenizers and of a supported architecture; importing them for the first time takes seconds."""
+    """The transformers classes of tokenizers and of a supported architecture; the first import takes seconds."""
     with quick_imports():
         from transformers import AutoTokenizer
 
@@ -43,7 +43,7 @@ def load_libraries(model_type: str) -> tuple[Any, Any]:
 
 
 def sinusoids(embedding: Any) -> torch.Tensor:
-    """Marian's positions (P, d), those of transformers to the bit, without a Python loop over all of them."""
+    """Marian's positions (P, d), bit-identical to those of transformers, without a Python loop over all of them."""
     import numpy as np
     import torch
 
@@ -55,10 +55,10 @@ def sinusoids(embedding: Any) -> torch.Tensor:
 
 
 def load_folder(folder: Path, name: str, device: torch.device, precision: str) -> tuple[Any, Any]:
-    """(model, tokenizer) from a folder, frozen, in eval mode, on the device.
+    """(model, tokenizer) from a folder, frozen, in evaluation mode, on the device.
 
-    Raises ModelError where they cannot be loaded or do not belong together, OptionError or MissingError where the
-    precision cannot be had.
+    Raises ModelError if they cannot be loaded or do not belong together, OptionError or MissingError if the precision is not
+    available.
     """
     config = read_config(folder)
     check_type(config["model_type"], name)
@@ -68,10 +68,10 @@ def load_folder(folder: Path, name: str, device: torch.device, precision: str) -
 
     arguments = loading_arguments(precision, device)
     logging.disable_progress_bar()
-    logging.set_verbosity_error()  # its warnings speak to programmers
+    logging.set_verbosity_error()  # its warnings are meant for programmers
     try:
         with quick_imports(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # sacremoses is recommended for a normalisation that we do not want
+            warnings.simplefilter("ignore")  # sacremoses is recommended for a normalisation that is not wanted here
             tokenizer = tokenizers.from_pretrained(folder, local_files_only=True)
             model, report = kind.from_pretrained(
                 folder, local_files_only=True, use_safetensors=True, output_loading_info=True, **arguments
@@ -100,10 +100,10 @@ def load_folder(folder: Path, name: str, device: torch.device, precision: str) -
 
 
 def check_match(folder: Path, model: Any, tokenizer: Any) -> None:
-    """Raises ModelError where tokenizer and model are not of one making."""
+    """Raise ModelError if tokenizer and model do not belong together."""
     both = Message("They do not belong together; copy both from the same model.")
     rows = model.get_input_embeddings().weight.shape[0]
-    # M2M100's language codes stand behind its vocabulary.
+    # M2M100's language codes come after its vocabulary.
     words = len(tokenizer) + len(getattr(tokenizer, "lang_token_to_id", ()))
     if words > rows:
         raise ModelError(

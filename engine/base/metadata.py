@@ -1,4 +1,4 @@
-"""The metadata of a base model's folder, read without loading the model: shape, languages, size, licence. Needs no torch."""
+"""The metadata of a base's folder (shape, languages, size, licence), read without loading the model. Needs no torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAMILIES = {"marian": "Marian", "nllb": "NLLB", "m2m_100": "M2M100", "mbart": "m
 
 
 def family_name(folder: Path, config: Json) -> str:
-    """Marian, M2M100, NLLB or mBART, as people call it; mBART-50 is mBART here."""
+    """Marian, M2M100, NLLB or mBART (including mBART-50): the common name of the family."""
     kind = str(config["model_type"])
     about = folder / "tokenizer_config.json"
     if kind == "m2m_100" and about.exists() and '"Nllb' in about.read_text(encoding="utf-8", errors="replace"):
@@ -25,17 +25,17 @@ def family_name(folder: Path, config: Json) -> str:
 
 
 def read_card(folder: str | Path) -> Json:
-    """Name, family, languages, decoder layers, hidden size, weights, bytes and licence of a base model's folder.
+    """Name, family, languages, decoder layers, hidden size, weights, bytes and licence of a base's folder.
 
-    `languages` are canonical tags (en, zh, zh-Hant); empty where the model does not tell.
-    Raises ModelError where the folder is no usable base.
+    `languages` are canonical tags (en, zh, zh-Hant); empty if the model does not specify any. Raises ModelError if the folder
+    is not a usable base.
     """
     folder = Path(folder)
     return deepcopy(_read_card(folder, _file_states(folder)))
 
 
 def _file_states(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """What changes when any of the folder's files does."""
+    """The path, size and modification time of each of the folder's files, as a cache key."""
     files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else ()
     return tuple((str(file), (about := file.stat()).st_size, about.st_mtime_ns) for file in files)
 
@@ -63,8 +63,9 @@ def _read_card(folder: Path, states: tuple[tuple[str, int, int], ...]) -> Json:
 
 
 def directions(folder: str | Path) -> tuple[list[str], list[str]]:
-    """The canonical tags of the languages that a base translates from, and of those that it translates to; empty where the
-    model does not tell. Raises ModelError where the folder is no usable base.
+    """The canonical tags of a base's source languages, and those of its target languages.
+
+    Empty if the model does not specify any. Raises ModelError if the folder is not a usable base.
     """
     folder = Path(folder)
     result = stored_directions(folder.resolve(), read_config(folder)["model_type"])
@@ -72,7 +73,7 @@ def directions(folder: str | Path) -> tuple[list[str], list[str]]:
 
 
 def knows(folder: str | Path, source: str, target: str) -> bool:
-    """Can the base in a folder be asked to translate in that direction? False for a folder that is no base."""
+    """Whether the base in a folder can translate in that direction; False if the folder is not a base."""
     folder = Path(folder)
     try:
         return stored_directions(folder.resolve(), read_config(folder)["model_type"]).knows(source, target)

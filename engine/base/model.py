@@ -1,7 +1,7 @@
-"""The frozen base: a `transformers` sequence-to-sequence model, its tokenizer and one direction; and the pair of two directions.
+"""The frozen base (a `transformers` sequence-to-sequence model with tokenizer and direction), and the pair of two directions.
 
-The base is never changed. Plugins hook into its decoder layers for the time of one call and leave nothing behind, so
-that output without a plugin equals the base's bit for bit, before and after.
+The base is never changed. Plugins hook into its decoder layers for the duration of one call and leave nothing behind, so that
+output without a plugin is bit-identical before and after.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from engine.base.adapter import Adapter
     from engine.core.settings import Settings
 
-BATCH, GPU_BATCH = 4096, 16_384  # tokens in one batch; a GPU translates twice as many sentences per second so
+BATCH, GPU_BATCH = 4096, 16_384  # tokens in one batch without training; the larger doubles a GPU's speed
 
 
 class BaseModel:
-    """A frozen model that translates from `source` to `target`. Made by `BaseModel.load`.
+    """A frozen model that translates from `source` to `target`; created by `BaseModel.load`.
 
-    Several directions and all plugins share one torch module; `lock` keeps calls with different plugins apart.
+    Several directions and all plugins share one torch module; `lock` separates calls with different plugins.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class BaseModel:
         self.path = str(folder)
         self.folder = folder
         self.precision = precision
-        # Of one batch where nothing is learned, in back-translation and the memory.
+        # The batch size where nothing is trained: back-translation and the memory.
         self.batch_tokens = batch_tokens or (GPU_BATCH if self.device.type == "cuda" else BATCH)
         self.lock = threading.RLock()
 
@@ -73,13 +73,13 @@ class BaseModel:
         precision: str = "",
         settings: Settings | None = None,
     ) -> Self:
-        """Load a base by its folder, by its short name on the shelf, or by its hub id.
+        """Load a base by its folder, its short name in the registry or its hub id.
 
-        A hub id that is nowhere on this machine is fetched to the shelf when `download` is asked for. Languages are tags
-        in any shape (zh, zh-CN, zho_Hans); `source` and `target` of the result are canonical. Weights are held in
-        `precision` whatever they are stored as (see engine/base/precision.py). `settings`, by default those in force, say
-        where the shelf is, and device and precision where these are not given. Raises ModelError on a folder that is no
-        usable base or does not know the languages, MissingError for a name that is not on this machine.
+        With `download`, a hub id that is not on this machine is fetched into the registry. Languages are tags in any form
+        (zh, zh-CN, zho_Hans); `source` and `target` of the result are canonical. Weights are held in `precision` regardless
+        of how they are stored (see engine/base/precision.py). `settings`, by default the current ones, determine where the
+        registry is, and the device and precision if not given. Raises ModelError if the folder is not a usable base or does
+        not know the languages, MissingError if the name is not on this machine.
         """
         from engine.base.load import load_folder
         from engine.base.quick_imports import quick_imports
@@ -91,7 +91,7 @@ class BaseModel:
         precision = precision or settings.base_precision
         folder = BaseRegistry(settings).find(path, download=download)
         name = folder.resolve().name
-        # Before the weights: a language pair that the base does not know is reported at once.
+        # Before the weights, so that an unknown language pair is reported at once.
         config = read_config(folder)
         check_type(config["model_type"], name)
         stored_directions(folder.resolve(), config["model_type"]).resolve(source, target)
@@ -110,7 +110,7 @@ class BaseModel:
 
     @cached_property
     def decoder_layers(self) -> Any:
-        """The decoder's layers, each with `self_attn` and `encoder_attn`. Raises ModelError on any other layout."""
+        """The decoder's layers, each with `self_attn` and `encoder_attn`. Raises ModelError for any other layout."""
         decoder = self.model.get_decoder()
         layers = getattr(decoder, "layers", None)
         if (
@@ -135,7 +135,7 @@ class BaseModel:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The floating type of what the layers pass on."""
+        """The floating-point type of the hidden states."""
         return self.model.dtype
 
     @property
@@ -144,7 +144,7 @@ class BaseModel:
 
     @cached_property
     def max_tokens(self) -> int:
-        """The longest input in tokens, special tokens included."""
+        """The maximum input length in tokens, special tokens included."""
         return int(getattr(self.model.config, "max_position_embeddings", 512)) - 2
 
     @cached_property
@@ -153,7 +153,7 @@ class BaseModel:
         return frozenset({*self.tokenizer.all_special_ids, *self.family.direction_ids(), self.pad})
 
     def for_direction(self, source: str, target: str) -> BaseModel:
-        """The same weights for another direction. Raises ModelError when the model does not know it."""
+        """The same weights for another direction. Raises ModelError if the model does not know it."""
         other = copy.copy(self)
         other.source, other.target = self.family.check(source, target)
         other.__dict__.pop("_own_decoding", None)
@@ -166,9 +166,7 @@ class BaseModel:
         return fingerprint(self.model, self.tokenizer, self.folder, self.precision)
 
     def fingerprint(self) -> str:
-        """SHA-256 of shape, vocabulary and stored weights: equal exactly when two bases translate alike. In whatever
-        precision the weights are held, it is the same.
-        """
+        """SHA-256 of shape, vocabulary and stored weights, equal exactly when two bases translate alike, in any precision."""
         return self._fingerprint
 
     # -- tokens
@@ -178,7 +176,7 @@ class BaseModel:
         return self.family.encode(list(texts), self.source, self.target) if texts else []
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
-        """Target token ids that the decoder should predict, special tokens included."""
+        """Target token ids for the decoder to predict, special tokens included."""
         return self.family.encode_target(list(texts), self.source, self.target) if texts else []
 
     def fits(self, source: str, target: str) -> bool:
@@ -193,7 +191,7 @@ class BaseModel:
         return self.tokenizer.convert_ids_to_tokens(ids)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """Texts of token ids (rows or a tensor), without special tokens and languages' codes."""
+        """Texts of token ids (rows or a tensor), without special tokens and language codes."""
         rows = [[i for i in map(int, row) if i not in self.special_ids] for row in ids]
         return [text.strip() for text in self.tokenizer.batch_decode(rows, skip_special_tokens=True)]
 
@@ -205,7 +203,7 @@ class BaseModel:
         return torch.tensor([list(row) + [self.pad] * (width - len(row)) for row in rows], device=self.device)  # (B, S)
 
     def shift_right(self, labels: torch.Tensor) -> torch.Tensor:
-        """Decoder input for teacher forcing: labels (B, T) moved one to the right behind the start token."""
+        """Decoder input for teacher forcing: the labels (B, T) shifted right, after the start token."""
         import torch
 
         start = self.model.config.decoder_start_token_id
@@ -220,15 +218,16 @@ class BaseModel:
         """1 at the tokens of padded ids (B, S), 0 at the padding."""
         return (ids != self.pad).long()  # (B, S)
 
-    # -- work
+    # -- computing
 
     def encoder_states(self, sources: torch.Tensor) -> torch.Tensor:
         """The encoder's output (B, S, d) for source tokens (B, S)."""
         return self.model.get_encoder()(input_ids=sources, attention_mask=self.mask(sources)).last_hidden_state
 
     def logits(self, sources: torch.Tensor, labels: torch.Tensor, encoded: torch.Tensor | None = None) -> torch.Tensor:
-        """The logits (B, T, V) of given translations: source tokens (B, S) and labels (B, T); `encoded`: the encoder's output
-        (B, S, d) where it is known.
+        """The logits (B, T, V) of given translations: source tokens (B, S), labels (B, T).
+
+        `encoded` is the encoder's output (B, S, d) if already computed.
         """
         return self.model(
             input_ids=sources,
@@ -246,12 +245,12 @@ class BaseModel:
         return {**batch, **read_defaults(self.folder, self.source, self.target)}
 
     def decoding(self, settings: Mapping[str, Any] | None = None) -> Decoding:
-        """Decoding with these settings, the base's own defaults for this direction where they say nothing. Raises OptionError."""
+        """Decoding with these settings, completed by the base's defaults for this direction. Raises OptionError."""
         return Decoding.from_mapping({**self._own_decoding, **(settings or {})})
 
     @contextlib.contextmanager
     def using(self, plugin: Adapter | None, strength: float = 1.0) -> Iterator[None]:
-        """Hold the model for one call, with a plugin attached or without; detached again whatever happens."""
+        """Hold the model for one call, with or without a plugin; the plugin is always detached at the end."""
         with self.lock, contextlib.ExitStack() as stack:
             if plugin is not None:
                 stack.enter_context(plugin.attached(self, strength))
@@ -260,7 +259,7 @@ class BaseModel:
 
 @dataclass(frozen=True)
 class LanguagePair:
-    """`forward` translates source -> target and is customized; `backward` translates target -> source. Both frozen."""
+    """Two frozen bases: `forward` (source -> target) is customized, `backward` translates target -> source."""
 
     forward: BaseModel
     backward: BaseModel
@@ -277,11 +276,11 @@ class LanguagePair:
         download: bool = False,
         settings: Settings | None = None,
     ) -> LanguagePair:
-        """Load both directions; a bilingual model is loaded once and serves both. For a model of one direction that comes
-        without `backward`, the shelf is asked for the other one; bases that the user added come first.
+        """Load both directions; a bilingual model is loaded once and serves both.
 
-        Other arguments as of `BaseModel.load`. Raises ModelError when a model cannot translate its direction, saying that a
-        backward model is needed.
+        If a model of one direction comes without `backward`, the registry is searched for the other direction, added bases
+        first. Other arguments as in `BaseModel.load`. Raises ModelError if a model cannot translate its direction; the
+        message says that a backward model is needed.
         """
         from engine.base.registry import BaseRegistry
         from engine.core.settings import load_settings

@@ -1,8 +1,8 @@
-"""Matrix products by oneDNN on a CPU, twice as fast where PyTorch's own library is slow (docs/performance.md).
+"""Matrix products by oneDNN on a CPU, twice as fast where PyTorch's default library is slow (docs/performance.md).
 
-PyTorch multiplies in float32 with Intel's MKL, which on processors of other makers leaves AVX-512 unused, and on Intel's own is
-slow with a few rows and a large weight, such as the output layer. oneDNN, which PyTorch has on board as well, multiplies by
-weights that are laid out for it once. For inference: no gradient goes through.
+PyTorch multiplies in float32 with Intel's MKL. On processors of other makers MKL leaves AVX-512 unused, and on Intel's it is
+slow with few rows and a large weight, such as the output layer. oneDNN, which PyTorch also includes, multiplies by weights
+that are packed for it once. For inference only: no gradient flows through.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
     from engine.base.model import BaseModel
 
-LARGEST = 512 * 2**20  # bytes of weights that are kept twice; a larger base is left as it is
-LARGE = 2**21  # numbers of a weight with which oneDNN is the faster one on Intel's processors too
+LARGEST = 512 * 2**20  # bytes of weights that are kept twice; a larger base is not packed
+LARGE = 2**21  # elements of a weight from which oneDNN is faster on Intel's processors too
 
 _MADE: WeakKeyDictionary[Any, dict[int, PackedLayout]] = WeakKeyDictionary()  # by the model
 _JOINED: WeakKeyDictionary[Any, Joined] = WeakKeyDictionary()  # by the first of the layers
-_INSIDE: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # by the model, how many blocks are in use
+_INSIDE: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # number of active blocks by the model
 _ENTERING = threading.Lock()
 
 
 @cache
 def pays(numbers: int = 0) -> bool:
-    """Is oneDNN faster here for a weight of so many numbers: a processor with AVX-512 that is not Intel's, or a large weight?"""
+    """Whether oneDNN is faster here for a weight of this size: AVX-512 on a processor not made by Intel, or a large weight."""
     import torch
 
     if torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available():
@@ -43,7 +43,7 @@ def pays(numbers: int = 0) -> bool:
 
 @cache
 def cpuinfo() -> str:
-    """What Linux says of the processors; empty elsewhere."""
+    """The contents of /proc/cpuinfo on Linux; empty elsewhere."""
     try:
         return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -51,7 +51,7 @@ def cpuinfo() -> str:
 
 
 class PackedLinear:
-    """x Wᵀ + b for a matrix W (O, I) that stays as it is and b (O,), laid out once; `then` may be "relu"."""
+    """x Wᵀ + b for a constant matrix W (O, I), packed once, and b (O,); `then` may be "relu"."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, then: str = "none") -> None:
         self.weight = _laid_out(weight.contiguous())
@@ -78,12 +78,11 @@ def _product(x: Tensor, laid_out: Any, bias: Tensor | None = None, then: str = "
 
 @contextlib.contextmanager
 def fast_products(base: BaseModel) -> Iterator[None]:
-    """Inside, the products of the base's linear layers are oneDNN's where that pays and no gradient is wanted, or in eight bits
-    where the base is held in int8 on a CPU.
+    """Within the block, the base's linear layers use oneDNN where it is faster and no gradient is needed.
 
-    The layout is kept beside the base's weights, which stay as they are. Weights that a plugin puts in the place of the
-    base's are multiplied as ever. Enter it before a plugin is attached, since layouts are made of the weights that are in
-    place at the first call.
+    A base held in int8 on a CPU uses 8-bit products. The layout is kept beside the base's weights, which do not change. Weights
+    with which a plugin replaces the base's are multiplied as usual. Enter this block before a plugin is attached: layouts are
+    made from the weights present at the first call.
     """
     layouts = _layouts(base)
     if not layouts:
@@ -117,7 +116,7 @@ def _forward(linear: nn.Linear, layout: PackedLayout, x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """A weight as oneDNN wants it, and the state of the weight that it was made from."""
+    """A weight packed for oneDNN, and the version of the weight that it was made from."""
 
     laid_out: Any
     weight: ReferenceType[Tensor]
@@ -134,12 +133,12 @@ class PackedLayout:
         return _product(x, self.laid_out, bias)
 
     def fits(self, weight: Tensor | None) -> bool:
-        """Whether it is of this very tensor as it is now. An id alone may be that of another one since."""
+        """Whether it was made from this very tensor in its current version. Ids are not enough: they are reused."""
         return weight is not None and self.weight() is weight and weight._version == self.version
 
 
 class Joined:
-    """Several linear layers of the same inputs in one product: x (..., I) to (..., O1 + O2 + ...), the layers' own results."""
+    """Several linear layers with the same input as one product: x (..., I) to (..., O1 + O2 + ...), the concatenated outputs."""
 
     def __init__(self, linears: Sequence[nn.Linear], make: type[PackedLayout]) -> None:
         import torch
@@ -158,7 +157,7 @@ class Joined:
         return [tensor for one in linears for tensor in (one.weight, one.bias) if tensor is not None]
 
     def fits(self, linears: Sequence[nn.Linear]) -> bool:
-        """Whether it is of these very weights as they are now."""
+        """Whether it was made from these very weights in their current versions."""
         tensors = self._tensors(linears)
         return len(tensors) == len(self.parts) and all(
             made() is now and version == now._version for (made, version), now in zip(self.parts, tensors, strict=True)
@@ -166,9 +165,7 @@ class Joined:
 
 
 def joined(linears: Sequence[nn.Linear]) -> Joined | None:
-    """The layers' products as one, kept for the next call; None where `fast_products` has no layouts for their weights, or some
-    have a bias and others none.
-    """
+    """The layers' products as one, cached; None if `fast_products` has no layouts for their weights or only some have a bias."""
     layouts = [_layout_of(one) for one in linears]
     if None in layouts or len({one.bias is None for one in linears}) > 1:
         return None
@@ -192,7 +189,7 @@ def _linears(base: BaseModel) -> list[nn.Linear]:
 
 
 def _layouts(base: BaseModel) -> dict[int, PackedLayout]:
-    """{id of a weight: its layout}, made once for a base; empty where it does not pay."""
+    """{id of a weight: its layout}, made once for a base; empty where oneDNN is not faster."""
     import torch
 
     if (made := _MADE.get(base.model)) is not None:

@@ -1,11 +1,11 @@
-"""The number format of a base's weights: float32, half precision (float16, bfloat16), or 8-bit integers.
+"""The number format of a base's weights: float32, half precision (float16, bfloat16) or 8-bit integers.
 
-    float32    4 bytes a weight; exact; the default
-    bfloat16   2 bytes; float32's range with 8 bits of precision; can be trained on
-    float16    2 bytes; 11 bits of precision; for translating: gradients through its layers underflow
+    float32    4 bytes per weight; exact; the default
+    bfloat16   2 bytes; float32's range with 8 bits of precision; allows training
+    float16    2 bytes; 11 bits of precision; for translating only: gradients through its layers underflow
     int8       on a CUDA GPU 1 byte for the layers' matrices (LLM.int8, Dettmers et al., 2022, by bitsandbytes), half for the
-               rest; on a CPU 5 bytes: in float32, with the matrices in 8 bits beside it for translating (engine/base/int8.py)
-A plugin follows: its tensors are cast to the base's floating type when it is loaded over it.
+               other weights; on a CPU 5 bytes: float32 plus 8-bit matrices for translating (engine/base/int8.py)
+A plugin's tensors are cast to the base's floating-point type when it is loaded.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ NEEDED = ("bitsandbytes", "accelerate")
 
 
 def loading_arguments(precision: str, device: torch.device) -> dict[str, object]:
-    """What `from_pretrained` is given so that weights are held in that precision on that device.
+    """Arguments of `from_pretrained` for holding weights in that precision on that device.
 
-    Raises OptionError where the device cannot do int8, MissingError where its packages are not installed.
+    Raises OptionError if the device does not support int8, MissingError if its packages are not installed.
     """
     import torch
 
@@ -65,12 +65,12 @@ def loading_arguments(precision: str, device: torch.device) -> dict[str, object]
 
 
 def held_in_integers(base: BaseModel) -> bool:
-    """Whether the base's matrices are 8-bit integers alone, as on a GPU; on a CPU its weights in float32 are there too."""
+    """Whether the base's matrices are stored as 8-bit integers only, as on a GPU; on a CPU the float32 weights are kept as well."""
     return base.precision == "int8" and base.device.type != "cpu"
 
 
 def check_trainable(base: BaseModel) -> None:
-    """Raises OptionError where a plugin cannot be trained over the base as it is held."""
+    """Raise OptionError if a plugin cannot be trained on the base in its precision."""
     if base.precision == "float16" or held_in_integers(base):
         raise OptionError(
             "A plugin cannot be trained on a base held in {precision}: its gradients are too coarse. Set "
@@ -80,7 +80,7 @@ def check_trainable(base: BaseModel) -> None:
 
 
 def quick_arithmetic(base: BaseModel) -> AbstractContextManager[object]:
-    """bfloat16 where the processor computes it faster than float32: for what is ranked or compared, and not shown."""
+    """bfloat16 where the processor computes it faster than float32: for ranking and comparing, not for output shown to the user."""
     import torch
 
     from engine.base.onednn import fast_products

@@ -10,7 +10,7 @@ from engine.core.languages import canonical, same_language
 from engine.errors import TailorError
 from engine.messages import mark
 
-# What a corpus BLEU up to that value means, as https://docs.cloud.google.com/translate/docs/advanced/automl-evaluate has it.
+# Meaning of a corpus BLEU below each value, from https://docs.cloud.google.com/translate/docs/advanced/automl-evaluate.
 LEVELS = (
     (10.0, mark("almost useless")),
     (20.0, mark("the gist is hard to get")),
@@ -20,7 +20,7 @@ LEVELS = (
     (60.0, mark("very high quality")),
     (101.0, mark("often better than human")),
 )
-# What kind of text well-known test sets hold.
+# The kind of text in well-known test sets.
 TEST_SETS = {
     "ntrex": mark("news"),
     "newstest": mark("news"),
@@ -34,7 +34,7 @@ DIRECTION = re.compile(
 
 @dataclass(frozen=True)
 class Score:
-    """BLEU (0 to 100) of one direction on one test set; `source` and `target` are empty where the card does not tell."""
+    """BLEU (0 to 100) of one direction on one test set; `source` and `target` are empty if the card does not specify them."""
 
     test: str
     source: str
@@ -43,24 +43,25 @@ class Score:
 
     @property
     def words(self) -> str:
-        """What that BLEU means, in a few words."""
+        """The meaning of this BLEU, in a few words."""
         return next(words for most, words in LEVELS if self.bleu < most)
 
     @property
     def text(self) -> str:
-        """What the test set holds: `news`; empty for one that is not known."""
+        """The kind of text in the test set, such as `news`; empty if unknown."""
         return next((kind for name, kind in TEST_SETS.items() if self.test.lower().startswith(name)), "")
 
 
 def card_scores(body: str) -> list[Score]:
-    """The scores of a card's tables that have a column BLEU: our own (`file`, `direction`) and those of OPUS-MT (`testset`,
-    `langpair`). Rows that cannot be read are passed over.
+    """The scores of a card's tables that have a column BLEU; unreadable rows are skipped.
+
+    Known formats: ours (`file`, `direction`) and OPUS-MT's (`testset`, `langpair`).
     """
     return [score for table in _tables(body) for score in _scores(table)]
 
 
 def direction_scores(scores: list[Score], source: str, target: str) -> list[Score]:
-    """The scores of one direction; all of them where the table names no directions."""
+    """The scores of one direction; all of them if the table names no directions."""
     directed = [one for one in scores if one.source]
     if not directed:
         return scores
@@ -68,7 +69,7 @@ def direction_scores(scores: list[Score], source: str, target: str) -> list[Scor
 
 
 def quality_words(scores: list[Score]) -> str:
-    """The scores of one direction in words, the weakest first: `news: the gist is hard to get (BLEU 10.7)`; empty for none."""
+    """The scores of one direction in words, lowest first: `news: the gist is hard to get (BLEU 10.7)`; empty if there are none."""
     parts = [
         f"{one.text or one.test}: {one.words} (BLEU {one.bleu:.1f})" for one in sorted(scores, key=lambda one: one.bleu)
     ]
@@ -76,7 +77,7 @@ def quality_words(scores: list[Score]) -> str:
 
 
 def _tables(body: str) -> Iterator[list[list[str]]]:
-    """The cells of each Markdown table, its head first."""
+    """The cells of each Markdown table, header first."""
     table: list[list[str]] = []
     for line in [*body.splitlines(), ""]:
         if line.strip().startswith("|"):
@@ -88,7 +89,7 @@ def _tables(body: str) -> Iterator[list[list[str]]]:
 
 def _scores(table: list[list[str]]) -> Iterator[Score]:
     head = [cell.lower() for cell in table[0]]
-    if "bleu" not in head or "beam" in head:  # a table of decoding settings is no table of test sets
+    if "bleu" not in head or "beam" in head:  # a table of decoding settings, not of test sets
         return
     name = next((head.index(one) for one in ("testset", "test set", "file", "dataset") if one in head), 0)
     way = next((head.index(one) for one in ("direction", "langpair", "language pair") if one in head), name)
@@ -105,7 +106,7 @@ def _scores(table: list[list[str]]) -> Iterator[Score]:
 
 
 def _direction(text: str) -> tuple[str, str]:
-    """(source, target) as canonical tags of `en to zh`, `eng-fra`, `Tatoeba-test.zho.eng`; empty where there is none."""
+    """(source, target) as canonical tags, from `en to zh`, `eng-fra` or `Tatoeba-test.zho.eng`; empty if there is none."""
     for match in reversed(list(DIRECTION.finditer(text))):
         source, target = match[1] or match[3], match[2] or match[4]
         try:

@@ -1,12 +1,12 @@
 """Importing torch and transformers, and building a model, in half the processor time.
 
 transformers imports torch's compiler and its distributed tensors, for decorators and classes that translation never uses, and
-lists the files of all its models: more than a second at the start of every command and worker. While it is imported here,
-decorators of the compiler leave functions as they are, torch is taken for a build without `torch.distributed`, which transformers
-supports, torchvision for not installed, and no list of models is made. Whatever else asks for a module of the compiler gets the
-real one. Afterwards all of that is imported and used as ever. Modules that a checkpoint's weights
-will fill draw no first weights. Without the garbage collector, which runs dozens of times over what modules keep for ever, imports
-take a fifth less again.
+lists the files of all its models: more than a second at the start of every command and worker. During imports in this
+module's blocks, decorators of the compiler leave functions unchanged, torch appears to be a build without `torch.distributed`
+(which transformers supports), torchvision appears not to be installed, and no list of models is made. Other code that asks
+for a module of the compiler gets the real one, and afterwards everything can be imported as usual. Modules whose weights will
+come from a checkpoint are not initialised. The garbage collector, which would run dozens of times over permanent module data,
+is off, which saves another fifth.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from types import ModuleType
 from typing import Any
 
 COMPILER = "torch._dynamo"
-INDEX_TRACING = f"{COMPILER}._trace_wrapped_higher_order_op"  # masks that are traced need it; ours are not
+INDEX_TRACING = f"{COMPILER}._trace_wrapped_higher_order_op"  # needed for traced masks only, which are not used here
 MODELS = "transformers.models"
 IMAGES = "torchvision"  # transformers imports it with its losses, and it imports the compiler
 
 
 @contextlib.contextmanager
 def quick_imports() -> Iterator[None]:
-    """Import torch and transformers inside, and load a model: its first weights ask for the compiler too."""
+    """Import torch and transformers inside, and load a model: initial weights use the compiler too."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -44,8 +44,9 @@ def quick_imports() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_compiler() -> Iterator[None]:
-    """Inside, `torch._dynamo` is a stand-in and `torch.distributed` says that it is not available, unless the compiler has been
-    imported before.
+    """Within the block, `torch._dynamo` is a stand-in and `torch.distributed` is reported unavailable.
+
+    Does nothing if the compiler has been imported before.
     """
     if COMPILER in sys.modules:
         yield
@@ -62,7 +63,7 @@ def without_compiler() -> Iterator[None]:
         stand_ins[MODELS] = StandIn(MODELS, {})
         stand_ins[MODELS].__path__ = [str(Path(spec.origin).parent / "models")]
     if IMAGES not in sys.modules:
-        stand_ins[IMAGES] = None  # how Python is told that there is no such package
+        stand_ins[IMAGES] = None  # tells Python that there is no such package
     sys.modules.update(stand_ins)
     finder = CompilerFinder()
     sys.meta_path.insert(0, finder)
@@ -80,7 +81,7 @@ def without_compiler() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_first_weights() -> Iterator[None]:
-    """Inside, embeddings and linear maps that are made without memory of their own (on the device "meta") draw no first weights."""
+    """Within the block, embeddings and linear layers on the device "meta" are not initialised."""
     from torch import nn
 
     kinds = (nn.Embedding, nn.Linear)
@@ -100,7 +101,7 @@ def without_first_weights() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_symbolic_shapes() -> Iterator[None]:
-    """Inside, weights that a checkpoint lacks get their memory without torch's symbolic shapes, which import sympy: 0.7 s."""
+    """Within the block, weights missing from a checkpoint are allocated without symbolic shapes, which import sympy (0.7 s)."""
     import torch
 
     empty_like = torch.empty_like
@@ -118,9 +119,7 @@ def without_symbolic_shapes() -> Iterator[None]:
 
 
 class StandIn(ModuleType):
-    """A package with what transformers wants of it: decorators that do nothing, or what `known` holds and of all else that of
-    the real one.
-    """
+    """A stand-in for a package: decorators that do nothing, or, with `known`, its entries and the real package's others."""
 
     __path__: MutableSequence[str] = []  # noqa: RUF012 - a package's
 
@@ -137,7 +136,7 @@ class StandIn(ModuleType):
 
 
 class CompilerFinder(MetaPathFinder, Loader):
-    """Imports the compiler itself once one of its modules is asked for."""
+    """Imports the real compiler once one of its modules is requested."""
 
     def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
         if not name.startswith(f"{COMPILER}.") or not isinstance(sys.modules.get(COMPILER), StandIn):
@@ -149,18 +148,18 @@ class CompilerFinder(MetaPathFinder, Loader):
         return importlib.import_module(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """It has been."""
+        """Do nothing: the module has been imported already."""
 
 
 def real(name: str) -> ModuleType:
-    """The module itself, from now on."""
+    """The real module, which replaces its stand-in from now on."""
     if isinstance(sys.modules.get(name), StandIn):
         del sys.modules[name]
     return importlib.import_module(name)
 
 
 def undecorated(function: Any = None, *args: object, **settings: object) -> Any:
-    """A decorator, with settings or without, that leaves the function as it is."""
+    """A decorator, with or without settings, that leaves the function unchanged."""
     return function if callable(function) else identity
 
 

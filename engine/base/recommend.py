@@ -1,4 +1,4 @@
-"""Well-known open models for a pair of languages, from the table in recommended.toml. No network is used."""
+"""Well-known open models for a language pair, from the table in recommended.toml. No network is used."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from engine.core.languages import Codes
 from engine.core.model_card import ModelCard
 
 TABLE = Path(__file__).with_name("recommended.toml")
-PROGRAM_BYTES = 400 << 20  # of Python, torch and transformers while they translate on a CPU; docs/bases.md
+PROGRAM_BYTES = 400 << 20  # Python, torch and transformers while translating on a CPU; docs/bases.md
 WEIGHT_BYTES = 4  # in float32
 
 
 def memory_needed(weights: int) -> int:
-    """Bytes that translating with a base of that many weights takes."""
+    """The bytes needed to translate with a base that has this many weights."""
     return PROGRAM_BYTES + weights * WEIGHT_BYTES
 
 
 @dataclass(frozen=True)
 class RecommendedBase:
-    """One row of the table. `weights` is a count, `download_bytes` what is fetched, `pickled` whether it is fetched as a
-    pickle; `reverse` is the hub id of the other direction where the model has one direction only.
+    """One row of the table.
+
+    `weights` is a count, `download_bytes` the size of the download, `pickled` whether its weights are a pickle; `reverse` is
+    the hub id of the opposite direction for a model of one direction.
     """
 
     hub_id: str
@@ -41,16 +43,16 @@ class RecommendedBase:
 
     @property
     def name(self) -> str:
-        """What it is called on the shelf."""
+        """Its name in the registry."""
         return self.hub_id.rpartition("/")[2]
 
     @property
     def multilingual(self) -> bool:
-        """Does it translate among its languages, each to each?"""
+        """Whether it translates between any two of its languages."""
         return len(self.sources.tags) > 2 and len(self.targets.tags) > 2
 
     def translates(self, source: str, target: str) -> bool:
-        """Does it translate in that direction?"""
+        """Whether it translates in that direction."""
         return bool(self.sources.find(source) and self.targets.find(target)) and source != target
 
     def command(self) -> str:
@@ -58,7 +60,7 @@ class RecommendedBase:
         return f"tailormt base add {self.hub_id}" + (" --convert" if self.pickled else "")
 
     def to_mapping(self) -> dict[str, object]:
-        """For JSON: sizes in bytes, `memory_bytes` to translate with it in float32."""
+        """For JSON: sizes in bytes; `memory_bytes` is the memory for translating in float32."""
         own = ("hub_id", "family", "weights", "download_bytes", "pickled", "reverse")
         return {name: getattr(self, name) for name in own} | {
             "license": self.card.license_name, "restricted": self.card.restricted, "command": self.command(),
@@ -67,16 +69,14 @@ class RecommendedBase:
 
 
 def recommended(source: str, target: str) -> list[RecommendedBase]:
-    """The models of the table that translate from `source` to `target` (BCP-47 tags): those of one direction first, then
-    those of many languages, smaller ones before larger ones. Empty where there is none.
-    """
+    """The models that translate from `source` to `target` (BCP-47 tags), bilingual before multilingual, smaller before larger."""
     rows = [row for row in _rows() if row.translates(source, target)]
     back = [row for row in _rows() if row.translates(target, source)]
     return [_with_reverse(row, back) for row in sorted(rows, key=lambda row: (row.multilingual, row.weights))]
 
 
 def _with_reverse(row: RecommendedBase, back: list[RecommendedBase]) -> RecommendedBase:
-    """A model of one direction with the model of the other one that is nearest to it in size."""
+    """A model of one direction with the model of the opposite direction nearest to it in size."""
     fitting = [one for one in back if not one.multilingual]
     if row.multilingual or not fitting:
         return row
@@ -85,7 +85,7 @@ def _with_reverse(row: RecommendedBase, back: list[RecommendedBase]) -> Recommen
 
 
 def table_date() -> datetime.date:
-    """The day on which the table was looked up."""
+    """The date at which the table was compiled."""
     return _table()["date"]
 
 

@@ -1,9 +1,9 @@
 """The bases on this machine: those bundled with the program and those that the user added.
 
-    <assets>/models   came with the program; only read
+    <assets>/models   bundled with the program; read-only
     <home>/models     added by `tailormt base add`, or copied there by hand
-A base is named by its folder's name there (en-zh), by any folder, or by the hub id that it was fetched from. What is added
-is copied under another name first, checked as a whole, and renamed: nothing half-written is ever on the shelf.
+A base is referred to by its folder's name there (en-zh), by the path of any folder, or by the hub id that it was fetched from.
+A new base is copied under a temporary name, checked as a whole and renamed, so that no incomplete base is ever listed.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 ORIGIN = "origin.json"
-STALE = 24 * 3600  # seconds after which the leavings of a killed `base add` are removed
+STALE = 24 * 3600  # seconds after which the remains of a killed `base add` are removed
 
 
 @dataclass(frozen=True)
 class BaseEntry:
-    """One base on the shelf."""
+    """One installed base."""
 
     name: str
     folder: Path
@@ -52,14 +52,14 @@ class BaseEntry:
 
     @cached_property
     def origin(self) -> Json:
-        """Where it was added from: `origin` (hub id or folder), `revision`, `added`, `fingerprint`; empty when unknown."""
+        """Where it was added from: `origin` (hub id or folder), `revision`, `added`, `fingerprint`; empty if unknown."""
         with contextlib.suppress(ModelError):
             return read_json(self.folder / ORIGIN)
         return {}
 
     @property
     def scores(self) -> list[Score]:
-        """What its card says of its quality."""
+        """The quality scores on its card."""
         return card_scores(read_card_file(self.folder).body)
 
     def card(self) -> Json:
@@ -80,11 +80,11 @@ class BaseRegistry:
 
     @property
     def folder(self) -> Path:
-        """Where added bases lie."""
+        """The folder of added bases."""
         return self.settings.home_dir / "models"
 
     def entries(self) -> list[BaseEntry]:
-        """All folders on the shelf, the shipped ones first; an added one hides behind a shipped one of its name."""
+        """All installed bases, bundled ones first; a bundled base hides an added one of the same name."""
         result: dict[str, BaseEntry] = {}
         for root, shipped in ((self.settings.assets_dir / "models", True), (self.folder, False)):
             for folder in sorted(root.iterdir()) if root.is_dir() else ():
@@ -93,7 +93,7 @@ class BaseRegistry:
         return list(result.values())
 
     def cards(self) -> list[Json]:
-        """Cards of all usable bases; folders that are none are passed over."""
+        """Cards of all usable bases; other folders are skipped."""
         results = []
         for entry in self.entries():
             with contextlib.suppress(ModelError):
@@ -101,9 +101,7 @@ class BaseRegistry:
         return results
 
     def default(self, source: str, target: str, *, added_first: bool = False) -> Path:
-        """The first base that translates in that direction; with `added_first` one that the user added before one that came
-        along. Raises MissingError where there is none.
-        """
+        """The first base that translates in that direction; `added_first`: before bundled ones. Raises MissingError."""
         for entry in sorted(self.entries(), key=lambda entry: added_first and entry.shipped):
             if knows(entry.folder, source, target):
                 return entry.folder
@@ -115,10 +113,10 @@ class BaseRegistry:
         )
 
     def find(self, name: str | Path, *, download: bool = False) -> Path:
-        """The folder of a base named by folder, short name or hub id.
+        """The folder of a base given by folder, short name or hub id.
 
-        With `download` a hub id that is not on this machine is fetched to the shelf. Raises MissingError where it is not
-        here, saying what to put where.
+        With `download`, a hub id that is not on this machine is fetched into the registry. Raises MissingError if it is not
+        here, saying which files to put where.
         """
         text = str(name).strip()
         path = Path(text).expanduser()
@@ -167,11 +165,11 @@ class BaseRegistry:
         convert: bool = False,
         progress: Progress | None = None,
     ) -> BaseEntry:
-        """Check a folder or fetch a hub id, and put it on the shelf under `name` (by default its own).
+        """Check a folder or fetch a hub id, and add it under `name` (by default the name of the folder or repository).
 
-        `convert` allows pickled weights: they are read by torch's reader for weights alone, which runs no code, and kept as
-        safetensors. Raises ModelError where it is no usable base, MissingError offline, StorageError on a full disk,
-        InputError where the name is taken; then nothing is left behind.
+        `convert` allows pickled weights: torch reads them as weights only, which runs no code, and they are stored as
+        safetensors. Raises ModelError if it is not a usable base, MissingError if offline, StorageError if the disk is full,
+        InputError if the name is taken; then nothing is left behind.
         """
         from engine.base import download as fetch
 
@@ -192,7 +190,7 @@ class BaseRegistry:
             try:
                 pickled = fetch.convert_weights(staging) if convert else False
                 fingerprint = fetch.prove(staging, name)
-            except TailorError as error:  # people know their folder, not where its copy lies
+            except TailorError as error:  # users know their folder, not where its copy is
                 raise type(error)(error.message.naming(str(staging), source)) from error
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             about = {**origin, "added": now, "converted": pickled, "fingerprint": fingerprint}
@@ -218,7 +216,7 @@ class BaseRegistry:
 
     @contextlib.contextmanager
     def _staging(self, name: str) -> Iterator[Path]:
-        """A folder beside the others under a name that is not listed; gone at the end unless it was renamed."""
+        """A temporary folder that is not listed, beside the bases; removed at the end unless it was renamed."""
         with storage_errors("the base", self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             for old in self.folder.glob(".*.tmp"):  # of a process that was killed
@@ -233,8 +231,9 @@ class BaseRegistry:
     # -- removing
 
     def users(self, entry: BaseEntry, store: Store | None = None) -> list[str]:
-        """What uses a base: projects by their base, plugins by its fingerprint; as `the project Novels`. Of a `store` that
-        was opened for somebody, what they may see.
+        """What uses a base: projects by their base, plugins by its fingerprint, in words such as `the project Novels`.
+
+        With a `store` that was opened for a user, only what that user may see.
         """
         if store is None:
             from engine.store import Store as Opened
@@ -249,8 +248,8 @@ class BaseRegistry:
     def remove(self, name: str, *, force: bool = False) -> int:
         """Remove an added base; returns the bytes freed.
 
-        Raises InputError where there is no such base or it came with the program, and, without `force`, where a project or
-        a plugin uses it.
+        Raises InputError if there is no such base or it is bundled with the program, and, without `force`, if a project or
+        plugin uses it.
         """
         entry = next((entry for entry in self.entries() if entry.name == name), None)
         if entry is None:
@@ -271,13 +270,13 @@ class BaseRegistry:
                 entry.folder.unlink()
                 return 0
             gone = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".tmp", dir=self.folder))
-            entry.folder.rename(gone / name)  # at once gone for others, then file by file
+            entry.folder.rename(gone / name)  # hides it from other processes at once; the files follow
             shutil.rmtree(gone)
         return size
 
 
 def in_hub_cache(name: str) -> Path | None:
-    """The folder of a hub id in the hub's own cache, where other programs put it; None where it is not there."""
+    """The folder of a hub id in the hub's shared cache, filled by other programs; None if it is not there."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 

@@ -1,4 +1,4 @@
-"""A base on another machine: what names it, and how it is loaded there."""
+"""Identifying a base on another machine and loading it there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.errors import ModelError
 
 
 def base_arguments(base: BaseModel) -> dict[str, object]:
-    """What another machine needs to load the same base: its folder must be there under the same path."""
+    """The arguments with which another machine loads the same base; its folder must exist there under the same path."""
     return {
         "base": str(Path(base.path).resolve()),
         "source": base.source,
@@ -22,7 +22,7 @@ def base_arguments(base: BaseModel) -> dict[str, object]:
 
 
 def load_base(arguments: Mapping[str, Any]) -> BaseModel:
-    """The base of `base_arguments`. Raises ModelError where another one lies at its path on this machine."""
+    """The base of `base_arguments`. Raises ModelError if a different base is at its path on this machine."""
     import torch
 
     from engine.core.cores import model_threads

@@ -5,7 +5,7 @@ import sys
 
 
 def start() -> int:
-    """Run the command line. Ctrl-C while it is being loaded ends it at once, without a traceback."""
+    """Run the command line. Ctrl-C while it is loading ends it at once, without a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from engine.cli.main import main
 

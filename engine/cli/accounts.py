@@ -1,4 +1,4 @@
-"""The commands `tailormt user …` for administrators of a studio, and `tailormt audit`, the log of who did what."""
+"""The commands `tailormt user …` for administrators of a studio, and `tailormt audit`, the audit log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _password(args: argparse.Namespace) -> str:
-    """From the terminal, twice, or from standard input: never from the command line, which other users can see."""
+    """Read the password twice from the terminal, or from stdin; the command line would be visible to other users."""
     if args.password_stdin:
         return sys.stdin.readline().rstrip("\r\n")
     if not sys.stdin.isatty():
@@ -30,7 +30,7 @@ def _password(args: argparse.Namespace) -> str:
 
 
 def _named(args: argparse.Namespace) -> tuple[Store, AccountRow]:
-    """The store, and the account that the command is about."""
+    """The store, and the account named on the command line."""
     store = store_of(args)
     return store, store.accounts.named(args.name)
 

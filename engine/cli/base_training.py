@@ -12,7 +12,7 @@ from engine.core.options import from_flags
 
 
 def train(args: argparse.Namespace) -> tuple[Any, str]:
-    """Train a base; returns its figures and the card's text."""
+    """Train a base; returns its metrics and the text of its card."""
     from engine.builders.bases.pairs import parse_back_translated, parse_weight
     from engine.builders.bases.run import BaseRun, train_base
 
@@ -29,7 +29,7 @@ def train(args: argparse.Namespace) -> tuple[Any, str]:
 
 
 def score(args: argparse.Namespace) -> tuple[Any, str]:
-    """Score the pairs of a training; returns a summary."""
+    """Score the pairs of a training run; returns a summary."""
     import numpy as np
 
     from engine.builders.bases.filtering import score_pairs

@@ -11,7 +11,7 @@ from engine.core.json_object import Json
 from engine.core.text_table import table
 from engine.errors import Cancelled, CorpusError, ModelError
 
-FEW = 6  # languages that a table names; of more it gives the number
+FEW = 6  # languages listed in a table; above that, only their number is shown
 
 
 def base_add(args: argparse.Namespace) -> tuple[Any, str]:
@@ -106,8 +106,9 @@ def base_recommend(args: argparse.Namespace) -> tuple[Any, str]:
 
 
 def demonstration_note(args: argparse.Namespace) -> str:
-    """One line for a command that translates with a base that came along: what its card says of its quality, and where
-    better ones are named. Empty for other bases, and for commands that name no direction.
+    """A line on the quality of a bundled base and how to find better ones, for commands that translate with it.
+
+    Empty for other bases, and for commands without a direction.
     """
     from engine.base.metadata import knows
     from engine.base.quality import direction_scores, quality_words
@@ -142,11 +143,11 @@ def base_remove(args: argparse.Namespace) -> tuple[Any, str]:
 
 
 def shown(card: Json) -> Json:
-    """A card without its prose."""
+    """A card without its text."""
     return {key: value for key, value in card.items() if key != "card"}
 
 
 def languages(card: Json) -> str:
-    """The languages for a line: a few by their tags, many by their number."""
+    """The languages as text: their tags if there are few, else their number."""
     tags = card["languages"]
     return f"{len(tags)} languages" if len(tags) > FEW else ", ".join(tags) or "not stated"

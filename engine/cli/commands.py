@@ -1,4 +1,4 @@
-"""The commands of the file commands.toml, their flags, and what several of them do first."""
+"""The commands defined in commands.toml, their flags, and functions shared by several commands."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.store import Store
 
-Shown = tuple[Any, str]  # what --json prints, and what is printed otherwise
+Shown = tuple[Any, str]  # the result for --json, and the text printed otherwise
 ABOUT = Path(__file__).with_suffix(".toml")
 TYPES = {"int": int, "float": float}
 
 
 def add_commands(top: argparse.ArgumentParser) -> str:
-    """Add all commands to the program's parser; returns the list of them under their headings."""
+    """Add all commands to the program's parser; returns their list by heading, as text."""
     about = tomllib.loads(ABOUT.read_text(encoding="utf-8"))
     words = {
         "": top.add_subparsers(
@@ -49,7 +49,7 @@ def add_commands(top: argparse.ArgumentParser) -> str:
 
 
 def arguments_of(named: Sequence[Any], about: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A command's own arguments, and those that it shares with others, in their order."""
+    """The arguments of a command, including shared ones, in order."""
     for one in named:
         if not isinstance(one, str):
             yield one
@@ -60,7 +60,7 @@ def arguments_of(named: Sequence[Any], about: Mapping[str, Any]) -> Iterator[Map
 
 
 def add_argument(parser: argparse.ArgumentParser, about: Mapping[str, Any]) -> None:
-    """Add one argument of the file."""
+    """Add an argument defined in commands.toml."""
     if "settings" in about:
         add_flags(parser, named(about["settings"]), only=about.get("only", ()), skip=about.get("skip", ()))
         return
@@ -76,7 +76,7 @@ def add_argument(parser: argparse.ArgumentParser, about: Mapping[str, Any]) -> N
         given["type"] = TYPES[given["type"]]
     if isinstance(given.get("choices"), str):
         given["choices"] = named(given["choices"])
-    if given.get("default") == argparse.SUPPRESS:  # argparse knows it by its identity
+    if given.get("default") == argparse.SUPPRESS:  # argparse compares it by identity
         given["default"] = argparse.SUPPRESS
     if given.get("action") == "boolean":
         given["action"] = argparse.BooleanOptionalAction
@@ -84,13 +84,13 @@ def add_argument(parser: argparse.ArgumentParser, about: Mapping[str, Any]) -> N
 
 
 def named(place: str) -> Any:
-    """What module:NAME below `engine` is."""
+    """The object `module:NAME` in the package `engine`."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(f"engine.{module}"), name)
 
 
 def common() -> argparse.ArgumentParser:
-    """Flags that every command has."""
+    """A parser with the flags of all commands."""
     result = argparse.ArgumentParser(add_help=False)
     result.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
     result.add_argument("--quiet", action="store_true", help="no progress on stderr")
@@ -99,7 +99,7 @@ def common() -> argparse.ArgumentParser:
 
 
 def base_path(args: argparse.Namespace, languages: Mapping[str, Any] | None = None) -> str:
-    """What --base names, else the first base on the shelf between the `source` and `target` of a card, or of the flags."""
+    """The value of --base, else the default base for the `source` and `target` of a card or of the flags."""
     from engine.base.registry import BaseRegistry
 
     pair = languages or vars(args)
@@ -107,7 +107,7 @@ def base_path(args: argparse.Namespace, languages: Mapping[str, Any] | None = No
 
 
 def load_base(args: argparse.Namespace, languages: Mapping[str, Any] | None = None) -> BaseModel:
-    """The base at `base_path`, working with the threads of --threads."""
+    """Load the base at `base_path`, and set torch to the threads of --threads."""
     from engine.base import BaseModel
 
     path, pair = base_path(args, languages), languages or vars(args)
@@ -123,7 +123,7 @@ def store_of(args: argparse.Namespace) -> Store:
 
 
 def use_threads(args: argparse.Namespace) -> None:
-    """Let torch work with the threads of --threads, where these are given."""
+    """Set torch to the number of threads of --threads, if given."""
     if args.settings.threads:
         import torch
 
@@ -133,7 +133,7 @@ def use_threads(args: argparse.Namespace) -> None:
 
 
 def about_text(args: argparse.Namespace) -> str:
-    """What the file of --about says; empty without one. Raises InputError."""
+    """The text of the file given with --about; empty without one. Raises InputError."""
     try:
         return Path(args.about).read_text(encoding="utf-8") if args.about else ""
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The commands `tailormt corpus …`. Nothing of the importer is loaded before one of them runs."""
+"""The commands `tailormt corpus …`. This module is imported only when one of them runs."""
 
 from __future__ import annotations
 

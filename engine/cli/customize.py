@@ -1,4 +1,4 @@
-"""The commands of the main job: from samples to a plugin, its single steps, its estimate, and the list of methods."""
+"""The commands that make a plugin from samples, run single steps of this, estimate it, and list the methods."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def request_of(args: argparse.Namespace) -> CustomizeRequest:
 
 @contextlib.contextmanager
 def workspace_of(args: argparse.Namespace, request: CustomizeRequest) -> Iterator[Path]:
-    """The folder named by --workspace, which stays; else one in the home folder, found again by the same command and
-    removed when the command has succeeded.
+    """The folder given with --workspace, which is kept; else one in the home folder.
+
+    The latter is reused by the same command and removed when the command has succeeded.
     """
     if args.workspace:
         yield Path(args.workspace)
@@ -75,7 +76,7 @@ def estimate(args: argparse.Namespace) -> Shown:
 
 
 def summary_text(summary: dict[str, Any]) -> str:
-    """What a person wants to know after a customization."""
+    """A summary for the user after a customization."""
     figures, times = summary["metrics"], summary["seconds"]
     trained, loss = "none", ""
     if "updates" in summary:

@@ -1,4 +1,4 @@
-"""`tailormt demo`: the whole main job on a bundled sample, as an introduction and as a check of an installation."""
+"""`tailormt demo`: customizes a base with a bundled sample, as an introduction and to check an installation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.errors import MissingError
 
 @dataclass(frozen=True)
 class Demo:
-    """A bundled sample and the sentences that show it."""
+    """A bundled sample, and sentences to demonstrate its style."""
 
     source: str
     target: str
@@ -34,8 +34,8 @@ DEMOS = {
 def demo(settings: Settings, folder: Path, progress: Progress, to: str = "zh") -> tuple[dict[str, Any], str]:
     """Make a plugin from the bundled sample in language `to` and translate twelve sentences with and without it.
 
-    Writes `folder`/SAMPLE.zip; returns (summary with translations, text to show). Stopped and run again, it goes on. Raises
-    MissingError when the copy of the project is not complete.
+    Writes `folder`/SAMPLE.zip; returns (summary with translations, text to print). Resumes when run again after a stop. Raises
+    MissingError if files of the project are missing.
     """
     from engine.base import BaseModel
     from engine.decoding.translate import translate

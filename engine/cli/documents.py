@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from engine.plugins import Plugin, PluginStack
     from engine.workflows.documents import DocumentReport
 
-SHOWN = 12  # doubtful places on the screen; all of them are in --json
+SHOWN = 12  # segments to check that are printed; --json contains all
 
 
 def document_of(args: argparse.Namespace) -> Document | None:
-    """The document that the command is about, read; None where it is about lines. Raises DocumentError, StorageError."""
+    """Open the command's document; None if the input is lines of text. Raises InputError, DocumentError, StorageError."""
     if not (args.document or is_document(args.input)):
         return None
     if args.input == "-":
@@ -48,7 +48,7 @@ def _context(args: argparse.Namespace) -> Context:
 
 
 def sentences(document: Document, source: str) -> list[str]:
-    """What a translator would be given of a document, in order."""
+    """The sentences of a document as given to a translator, in order."""
     from engine.serving.units.mask import mask, prepare
 
     results = [prepare(unit, source) for unit in document.units]
@@ -80,7 +80,7 @@ def translate_file(
 
 
 def shown(output: str, report: DocumentReport) -> str:
-    """The report in words."""
+    """The report as text."""
     lines = [f"Wrote {output}: {report.title}, {report.units:,} texts of {report.characters:,} characters translated."]
     lines += [f"Left unchanged: {count:,} {reason}." for reason, count in sorted(report.kept.items())]
     if report.doubtful:

@@ -1,5 +1,6 @@
-"""`tailormt evaluate`: figures of translations that are there, or of a base and plugins over sentences that they translate
-first. It is the code that the studio's page Compare measures with, so the same files give the same figures.
+"""`tailormt evaluate`: scores existing translations, or a base and plugins on sentences that they translate first.
+
+It shares its code with the studio's page Compare, so the same files yield the same figures.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(args: argparse.Namespace) -> Shown:
-    """Scores of files, or of systems over sentences. Raises OptionError on flags that do not go together."""
+    """Score files, or systems on sentences. Raises OptionError for flags that cannot be combined."""
     if bool(args.input) == bool(args.system):
         raise OptionError(
             "Give translations to score as NAME=FILE, or sentences to translate with --input; one of the two."
@@ -39,7 +40,7 @@ def evaluate(args: argparse.Namespace) -> Shown:
 
 
 def of_files(args: argparse.Namespace) -> Shown:
-    """Translations that are there. Raises OptionError where neither references nor samples are named."""
+    """Score existing translations. Raises OptionError if there is nothing to score them with."""
     from engine.evaluation import evaluate_files, read_lines
 
     if not (args.reference or args.samples or ((args.terms or args.settings.comet) and args.sources)):
@@ -71,7 +72,7 @@ def of_files(args: argparse.Namespace) -> Shown:
 
 
 def further_of(args: argparse.Namespace, sources: list[str] | None) -> ExtraMetrics:
-    """What the command line gives beside the usual figures."""
+    """The additional metrics requested on the command line."""
     from engine.corpora.terminology import read_terms
     from engine.evaluation.comet import Comet
     from engine.evaluation.evaluate import TRIALS, ExtraMetrics
@@ -81,7 +82,7 @@ def further_of(args: argparse.Namespace, sources: list[str] | None) -> ExtraMetr
 
 
 def content_of_files(args: argparse.Namespace, systems: dict[str, Path], report: dict[str, Any]) -> Content:
-    """The files' lines as a comparison: what they are compared with comes first."""
+    """The lines of the files as a comparison, with the baseline first."""
     from engine.evaluation import read_lines
     from engine.store.comparisons import ComparisonLineRow
     from engine.workflows.compare.translate_missing import judged
@@ -123,7 +124,7 @@ def content_of_lines(
 
 
 def check_outputs(args: argparse.Namespace) -> None:
-    """Before any work: what was asked for can be written."""
+    """Check that the requested files can be written, before any work."""
     from engine.core.atomic_files import check_writable
 
     for output in args.output:
@@ -138,7 +139,7 @@ def write_all(args: argparse.Namespace, content: Content) -> None:
 
 
 def of_sentences(args: argparse.Namespace) -> Shown:
-    """A base and its plugins over sentences: translated, scored, and written where that is asked for."""
+    """Translate sentences with a base and plugins, score them, and write them if requested."""
     from engine.core.step_cache import digest_files
     from engine.evaluation import Report
     from engine.workflows.compare.evaluate import measure
@@ -169,8 +170,9 @@ def of_sentences(args: argparse.Namespace) -> Shown:
 
 
 def named_systems(args: argparse.Namespace) -> tuple[list[System], dict[str, Path]]:
-    """The base alone and the plugins as a comparison names them, and the plugins' bundles by those names. Raises
-    OptionError for too many plugins or strengths.
+    """The base and the plugins as systems of a comparison, and the plugins' bundles by system name.
+
+    Raises OptionError for too many plugins or strengths.
     """
     from engine.plugins import read_bundle_card
     from engine.workflows.compare.systems import MOST_PLUGINS, VANILLA
@@ -220,7 +222,7 @@ def translated_lines(
 
 
 def ground_of(args: argparse.Namespace, base: BaseModel) -> EvalContext:
-    """The samples as an import reads them, and a folder in the home that belongs to them."""
+    """The context for measuring: the imported samples, a folder for them in the home folder, and a reverse base if any."""
     from engine.core.step_cache import content_hash
     from engine.jobs.handlers.compare import reverse_of
     from engine.workflows.compare.evaluate import EvalContext

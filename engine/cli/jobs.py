@@ -1,4 +1,4 @@
-"""The commands `tailormt jobs …`: jobs that wait, run and have ended in this installation's queue."""
+"""The commands `tailormt jobs …`: queued, running and ended jobs of this installation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAIT_SECONDS = 10.0  # for a job to stop
 
 
 def mapping(row: JobRow) -> dict[str, object]:
-    """A job for programs: times as text."""
+    """A job as a JSON object, with times in ISO 8601."""
     return {
         name: value.isoformat() if hasattr(value, "isoformat") else getattr(value, "value", value)
         for name, value in vars(row).items()
@@ -33,7 +33,7 @@ def list_jobs(args: argparse.Namespace) -> Shown:
 
 
 def waiting(row: JobRow) -> str:
-    """Why a queued job waits, where there is more to say than that it does."""
+    """The time until a queued job is retried, as text; empty if it is not waiting for a retry."""
     if row.state != "queued":
         return ""
     if row.not_before is not None and (left := row.not_before.timestamp() - time.time()) > 0:

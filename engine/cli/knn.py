@@ -1,4 +1,4 @@
-"""The commands `tailormt knn …`: a datastore for a plugin that has none, and new settings for one that has."""
+"""The commands `tailormt knn …`: add a datastore to a plugin, and tune the settings of an existing one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def knn_tune(args: argparse.Namespace) -> tuple[Any, str]:
         raise CorpusError("All these sentences are in the datastore. Give samples that it was not made from.")
     fresh = {**knn.options.to_mapping(), **dict.fromkeys(("k", "shortlist", "threshold", "temperature", "weight"))}
     knn = knn.with_settings(from_flags(KnnOptions, args, {**fresh, "adaptive": False}))
-    retrieval_of(knn.options)  # refuses what does not go together
+    retrieval_of(knn.options)  # raises if options cannot be combined
     if knn.index is not None:
         from engine.methods.knn.index import set_breadth
 
@@ -86,7 +86,7 @@ def knn_tune(args: argparse.Namespace) -> tuple[Any, str]:
 
 
 def request_of(args: argparse.Namespace, what: str, options: KnnOptions) -> tuple[CustomizeRequest, Path]:
-    """The samples' request as the main job has it, and the folder for its steps."""
+    """The samples as a request for a customization, and the workspace for its steps."""
     from engine.corpora.bundled import named_files
     from engine.plugins import read_bundle_card
 
@@ -107,7 +107,7 @@ def request_of(args: argparse.Namespace, what: str, options: KnnOptions) -> tupl
 def ready(
     args: argparse.Namespace, request: CustomizeRequest, workspace: Path, *, train: bool
 ) -> tuple[dict[str, list[SentencePair]], Plugin, LanguagePair]:
-    """Sentence pairs of the samples (all held out where `train` is false), the plugin, and its base in both directions."""
+    """Sentence pairs of the samples (all held out if `train` is false), the plugin, and its base in both directions."""
     from engine.core.step_cache import StepCache
     from engine.plugins import Plugin
     from engine.workflows.customize import steps
@@ -125,7 +125,7 @@ def ready(
 def general_pairs(
     args: argparse.Namespace, pair: LanguagePair, pairs: dict[str, list[SentencePair]]
 ) -> list[SentencePair]:
-    """Pairs of everyday text that a learned gate leaves alone."""
+    """Pairs of general text, on which a learned gate should not act."""
     from engine.evaluation.general_text import learnable_pairs
 
     own = [one.target for part in pairs.values() for one in part]
@@ -142,7 +142,7 @@ def summary(output: Path, knn: Knn, figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def text_of(output: Path, knn: Knn, figures: dict[str, Any]) -> str:
-    """What a person wants to know of a datastore and its settings."""
+    """A summary for the user of a datastore and its settings."""
     options = knn.options
     by_sentence = options.retrieval == "sentence"
     chosen = f"k {options.k}, T {options.temperature:g}, " if options.temperature else f"k {options.k}, "

@@ -1,6 +1,6 @@
-"""The command line `tailormt`: the commands of commands.toml, one function per command, errors as one sentence.
+"""The command line `tailormt`: the commands of commands.toml, one function per command, errors as one sentence each.
 
-Nothing heavy is imported before a command runs, so that --help answers at once.
+Heavy modules are only imported when a command runs, so that --help is fast.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.core.options import from_flags
 from engine.core.settings import Settings, load_settings
 from engine.errors import TailorError
 
-# Of a path that cannot be one, or is something else than it should be: the user's to put right, not a fault of the program.
+# Errors of invalid or unsuitable paths, which the user can fix.
 OF_PATHS = {
     errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM,
     errno.EROFS,
@@ -30,7 +30,7 @@ OF_PATHS = {
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line; its help names the commands by group."""
+    """The parser of the command line; its help lists the commands by group."""
     top = argparse.ArgumentParser(
         prog="tailormt",
         description="Make a frozen translation model speak in your style, from a few hundred of your own sentences.",
@@ -43,9 +43,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0 done, 1 a fault of the program, 2 anything the user can mend."""
+    """Run one command; returns the exit code: 0 for success, 1 for an internal error, 2 for an error the user can fix."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # text for another program is UTF-8; a terminal shows what it can
+        if isinstance(stream, io.TextIOWrapper):  # UTF-8 for other programs; terminals keep their encoding
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     share_cores()
     args = parser().parse_args(argv)
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return fail(args, "Stopped at once.", 2)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; that is no fault
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader closed the pipe: no error
         return 0
     except Exception as error:
         if isinstance(error, OSError) and error.errno in OF_PATHS and error.filename is not None:
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.cli.terminal import TerminalProgress, stop_on_interrupt
 
     args.settings = from_flags(Settings, args, load_settings().to_mapping())
-    for key in ("source", "target"):  # inside, languages have their canonical tags
+    for key in ("source", "target"):  # languages are handled by their canonical tags
         if getattr(args, key, None):
             setattr(args, key, canonical(getattr(args, key)))
     if args.command not in ("worker", "serve", "studio"):
@@ -99,7 +99,7 @@ def fail(args: argparse.Namespace, sentence: str, code: int) -> int:
 
 
 def keep_traceback() -> str:
-    """Put the traceback where a developer can find it; returns the sentence that says where."""
+    """Append the traceback to errors.log in the home folder; returns a sentence that says where."""
     try:
         file = load_settings().home_dir / "errors.log"
         with file.open("a", encoding="utf-8") as log:

@@ -1,4 +1,4 @@
-"""The commands `tailormt parser …`: train a parser, list installed ones, and download stanza's own."""
+"""The commands `tailormt parser …`: train a parser, list installed ones, and download those of stanza."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.core.options import describe, from_flags
 from engine.core.text_table import table
 from engine.errors import MissingError
 
-KINDS = ("constituency", "dependency")  # in the order in which the extraction prefers them
+KINDS = ("constituency", "dependency")  # in the order preferred by phrase extraction
 
 
 def parser_train(args: argparse.Namespace) -> tuple[Any, str]:
@@ -29,7 +29,7 @@ def parser_train(args: argparse.Namespace) -> tuple[Any, str]:
         Path(args.words) if args.words else None,
     )
     lines = filter(None, map(str.strip, about_text(args).splitlines()))
-    about = tuple(line.removeprefix("- ") for line in lines)  # bullets without their marks
+    about = tuple(line.removeprefix("- ") for line in lines)  # without list bullets
     origins = Origins(args.license, args.license_note, about)
     trained, banks = train_parser(args.language, sources, Path(args.output), options=options, progress=args.progress)
     figures = measure(trained.language, trained.folder, banks, args.progress)
@@ -87,7 +87,7 @@ def parser_download(args: argparse.Namespace) -> tuple[Any, str]:
 
 
 def command_line(args: argparse.Namespace) -> str:
-    """The command that makes this set again, one flag per line."""
+    """The command that reproduces this parser, one flag per line."""
     lines = [f"tailormt parser train {args.language}"]
     lines.append("--treebank " + " ".join(map(shlex.quote, args.treebank)))
     if args.vectors_text:
@@ -105,7 +105,7 @@ def command_line(args: argparse.Namespace) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what the training rests on."""
+    """Versions of the libraries used for training."""
     from importlib.metadata import PackageNotFoundError, version
 
     result = {}

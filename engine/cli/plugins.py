@@ -154,7 +154,7 @@ def plugin_blend(args: argparse.Namespace) -> Shown:
 
 
 def part_of(text: str) -> Any:
-    """`style.zip=0.7` -> a part of a blend. Raises OptionError on a weight that is no number."""
+    """Parse a part of a blend, such as `style.zip=0.7`. Raises OptionError if the weight is not a number."""
     from engine.plugins.blend import Part
 
     path, mark, weight = text.rpartition("=")
@@ -222,7 +222,7 @@ def plugin_ablate(args: argparse.Namespace) -> Shown:
 
 
 def write_translations(folder: Path, figures: dict[str, Any]) -> None:
-    """A file for each memory, one translation per line. Raises StorageError."""
+    """Write one file per memory, with one translation per line. Raises StorageError."""
     for one in [{"memory": "base", **figures["base"]}, *figures["variants"]]:
         if one["translations"] is not None:
             with atomic_write(folder / f"{one['memory']}.txt", "the translations") as temporary:

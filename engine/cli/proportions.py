@@ -1,4 +1,4 @@
-"""The command `tailormt proportions`: what the words of samples and sentences share with each domain."""
+"""The command `tailormt proportions`: domain proportions of the words of samples and sentences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.methods.domain_mixing.shapes import SentenceProportions
     from engine.plugins import Plugin
 
-LISTED = 12  # words shown of each domain
+LISTED = 12  # words listed per domain
 
 
 def proportions(args: argparse.Namespace) -> tuple[Any, str]:
@@ -54,7 +54,7 @@ def proportions(args: argparse.Namespace) -> tuple[Any, str]:
 
 
 def fitted(args: argparse.Namespace, base: BaseModel) -> ProportionModel:
-    """Proportions fitted on the samples, and written where asked; without samples those that were written before."""
+    """Fit proportions on the samples and save them to --model, if given; without samples, load them from there."""
     from engine.corpora.bundled import named_files
     from engine.methods.domain_mixing.config import DomainMixingConfig
     from engine.methods.domain_mixing.domains import by_domain, with_general
@@ -83,7 +83,7 @@ def fitted(args: argparse.Namespace, base: BaseModel) -> ProportionModel:
 def sources_of(
     base: BaseModel, model: ProportionModel, sentences: list[str], side: str, progress: Progress
 ) -> list[str] | None:
-    """Sources of sentences for a decoder that was fitted with them: back-translations where the base can; else none."""
+    """Back-translations as sources for a decoder that was fitted with sources; None if not needed or not possible."""
     from engine.decoding.greedy_search import back_translate
     from engine.methods.domain_mixing.proportions import reversed_base
 
@@ -92,7 +92,7 @@ def sources_of(
 
 
 def corpus_text(model: ProportionModel) -> list[str]:
-    """How it went, and the words of each domain."""
+    """The quality of the fit on held-out words, and the words of each domain."""
     blocks = []
     for side, result in model.corpus.items():
         held = model.held_out[side]
@@ -115,7 +115,7 @@ def corpus_text(model: ProportionModel) -> list[str]:
 
 
 def sentence_text(shares: SentenceProportions) -> str:
-    """A table of a sentence's words."""
+    """A table of the words of a sentence and their proportions."""
     rows = [[word["text"], *(f"{p:.2f}" for p in word["proportions"])] for word in shares["words"]]
     if shares["mean"] is not None:
         rows.append(["(all)", *(f"{p:.2f}" for p in shares["mean"])])

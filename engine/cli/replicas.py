@@ -1,4 +1,4 @@
-"""The flags of `tailormt worker` that say where jobs run, and the commands `tailormt replicas …`."""
+"""The commands `tailormt replicas …`: start, stop and report replicas of the translator on a Ray cluster."""
 
 from __future__ import annotations
 

@@ -20,6 +20,6 @@ def worker(args: argparse.Namespace) -> Shown:
 
 def serve(args: argparse.Namespace) -> Shown:
 
-    # The engine knows nothing of the studio; this command is the one place that starts it, by name.
+    # The engine does not depend on the studio; only this command starts it, by name.
     importlib.import_module("studio.app").launch(args.settings, open_browser=args.open)
     return {"stopped": True}, ""

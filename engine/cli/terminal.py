@@ -1,4 +1,4 @@
-"""Terminal output: progress on stderr, tables whose columns line up for Chinese too, and Ctrl-C as a request to stop."""
+"""Terminal output: progress on stderr, a table of tried methods, and Ctrl-C as a request to stop."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _stopped = False
 
 
 def stop_on_interrupt() -> None:
-    """Make the first Ctrl-C (or SIGTERM) a request to stop, which long work sees at its next check; a second one ends at once."""
+    """Make the first Ctrl-C (or SIGTERM) a request to stop at the next check of the progress; a second one ends at once."""
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        global _stopped  # noqa: PLW0603 - a signal handler has nowhere else to write
+        global _stopped  # noqa: PLW0603 - a signal handler has no other state
         if _stopped:
             raise KeyboardInterrupt
         _stopped = True
@@ -30,12 +30,12 @@ def stop_on_interrupt() -> None:
 
 
 class TerminalProgress(Progress):
-    """One line that changes on a terminal; elsewhere one line per step and one every ten seconds."""
+    """A line that is updated on a terminal; elsewhere, one line per step and one every ten seconds."""
 
     def __init__(self, quiet: bool = False) -> None:
         super().__init__()
         self.quiet = quiet
-        self.resumes = True  # whether the same command, run again, continues
+        self.resumes = True  # whether the same command continues when run again
         self.live = sys.stderr.isatty()
         self.shown = 0.0
         self.line = ""
@@ -69,14 +69,14 @@ class TerminalProgress(Progress):
         print(f"\r\x1b[K{line}" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """End the changing line."""
+        """End the line that is being updated."""
         if self.live and self.line:
             print(file=sys.stderr, flush=True)
         self.line = ""
 
 
 def comparison(tried: list[dict[str, Any]]) -> str:
-    """What `auto` tried, as a table."""
+    """A table of the methods that `auto` tried."""
     from engine.workflows.customize.run import Trial
 
     rows = [

@@ -1,4 +1,4 @@
-"""The commands `tailormt token …`: API tokens, with which programs use the studio."""
+"""The commands `tailormt token …`: API tokens, with which programs access the studio."""
 
 from __future__ import annotations
 

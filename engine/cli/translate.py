@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def load_plugin(args: argparse.Namespace, base: BaseModel) -> Plugin | PluginStack | None:
-    """The plugin of --plugin; several are stacked in the order given."""
+    """Load the plugin of --plugin; several are stacked in the given order."""
     from engine.plugins import Plugin, PluginStack
 
     loaded = [Plugin.load(path, base, cache=args.settings.home_dir / "unpacked") for path in args.plugin or []]
@@ -32,7 +32,7 @@ def load_plugin(args: argparse.Namespace, base: BaseModel) -> Plugin | PluginSta
 
 
 def decoding_of(args: argparse.Namespace, base: BaseModel, plugin: Plugin | PluginStack | None) -> Decoding:
-    """Flags over what the plugin was tuned to, over the base's own."""
+    """The decoding settings: the base's, overridden by the plugin's tuned ones, overridden by flags."""
     tuned = plugin.card.get("decoding", {}) if plugin and args.strength else {}
     return from_flags(Decoding, args, base.decoding(tuned).to_mapping())
 
@@ -71,7 +71,7 @@ def translate(args: argparse.Namespace) -> Shown:
 
 
 def by_studio(args: argparse.Namespace, lines: Sequence[str]) -> list[str] | None:
-    """The translations of a running studio, which has its base loaded; None where there is none, or it cannot make them."""
+    """Translations by a running studio, which has the base loaded; None if none is running or it cannot make them."""
     if args.terms or args.dry_run or args.download or len(args.plugin or []) > 1:
         return None
     from engine.base.registry import BaseRegistry
@@ -86,7 +86,7 @@ def by_studio(args: argparse.Namespace, lines: Sequence[str]) -> list[str] | Non
 
 
 def shown(args: argparse.Namespace, results: Sequence[str], more: Mapping[str, Any]) -> Shown:
-    """What the command prints, or the file it writes."""
+    """Write the output file, if any; returns the report and the text to print."""
     from engine.core.flagged import flags_of
 
     warn_of_flags(args, results)
@@ -100,7 +100,7 @@ def shown(args: argparse.Namespace, results: Sequence[str], more: Mapping[str, A
 
 
 def warn_of_flags(args: argparse.Namespace, translations: Sequence[str]) -> None:
-    """Say on standard error how many there are."""
+    """Print the number of flagged translations on stderr."""
     from engine.core.flagged import flags_of
 
     flags = [row["flag"] for row in flags_of(translations)]
@@ -146,7 +146,7 @@ def compare(args: argparse.Namespace) -> Shown:
 
 
 def preview(base: BaseModel, plugin: Plugin | PluginStack | None, texts: Sequence[str]) -> tuple[list[Any], str]:
-    """A dry run: (the requests for these texts, the same as JSON lines); no requests where no plugin calls a service."""
+    """A dry run: the requests to services for these texts, as a list and as JSON lines; empty if no plugin calls one."""
     from engine.plugins import PluginStack
 
     plugins = plugin.plugins if isinstance(plugin, PluginStack) else [plugin] if plugin else []

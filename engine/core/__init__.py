@@ -1,1 +1,1 @@
-"""Foundations without any knowledge of translation: settings, options, files, progress, devices."""
+"""Foundations that are independent of translation: settings, options, files, progress, devices."""

@@ -1,8 +1,8 @@
-"""The user on whose behalf something is done, and what they may see and change.
+"""The user on whose behalf an action is performed, and what that user may see and change.
 
-Every row of a project, and every file in its folder, is reached through the store or through the project's number, so the
-check stands there (`engine.store.row_access`), not in each page or command. A command, a worker and the studio of one person on
-their own machine act as `THIS_MACHINE`, which may do everything.
+Every row of a project, and every file in its folder, is reached through the store or through the project's number. The check is
+therefore there (`engine.store.row_access`), not in each page or command. A command, a worker and the studio of a single user on
+their own machine act as `THIS_MACHINE`, which has all permissions.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from dataclasses import dataclass, replace
 from engine.errors import TailorError
 
 ROLES = ("viewer", "member", "admin")  # of an account
-PROJECT_ROLES = ("viewer", "member", "owner")  # of somebody in a project
+PROJECT_ROLES = ("viewer", "member", "owner")  # of a user in a project
 
 
 class Forbidden(TailorError):  # noqa: N818 - a refusal, not a fault
-    """Whoever asks may not do that."""
+    """The user lacks permission for an action."""
 
 
 @dataclass(frozen=True)
 class Actor:
-    """What somebody may do. `who` is what the audit log calls them; `user` their account, None for none."""
+    """A user's permissions. `who` is the name in the audit log, `user` the account or None."""
 
     who: str
     role: str = "admin"
     user: int | None = None
-    project: int | None = None  # the only project that a token opens
+    project: int | None = None  # the only project that a token gives access to
     address: str = ""
 
     @property
     def everything(self) -> bool:
-        """Nothing needs to be looked up: every row may be seen and changed."""
+        """Whether every row may be seen and changed without looking up permissions."""
         return self.role == "admin" and self.project is None
 
     @property
     def changes(self) -> bool:
-        """May anything be changed at all?"""
+        """Whether the user may change anything at all."""
         return self.role in ("member", "admin")
 
     def at(self, address: str) -> Actor:
@@ -53,18 +53,18 @@ _acting: ContextVar[Actor | None] = ContextVar("who is at work", default=None)
 
 
 def explicit_actor() -> Actor | None:
-    """Whom `act_as` named here; None where it named nobody."""
+    """The actor set by `act_as` in this context, or None."""
     return _acting.get()
 
 
 def current_actor() -> Actor:
-    """Who is at work here; `THIS_MACHINE` unless somebody else was named."""
+    """The current actor; `THIS_MACHINE` unless `act_as` set another one."""
     return _acting.get() or THIS_MACHINE
 
 
 @contextlib.contextmanager
 def act_as(access: Actor) -> Iterator[None]:
-    """Everything inside is done by them."""
+    """Perform everything within the block as this actor."""
     token = _acting.set(access)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees the old one or the new one, never half of one."""
+"""Writing files so that readers see either the old or the new content, never an incomplete file."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def make_parent(path: Path, what: str) -> None:
 
 
 def file_above(path: Path) -> Path:
-    """The nearest of the path's folders that exists."""
+    """The nearest existing folder above the path."""
     return next(folder for folder in path.absolute().parents if folder.exists())
 
 
 def is_device(path: Path) -> bool:
-    """Whether something is there that is written into and never replaced, such as /dev/null, /dev/stdout or a pipe."""
+    """Whether the path is something that is written into but never replaced, such as /dev/null, /dev/stdout or a pipe."""
     return path.exists() and not path.is_dir() and (not path.is_file() or path.parent == Path("/dev"))
 
 
 def check_writable(path: Path, what: str) -> None:
-    """Find out before long work whether its result can be written, without leaving a trace. Raises StorageError."""
+    """Check before long work whether its result can be written, without leaving a trace. Raises StorageError."""
     above = file_above(path)
     if path.is_dir() or not above.is_dir():
         make_parent(path, what)
@@ -60,7 +60,7 @@ def check_writable(path: Path, what: str) -> None:
 
 
 def check_apart(output: Path, inputs: Iterable[Path]) -> None:
-    """Refuse to write over what is read. Raises InputError where `output` is one of the inputs."""
+    """Raise InputError if `output` is one of the inputs."""
     for one in inputs:
         if output.exists() and one.exists() and not is_device(output) and output.samefile(one):
             raise InputError(
@@ -70,10 +70,10 @@ def check_apart(output: Path, inputs: Iterable[Path]) -> None:
 
 @contextlib.contextmanager
 def atomic_write(path: Path, what: str) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well, and is removed when it does not.
+    """A temporary path beside `path` that replaces it if the block succeeds and is removed otherwise.
 
-    What is no file, such as /dev/null or a pipe, stays and is written into.
-    `what` names the content in the sentence of a StorageError ("the plugin", "the checkpoint").
+    A device or pipe, such as /dev/null, is not replaced but written into. `what` names the content in a StorageError ("the
+    plugin", "the checkpoint").
     """
     with storage_errors(what, path):
         if is_device(path):
@@ -94,7 +94,7 @@ def atomic_write(path: Path, what: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _written_into(device: Path) -> Iterator[Path]:
-    """A temporary file whose content goes into the device or pipe when the block ends well."""
+    """A temporary file that is copied into the device or pipe if the block succeeds."""
     with tempfile.TemporaryDirectory() as folder:
         temporary = Path(folder) / "content"
         temporary.touch()
@@ -105,8 +105,9 @@ def _written_into(device: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_folder(folder: Path, what: str) -> Iterator[Path]:
-    """A new folder beside `folder` that takes its place by two renames when the block ends well, and is removed when it
-    does not. A crash between the renames leaves `<name>.old`: read from the first of `folder_and_old` that is whole.
+    """A new folder beside `folder` that replaces it by two renames if the block succeeds and is removed otherwise.
+
+    A crash between the renames leaves `<name>.old`: read from the first complete folder of `folder_and_old`.
     """
     fresh, (current, old) = folder.with_name(f"{folder.name}.tmp"), folder_and_old(folder)
     with storage_errors(what, folder.parent):
@@ -125,12 +126,12 @@ def atomic_folder(folder: Path, what: str) -> Iterator[Path]:
 
 
 def folder_and_old(folder: Path) -> tuple[Path, Path]:
-    """The folder, and where `atomic_folder` leaves its last state when it is killed between its renames."""
+    """The folder, and where `atomic_folder` leaves the previous version if it is killed between its renames."""
     return folder, folder.with_name(f"{folder.name}.old")
 
 
 def copy_hashed(source: IO[bytes], into: IO[bytes] | None = None) -> Json:
-    """Copy what is left of a file, or only read it; returns the `sha256` and the `bytes` of what was read."""
+    """Copy the remainder of a file, or only read it; returns its `sha256` and `bytes`."""
     digest, count = hashlib.sha256(), 0
     while block := source.read(CHUNK):
         digest.update(block)
@@ -141,7 +142,7 @@ def copy_hashed(source: IO[bytes], into: IO[bytes] | None = None) -> Json:
 
 
 def read_json(path: Path) -> Json:
-    """The object in a JSON file; empty when it is not there, damaged or being written."""
+    """The object in a JSON file; empty if the file is missing, damaged or being written."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -150,7 +151,7 @@ def read_json(path: Path) -> Json:
 
 
 def write_json(path: Path, value: Mapping[str, Any], what: str) -> None:
-    """Write JSON for people: indented, sorted, in UTF-8; messages in it with their data."""
+    """Write JSON for human readers: indented, sorted, in UTF-8; messages are stored with their data."""
     with atomic_write(path, what) as temporary:
         temporary.write_text(
             json.dumps(pack(value), ensure_ascii=False, indent=2, sort_keys=True) + "\n", encoding="utf-8"
@@ -158,7 +159,7 @@ def write_json(path: Path, value: Mapping[str, Any], what: str) -> None:
 
 
 def read_jsonl(path: Path) -> Iterator[Json]:
-    """The objects in a file of one per line. Raises OSError, and ValueError on a line that is none."""
+    """The objects in a file with one per line. Raises OSError, and ValueError on an invalid line."""
     with path.open(encoding="utf-8", newline="\n") as lines:
         yield from map(json.loads, lines)
 

@@ -10,32 +10,32 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-SPIN = "3000"  # rounds that a thread spins before it sleeps
-_LOCK, _BEFORE = threading.Lock(), list[int]()  # threads before, once for each `one_thread` at work
+SPIN = "3000"  # iterations that a thread spins before it sleeps
+_LOCK, _BEFORE = threading.Lock(), list[int]()  # previous thread counts, one per active `one_thread`
 CGROUPS = Path("/sys/fs/cgroup")
 
 
 def usable_cores() -> int:
-    """By the affinity of the process and the quota of its control group; at least 1."""
+    """The number of usable cores by process affinity and control-group quota; at least 1."""
     return max(1, min(affinity(), quota()))
 
 
 def model_threads(wanted: int) -> int:
-    """Threads that models run on: as many as wanted, but no more than cores, which would only wait for each other; 0: all cores."""
+    """Threads for models: at most one per core, since more would only wait for each other; 0: all cores."""
     return min(wanted, usable_cores()) if wanted else usable_cores()
 
 
 def affinity() -> int:
-    """The cores that the process may run on, whatever its quota."""
+    """The cores that the process may run on, regardless of its quota."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache
 def quota(root: Path = CGROUPS, memberships: Path = Path("/proc/self/cgroup")) -> int:
-    """The cores that the process's control groups grant it, part of a core counted as one; very many where none is set.
+    """The cores that the process's control groups grant it, rounded up; 2^20 if there is no limit.
 
-    Reads `cpu.max` (version 2) and `cpu.cfs_quota_us` (version 1) of the group and of those above it: a container sees its own
-    as the root. Read once: what models run on is settled when a process starts.
+    Reads `cpu.max` (version 2) and `cpu.cfs_quota_us` (version 1) of the group and its ancestors: a container's group is its
+    root. Read once, since a process keeps its number of threads.
     """
     try:
         lines = memberships.read_text(encoding="utf-8").splitlines()
@@ -53,7 +53,7 @@ def quota(root: Path = CGROUPS, memberships: Path = Path("/proc/self/cgroup")) -
 
 
 def _granted(folder: Path) -> float:
-    """Cores by the files of one group; infinite where it has no limit."""
+    """Cores granted by the files of one group; infinite if it has no limit."""
     try:
         if (file := folder / "cpu.max").exists():
             limit, period = file.read_text(encoding="ascii").split()
@@ -66,25 +66,25 @@ def _granted(folder: Path) -> float:
 
 
 def share_cores(*, spin: bool = True) -> None:
-    """Let the threads of models sleep while they wait for each other, after a moment of spinning unless `spin` is false, and be no
-    more than the cores that are granted.
+    """Make models' waiting threads sleep, after a moment of spinning unless `spin` is false, and limit them to the granted cores.
 
-    Threads that spin hold the cores that others work on, and those that sleep at once take longer to wake than many products take
-    (docs/performance.md, "Waiting threads"). It must be called before torch is loaded, and leaves what the user has set.
+    Spinning threads occupy cores that others need; threads that sleep at once take longer to wake than many products take
+    (docs/performance.md, "Waiting threads"). Must be called before torch is loaded; variables set by the user are kept.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if spin and os.environ["OMP_WAIT_POLICY"] == "PASSIVE":
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN)
-    elif not spin and os.environ.get("GOMP_SPINCOUNT") == SPIN:  # from the process that started this one
+    elif not spin and os.environ.get("GOMP_SPINCOUNT") == SPIN:  # inherited from the parent process
         del os.environ["GOMP_SPINCOUNT"]
-    if (cores := usable_cores()) < affinity():  # torch sees the affinity by itself, but no quota
+    if (cores := usable_cores()) < affinity():  # torch respects the affinity but not the quota
         os.environ.setdefault("OMP_NUM_THREADS", str(cores))
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch on one thread, for thousands of products too small to be shared (a fit of a few weights, a parser): threads that wait
-    for each other cost up to ten times what they save. Several may do so at once: each restores what was set before the first.
+    """Run PyTorch on one thread, for many products too small to be shared (a fit of a few weights, a parser).
+
+    Threads that wait for each other cost up to ten times what they save. Blocks may overlap: the original number is restored.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""The device that models run on, the arithmetic it is fast at, and its memory."""
+"""The device that models run on, its fast arithmetic and its memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from engine.errors import OptionError
 if TYPE_CHECKING:
     import torch
 
-PRECISIONS = ("float32", "float16", "bfloat16", "int8")  # in which a base's weights can be held
+PRECISIONS = ("float32", "float16", "bfloat16", "int8")  # formats in which a base's weights can be held
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device asked for, or for `auto` the best there is: CUDA, then MPS, then CPU.
+    """The requested device, or for `auto` the best available one: CUDA, then MPS, then CPU.
 
-    Raises OptionError when the device asked for is not there.
+    Raises OptionError if the requested device is not available.
     """
     import torch
 
@@ -35,7 +35,7 @@ def pick_device(name: str = "auto") -> torch.device:
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise OptionError("There is no device mps here. Use auto or cpu.")
     if device.type == "cuda":
-        # In half precision cuDNN's attention makes a plan for each shape, and decoding has a new one at every step.
+        # In half precision cuDNN's attention makes a plan for each shape, and decoding has a new shape at every step.
         torch.backends.cuda.enable_cudnn_sdp(False)
     return device
 
@@ -53,7 +53,7 @@ def fast_bfloat16(device: torch.device) -> bool:
 
 
 def pick_precision(name: str, device: torch.device) -> torch.dtype:
-    """The dtype that training computes in: what was asked for, or for `auto` bfloat16 where it is fast."""
+    """The dtype for training: the requested one, or for `auto` bfloat16 where it is fast."""
     import torch
 
     if name == "auto":
@@ -70,7 +70,7 @@ class Device(NamedTuple):
 
 
 def describe_device(device: torch.device) -> Device:
-    """What the device is, for the user's eyes."""
+    """The device in a form to show to the user."""
     import psutil
     import torch
 

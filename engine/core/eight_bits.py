@@ -1,4 +1,4 @@
-"""Rows of numbers in eight bits each, with a power of two for each row: what is read back is rounded to itself again."""
+"""Rows of 8-bit numbers with a power of two as scale per row; re-encoding decoded rows is lossless."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SMALLEST, LARGEST = -100, 100  # exponents
 
 @dataclass(frozen=True)
 class EightBits:
-    """R rows of r numbers, in eight bits each."""
+    """R rows of r 8-bit numbers."""
 
     values: Tensor  # (R, r) int8
     exponents: Tensor  # (R,) int8
 
     @classmethod
     def of(cls, rows: Tensor) -> Self:
-        """Of rows (R, r)."""
+        """Encode rows (R, r)."""
         return cls(*to_eight_bits(rows))
 
     def __len__(self) -> int:
@@ -33,8 +33,10 @@ class EightBits:
 
 
 def to_eight_bits(rows: Tensor, least: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """(values (..., r), exponents (...)) in int8 of rows (..., r): values times two to the exponents are off by at most a 127th of
-    the largest number of their row. `least` (...): the smallest step that a row may have.
+    """Encode rows (..., r) as int8 values (..., r) and exponents (...).
+
+    Values times two to the exponents differ by at most a 127th of the largest number of their row. `least` (...): the smallest
+    step that a row may have.
     """
     import torch
 
@@ -47,12 +49,12 @@ def to_eight_bits(rows: Tensor, least: Tensor | None = None) -> tuple[Tensor, Te
 
 
 def from_eight_bits(values: Tensor, exponents: Tensor) -> Tensor:
-    """The rows (..., r), in float32, exactly."""
+    """The rows (..., r) that the values encode, in float32, exactly."""
     return values.float() * power_of_two(exponents)[..., None]  # (..., r)
 
 
 def power_of_two(exponents: Tensor) -> Tensor:
-    """Two to the exponents (...), in float32: exact on every device, which pow is not."""
+    """Two to the exponents (...), in float32: exact on every device, unlike pow."""
     import torch
 
     return ((exponents.int().clamp(-126, 127) + 127) << 23).view(torch.float32)  # (...)

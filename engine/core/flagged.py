@@ -1,4 +1,4 @@
-"""Translations that carry a flag: a string that says what was noticed about it."""
+"""Translations with a flag: strings that carry a warning about the translation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ FLAGS = {
 
 
 class Flagged(str):
-    """A translation that a reader should look at: a string like any other, with a `flag` of FLAGS. Where parts of several are
-    put together anew, the flag is lost unless it is given to the new one.
+    """A translation that needs review: a string with a `flag` of FLAGS.
+
+    New strings made from it do not carry the flag unless it is set on them.
     """
 
     flag: str
@@ -34,18 +35,18 @@ class Flagged(str):
 
 
 def flag_of(text: object) -> str:
-    """The flag of a translation, empty where nothing is odd."""
+    """The flag of a translation; empty if there is none."""
     return getattr(text, "flag", "")
 
 
 def flagged(text: str, flags: Sequence[str]) -> str:
-    """The text with the worst of these flags; as it is where all are empty."""
+    """The text with the most severe of these flags; unchanged if all are empty."""
     given = [flag for flag in FLAGS if flag in flags]
     return Flagged(text, given[0]) if given else text
 
 
 class FlaggedLine(TypedDict):
-    """Where a translation is odd, and why, in words."""
+    """A flagged translation's line, its flag and an explanation."""
 
     line: int  # from 1
     flag: str
@@ -53,16 +54,16 @@ class FlaggedLine(TypedDict):
 
 
 def flags_of(translations: Sequence[str]) -> list[FlaggedLine]:
-    """The flagged ones."""
+    """The flagged translations."""
     flags = [(line, flag) for line, text in enumerate(translations, 1) if (flag := flag_of(text))]
     return [{"line": line, "flag": flag, "why": FLAGS[flag]} for line, flag in flags]
 
 
 def packed(text: str) -> str | list[str]:
-    """A translation as JSON can hold it: with its flag, where it has one."""
+    """A translation as JSON can represent it, including its flag if any."""
     return [str(text), flag_of(text)] if flag_of(text) else text
 
 
 def unpacked(value: str | list[str]) -> str:
-    """What `packed` made, or a plain text. Unknown flags are dropped."""
+    """Decode the result of `packed`, or a plain text. Unknown flags are dropped."""
     return value if isinstance(value, str) else flagged(value[0], value[1:])

@@ -1,9 +1,9 @@
-"""JSON whose shape is defined elsewhere: passed on, or read with checks."""
+"""JSON with a structure defined elsewhere, passed on or read with checks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# Of another program (a model's config.json, stanza's resources), of a bundle or workspace that another version may have
-# written, or of a column or a pipe that holds something else for each kind of job.
+# From another program (a model's config.json, stanza's resources), from a bundle or workspace of possibly another version, or
+# from a column or pipe with different content for each kind of job.
 Json = dict[str, Any]

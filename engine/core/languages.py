@@ -1,9 +1,9 @@
-"""Languages as BCP-47 tags: one canonical form inside the program, and the code that a model has for each.
+"""Languages as BCP-47 tags: one canonical form inside the program, mapped to the code of each model.
 
-A user may write zh, zh-CN, zh_hans, cmn or zho_Hans; inside, it is `zh`. The canonical form is `language[-Script][-REGION]`:
-the macrolanguage where tags have one (cmn is zh, arb is ar), a script only where it is not the language's usual one, a
-region only where the user gave one that does not merely say the script (zh-TW is zh-Hant). Tags are read by the library
-langcodes (CLDR's and IANA's tables); nothing here needs torch.
+Users may write zh, zh-CN, zh_hans, cmn or zho_Hans; the canonical form is `zh`. In general it is `language[-Script][-REGION]`:
+the macrolanguage if there is one (cmn is zh, arb is ar), a script only if it is not the language's usual one, a region only if
+the user gave one that does more than imply the script (zh-TW is zh-Hant). Tags are parsed by the library langcodes (with CLDR's
+and IANA's tables). Needs no torch.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from engine.messages import Message
 # Languages written without spaces between words; Khmer, Lao, Burmese and Tibetan use them between clauses only.
 UNSPACED = frozenset({"zh", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my", "bo", "dz"})
 
-# Codes of model families that are no BCP-47 tags, or mean something else there than the tag says.
+# Codes of model families that are not BCP-47 tags or differ in meaning from the tag.
 OWN = {"ns": "nso", "pob": "pt-BR", "jp": "ja", "no": "nb"}
-# What CLDR calls otherwise than most models do, and the languages' own two-letter codes.
+# Languages that CLDR and most models name differently.
 PREFERRED = {"fil": "tl"}
-SCRIPTS = {"Hang": "Kore"}  # Korean without Hanja and with
+SCRIPTS = {"Hang": "Kore"}  # Korean without and with Hanja
 
 
 @dataclass(frozen=True)
 class Tag:
-    """A parsed tag. `language` is the canonical language, `own` the language as written (cmn of cmn_Hans); `script` is
-    never empty, `explicit` says whether the tag or its region named it; `region` may be empty.
+    """A parsed tag.
+
+    `language` is the canonical language, `own` the language as written (cmn of cmn_Hans); `script` is never empty, and
+    `explicit` tells whether the tag or its region specified it; `region` may be empty.
     """
 
     language: str
@@ -54,7 +56,7 @@ class Tag:
 
 @cache
 def _script(language: str, region: str = "") -> str:
-    """The script that a language is usually written in (in a region); empty where nobody knows."""
+    """The script that a language is usually written in (in a region); empty if unknown."""
     from langcodes import Language
 
     script = Language.make(language=language, territory=region or None).maximize().script or ""
@@ -63,7 +65,7 @@ def _script(language: str, region: str = "") -> str:
 
 @cache
 def read_tag(text: str) -> Tag | None:
-    """The tag that a text is, in any case, with hyphens or underscores; None where it is none or names no language."""
+    """Parse a tag in any case, with hyphens or underscores; None if it is invalid or names no language."""
     from langcodes import Language, standardize_tag
     from langcodes.tag_parser import LanguageTagError
 
@@ -92,7 +94,7 @@ def read_tag(text: str) -> Tag | None:
 
 
 def canonical(text: str) -> str:
-    """The canonical tag. Raises OptionError where the text names no language."""
+    """The canonical tag. Raises OptionError if the text names no language."""
     tag = read_tag(text)
     if tag is None:
         raise OptionError(
@@ -103,7 +105,7 @@ def canonical(text: str) -> str:
 
 @cache
 def subtag_names() -> dict[str, str]:
-    """{subtag of a language, script or region: English name}, from IANA's registry."""
+    """{language, script or region subtag: English name}, from IANA's registry."""
     from langcodes.registry_parser import parse_registry
 
     kinds = ("language", "script", "region")
@@ -111,7 +113,7 @@ def subtag_names() -> dict[str, str]:
 
 
 def language_message(text: str) -> Message:
-    """A tag as a sentence names it: Chinese, Chinese (zh-Hant); a text that is no tag as it is."""
+    """A language's name for a sentence: Chinese, Chinese (zh-Hant); a text that is not a tag is returned unchanged."""
     tag = read_tag(text)
     name = subtag_names().get(tag.language) if tag else None
     if not tag or not name:
@@ -121,25 +123,25 @@ def language_message(text: str) -> Message:
 
 
 def primary_language(text: str) -> str:
-    """The language alone: zh for zh-Hant, zho_Hans and ZH; a text that is no tag comes back in lower case."""
+    """The language without script and region: zh for zh-Hant, zho_Hans and ZH; an invalid tag is returned in lower case."""
     tag = read_tag(text)
     return tag.language if tag else re.split(r"[-_@. ]+", text.strip().lower())[0]
 
 
 def same_language(one: str, other: str) -> bool:
-    """Do two tags name one language in one script? Regions do not count."""
+    """Whether two tags name the same language and script, regardless of region."""
     a, b = read_tag(one), read_tag(other)
     return a.short == b.short if a and b else one == other
 
 
 def unspaced(text: str) -> bool:
-    """Is the language written without spaces between words?"""
+    """Whether the language is written without spaces between words."""
     return primary_language(text) in UNSPACED
 
 
 @cache
 def _registry() -> tuple[dict[str, str], frozenset[str]]:
-    """({language: macrolanguage}, codes of collections as roa, gem), from IANA's subtag registry."""
+    """({language: macrolanguage}, codes of collections such as roa, gem), from IANA's subtag registry."""
     from langcodes.registry_parser import parse_registry
 
     macro, collections = {}, set()
@@ -153,15 +155,15 @@ def _registry() -> tuple[dict[str, str], frozenset[str]]:
 
 
 def is_collection(text: str) -> bool:
-    """Does a model's code name a group of languages (mul, roa, ROMANCE, celtic, en+de) and no single one?"""
+    """Whether a model's code names a group of languages (mul, roa, ROMANCE, celtic, en+de) instead of a single one."""
     return read_tag(text) is None or text.lower() in _registry()[1]
 
 
 class Codes:
-    """The codes by which one model knows its languages, found again from any tag.
+    """The language codes of one model, found by any tag.
 
-    `codes` is {the model's own code as it names a language (zho_Hans, zh_CN, cmn_Hans, pt): what the tokenizer wants}.
-    Codes that are no tags are left out.
+    `codes` maps the model's codes, which name languages (zho_Hans, zh_CN, cmn_Hans, pt), to the tokenizer's words for them.
+    Codes that are not tags are ignored.
     """
 
     def __init__(self, codes: dict[str, str]) -> None:
@@ -171,12 +173,12 @@ class Codes:
         return bool(self._known)
 
     def items(self) -> list[tuple[str, str]]:
-        """(canonical tag, what the tokenizer wants) of every code."""
+        """(canonical tag, the tokenizer's word) of every code."""
         return [(self._name(tag), value) for tag, value in self._known]
 
     @cached_property
     def tags(self) -> list[str]:
-        """The canonical tags of all languages, sorted; regions only where one language and script has several."""
+        """The canonical tags of all languages, sorted; with regions only if a language and script has several."""
         return sorted({self._name(tag) for tag, _ in self._known})
 
     def _name(self, tag: Tag) -> str:
@@ -184,10 +186,10 @@ class Codes:
         return str(tag) if len(several) > 1 else tag.short
 
     def find(self, text: str) -> tuple[str, str] | None:
-        """(canonical tag as this model distinguishes languages, what the tokenizer wants), or None.
+        """(canonical tag as this model distinguishes languages, the tokenizer's word), or None.
 
-        The language must be the same, or the one that stands for its macrolanguage (qu is quy, no is nb). A script that
-        the user named must be the code's; without one the usual script is preferred. A region prefers, no more.
+        The language must be the same, or represent its macrolanguage (qu is quy, no is nb). A script that the user named must
+        match; otherwise the usual script is preferred. A region only expresses a preference.
         """
         wanted = read_tag(text)
         if wanted is None:
@@ -200,7 +202,7 @@ class Codes:
         return self._name(tag) if tag.language == wanted.language else wanted.short, value
 
     def _rank(self, wanted: Tag, tag: Tag, index: int) -> tuple[int, ...] | None:
-        """How well a code fits, smaller is better; None where it does not."""
+        """The rank of a code as a match, smaller is better; None if it does not match."""
         if tag.language != wanted.language and not self._stands_for(tag, wanted):
             return None
         same_script = tag.script == wanted.script or tag.language != wanted.language
@@ -218,14 +220,15 @@ class Codes:
 
     @staticmethod
     def _stands_for(tag: Tag, wanted: Tag) -> bool:
-        """May a part stand for its macrolanguage, as quy for qu and pbt for ps? Not one with a standing of its own, as id
-        for ms, and not Cantonese for zh.
+        """Whether a language may represent its macrolanguage, as quy for qu and pbt for ps.
+
+        Excluded are members of separate standing, such as id for ms, and Cantonese for zh.
         """
         part = len(tag.language) == 3 and wanted.language != "zh"
         return part and _registry()[0].get(tag.language) == wanted.language
 
     def nearest(self, text: str, limit: int = 3) -> list[str]:
-        """The model's tags most like a text: related languages; for a text that is no tag, those spelt alike."""
+        """The model's tags closest to a text: related languages, or similarly spelt tags if the text is not a tag."""
         from langcodes import tag_distance
 
         wanted = read_tag(text)
@@ -233,13 +236,13 @@ class Codes:
         if wanted is not None:
             for name in self.tags:
                 distance = 0 if name.split("-")[0] == wanted.language else tag_distance(str(wanted), name)
-                if distance < 50 and not (name == "en" and distance > 10):  # everybody is near English in CLDR's table
+                if distance < 50 and not (name == "en" and distance > 10):  # everything is near English in CLDR's table
                     near.append((distance, name))
         names = [name for _, name in sorted(near)]
         return names[:limit] if wanted else difflib.get_close_matches(text.lower(), self.tags, n=limit, cutoff=0.5)
 
 
 def listed(tags: Iterable[str], limit: int = 12) -> str:
-    """Tags for a sentence: all of a few, the number of many."""
+    """Tags for a sentence: all of them if few, otherwise the first ones and the number of others."""
     tags = list(tags)
     return ", ".join(tags) if len(tags) <= limit else f"{', '.join(tags[:limit])} and {len(tags) - limit} more"

@@ -1,6 +1,4 @@
-"""A process with limits of time and memory, in which an untrusted file is read for the first time, so that a malicious file
-cannot harm the program.
-"""
+"""A process with limits of time and memory for the first reading of untrusted files, so that a malicious one does no harm."""
 
 from __future__ import annotations
 
@@ -22,36 +20,36 @@ from engine.errors import TailorError, TransientError
 from engine.messages import Message
 
 LEAST_THREADS = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "MALLOC_ARENA_MAX": "2"}
-WATCHED = 0.1  # seconds between two looks at the process
-# Of `answer_of`:
+WATCHED = 0.1  # seconds between two checks of the process
+# Limits of `answer_of`:
 SECONDS = 60.0
-SECONDS_PER_MIB = 1.0  # besides
+SECONDS_PER_MIB = 1.0  # in addition
 MEMORY = 2 << 30  # bytes
-TURNS = threading.BoundedSemaphore(2)  # files that are read at once
+TURNS = threading.BoundedSemaphore(2)  # files that are read at the same time
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the process may take: `seconds` by the clock, `memory` in bytes."""
+    """The limits of a process: `seconds` of wall-clock time, `memory` in bytes."""
 
     seconds: float
     memory: int
 
 
 class OverLimitError(Exception):
-    """The process was ended: it took too long, needed too much memory, or ended before its last answer."""
+    """The process took too long, needed too much memory, or ended before its last answer."""
 
 
 class TooLongError(OverLimitError):
-    """It was not done in time."""
+    """The process exceeded its time limit."""
 
 
 class TooLargeError(OverLimitError):
-    """It needed more memory than it may."""
+    """The process exceeded its memory limit."""
 
 
 def answers(module: str, request: Json, limits: Limits) -> Iterator[Json]:
-    """The answers of `python -m MODULE`, whose `main` is `serve`, as they come. Raises OverLimitError."""
+    """The answers of `python -m MODULE`, whose `main` calls `serve`, as they arrive. Raises OverLimitError."""
     child = subprocess.Popen(
         [sys.executable, "-m", module], cwd=ROOT, env={**os.environ, **LEAST_THREADS},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -63,7 +61,7 @@ def answers(module: str, request: Json, limits: Limits) -> Iterator[Json]:
     try:
         assert child.stdin is not None
         assert child.stdout is not None
-        with contextlib.suppress(OSError), child.stdin:  # it has ended already
+        with contextlib.suppress(OSError), child.stdin:  # the process may have ended already
             child.stdin.write(json.dumps({**request, "memory": limits.memory}).encode())
         for line in child.stdout:
             answer = json.loads(line)
@@ -84,11 +82,11 @@ def answers(module: str, request: Json, limits: Limits) -> Iterator[Json]:
 
 
 def _watch(child: subprocess.Popen[bytes], limits: Limits, over: list[OverLimitError]) -> None:
-    """End the process at its limits; that of memory too, which some systems do not keep themselves."""
+    """Kill the process at its limits, including memory, which some systems do not enforce."""
     import psutil
 
     end = time.monotonic() + limits.seconds
-    with contextlib.suppress(psutil.Error):  # it has ended
+    with contextlib.suppress(psutil.Error):  # the process has ended
         process = psutil.Process(child.pid)
         while child.poll() is None:
             if time.monotonic() > end:
@@ -102,7 +100,7 @@ def _watch(child: subprocess.Popen[bytes], limits: Limits, over: list[OverLimitE
 
 
 def serve(answers: Callable[[Json], Iterator[Json]]) -> None:
-    """The body of the process: limits first, then one JSON object per line for the request; the one with `last` ends them."""
+    """The body of the process: set limits, then print one JSON object per line; the one with `last` is the final answer."""
     request = json.load(sys.stdin)
     limit_memory(request["memory"])
     for answer in answers(request):
@@ -110,10 +108,10 @@ def serve(answers: Callable[[Json], Iterator[Json]]) -> None:
 
 
 def answer_of(module: str, request: Json, files: Sequence[Path], *raises: type[TailorError], name: str = "") -> Json:
-    """The one answer of `python -m MODULE`, whose `main` is `serve_one`, on files; messages call the first one `name`.
+    """The single answer of `python -m MODULE`, whose `main` calls `serve_one`, about files; messages call the first one `name`.
 
-    `raises` are the errors that the work may end with; the first is also raised where a file cannot be read within the limits.
-    Raises TransientError while others are read.
+    `raises` are the errors that the work may raise; the first is also raised if a file cannot be read within the limits. Raises
+    TransientError if too many other files are being read.
     """
     name = name or files[0].name
     size = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
@@ -130,7 +128,7 @@ def answer_of(module: str, request: Json, files: Sequence[Path], *raises: type[T
         TURNS.release()
     if "error" in answer:
         message = Message.from_mapping(answer["error"])
-        for file in files:  # people know it by its name, not by where it lies
+        for file in files:  # users know its name, not its location
             message = message.naming(str(file.absolute()), file.name)
         raise next((one for one in raises if one.__name__ == answer["type"]), raises[0])(message)
     return answer
@@ -151,7 +149,7 @@ def _refusal(error: OverLimitError, name: str, limits: Limits) -> Message:
 
 
 def serve_one(work: Callable[[Json], Json]) -> None:
-    """The body of the process for one answer: what `work` gives, or why there is nothing."""
+    """The body of the process for a single answer: the result of `work`, or its error."""
 
     def answers(request: Json) -> Iterator[Json]:
         try:
@@ -167,10 +165,10 @@ def serve_one(work: Callable[[Json], Json]) -> None:
 
 
 def limit_memory(count: int) -> None:
-    """No more than `count` bytes of memory of its own for this process, which is also the first to be ended if there is none."""
+    """Limit this process to `count` bytes of private memory, and make it the first to be killed if memory runs out."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-    # There are none on Windows, and some systems have lower ones.
+    # Not available on Windows; some systems have lower limits.
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -1,6 +1,6 @@
-"""Lines of the logs: text for people or one JSON object per line, with the request and the job that they belong to.
+"""Log lines as plain text or one JSON object per line, with the request and the job that they belong to.
 
-What opens something - tokens, passwords in addresses, sessions, rating links - is removed from every line, whatever wrote it.
+Secrets (tokens, passwords in addresses, sessions, rating links) are removed from every line, whatever its origin.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import IO
 
 REQUEST: ContextVar[str] = ContextVar("number of the request at hand", default="")
-JOB: list[str] = [""]  # the job that this process does; all its threads are at work for it
+JOB: list[str] = [""]  # the job that this process runs, with all its threads
 
 HIDDEN = "[hidden]"
 SECRETS = (
@@ -30,14 +30,14 @@ SECRETS = (
 
 
 def redacted(text: str) -> str:
-    """The text without what opens something."""
+    """The text with secrets replaced."""
     for secret in SECRETS:
         text = secret.sub(rf"\1{HIDDEN}", text)
     return text
 
 
 class TextFormatter(logging.Formatter):
-    """Text for people, as it always was, with the request and the job where there is one."""
+    """Plain text, with the request and the job if any."""
 
     def format(self, record: logging.LogRecord) -> str:
         about = "".join(f" {name} {value}" for name, value in _about().items())
@@ -47,7 +47,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(TextFormatter):
-    """One object a line: time (UTC, ISO 8601), level, logger, message, request, job, exception, and the fields in `extra`."""
+    """One object per line: time (UTC, ISO 8601), level, logger, message, request, job, exception, and the fields in `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(timespec="milliseconds")
@@ -64,12 +64,13 @@ def _about() -> dict[str, str]:
 
 
 def client_stayed(record: logging.LogRecord) -> bool:
-    """False for the server's line that a request was cancelled, which is what happens when a page is left: Gradio's event streams
-    end so. Other errors, and cancellations anywhere else, are lines of the log.
+    """False for the server's log record of a cancelled request, which is normal when a page is left.
+
+    Gradio's event streams end so. Other errors, and cancellations elsewhere, are logged.
     """
     if not record.exc_info or record.name != "uvicorn.error":
         return True
-    import asyncio  # slow to import; such a line has loaded it
+    import asyncio  # slow to import; a record of this kind has loaded it already
 
     error = record.exc_info[1]
     while error is not None:
@@ -82,7 +83,7 @@ def client_stayed(record: logging.LogRecord) -> bool:
 def set_up_logs(
     format: str, level: int = logging.INFO, *, job: int | None = None, stream: IO[str] | None = None
 ) -> None:
-    """Send every line of this process to stderr (or `stream`) in that format; `job` is the job that it does."""
+    """Send all log records of this process to stderr (or `stream`) in that format; `job` is the job that it runs."""
     JOB[0] = "" if job is None else str(job)
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())

@@ -1,4 +1,4 @@
-"""What this process did, as Prometheus's counters and histograms; the studio shows them at /metrics."""
+"""Activity of this process as Prometheus counters and histograms; the studio serves them at /metrics."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Cards of bases, corpora and plugins: README.md files with the Hugging Face Hub's YAML front matter, read without network.
 
 The keys are the Hub's (https://huggingface.co/docs/hub/model-cards#model-card-metadata): `license`, `license_name`,
-`license_link`, `language`, `pretty_name`, `datasets`, `tags`. One more is ours: `license_note`, a sentence on what the
-licence means for the user. Cards also come with bundles and folders of strangers: what cannot be read counts as not
-stated, and no card is an error.
+`license_link`, `language`, `pretty_name`, `datasets`, `tags`, and our `license_note`, a sentence on what the licence means for
+the user. Cards may also come from untrusted bundles and folders: unreadable parts count as not stated, and no card is an error.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from typing import Any
 NOT_STATED = "not stated"
 CARD_FILE = "README.md"
 LARGEST = 1 << 20  # bytes of a card that are read
-LARGEST_FRONT = 1 << 16  # characters of front matter; YAML takes its time
-DEEPEST_FRONT = 50  # brackets within brackets there; its time grows with their square
+LARGEST_FRONT = 1 << 16  # characters of front matter, since YAML is slow
+DEEPEST_FRONT = 50  # maximum nesting of brackets; YAML's time grows quadratically
 FRONT = re.compile(r"\A\s*---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 LONGEST_SUMMARY = 300  # characters
-LONGEST_PARAGRAPH = 4000  # characters of one that are looked at
-PLACEHOLDERS = ("other", "unknown", "")  # the Hub's words for a licence that it does not know
+LONGEST_PARAGRAPH = 4000  # characters of a paragraph that are examined
+PLACEHOLDERS = ("other", "unknown", "")  # the Hub's placeholders for an unknown licence
 
-# Names as people write them, of the licences that bases and corpora mostly have; others show their id.
+# Common names of the licences that most bases and corpora have; others show their id.
 NAMES = {
     "apache-2.0": "Apache 2.0",
     "mit": "MIT",
@@ -45,8 +44,10 @@ RESEARCH = re.compile(r"^(?=[^\n]*\bresearch\b)(?=[^\n]*\bonly\b)|\bresearch-onl
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What a README.md says. `license` is the Hub's id ("" where none is stated), `body` the Markdown below the front
-    matter, `summary` its first paragraph, `metadata` the front matter's plain values.
+    """The content of a README.md.
+
+    `license` is the Hub's id ("" if not stated), `body` the Markdown below the front matter, `summary` its first paragraph,
+    `metadata` the front matter's plain values.
     """
 
     title: str
@@ -59,7 +60,7 @@ class ModelCard:
 
     @property
     def license_name(self) -> str:
-        """The licence in a few words, fit for a table: `CC0 1.0`, `research and evaluation only`, `not stated`."""
+        """The licence in a few words, suitable for a table: `CC0 1.0`, `research and evaluation only`, `not stated`."""
         if self.license.lower() in PLACEHOLDERS:
             name = self.metadata.get("license_name")
             return str(name).replace("-", " ") if name else NOT_STATED
@@ -75,7 +76,7 @@ class ModelCard:
 
     @property
     def restricted(self) -> bool:
-        """Does the licence rule out commercial use, or allow research alone?"""
+        """Whether the licence rules out commercial use, or allows research only."""
         stated = f"{self.license} {self.metadata.get('license_name', '')} {self.license_note}".replace("_", "-")
         return self._non_commercial or bool(RESEARCH.search(stated))
 
@@ -86,8 +87,9 @@ class ModelCard:
 
 
 def read_card_file(path: str | Path) -> ModelCard:
-    """The card at `path`: a Markdown file, or a folder that holds README.md. A file that is missing or cannot be read
-    gives a card with the folder's name and no licence. Never raises.
+    """The card at `path`: a Markdown file, or a folder with README.md. Never raises.
+
+    A file that is missing or unreadable gives a card with the folder's name and no licence.
     """
     path = Path(path)
     try:
@@ -101,7 +103,7 @@ def read_card_file(path: str | Path) -> ModelCard:
 
 
 def parse_card(text: str, name: str = "") -> ModelCard:
-    """A card from the text of a README.md; `name` is its title where it gives none. Never raises."""
+    """A card from the text of a README.md; `name` is the default title. Never raises."""
     text = text[:LARGEST].replace("\r\n", "\n").removeprefix("\ufeff")
     metadata, body = _front_matter(text)
     heading = re.search(r"^#[ \t]+(\S.*)", body, re.MULTILINE)
@@ -139,13 +141,13 @@ def _front_matter(text: str) -> tuple[dict[str, object], str]:
 
 
 def _depth(front: str) -> int:
-    """How many brackets are open at once, at most."""
+    """The maximum number of brackets open at once."""
     steps = (1 if mark in "[{" else -1 for mark in re.findall(r"[][{}]", front))
     return max(itertools.accumulate(steps), default=0)
 
 
 def _plain(value: Any) -> Any:
-    """Numbers, words and short lists of them; anything deeper is left out, so that no card can grow when it is shown."""
+    """Numbers, strings and short lists of them; nested values are dropped, which bounds the size of a displayed card."""
     if isinstance(value, (str, int, float)):
         return value[:2000] if isinstance(value, str) else value
     if isinstance(value, list):
@@ -181,7 +183,7 @@ def _summary(body: str) -> str:
 
 
 def _plain_words(markdown: str) -> str:
-    """Markdown's inline marks removed: links to their words, no emphasis, no code quotes."""
+    """Remove Markdown's inline markup: links become their text, emphasis and code quotes are removed."""
     text = re.sub(r"!\[[^][]*\]\([^)]{0,500}\)", "", markdown)
     text = re.sub(r"\[([^][]*)\]\([^)]{0,500}\)", r"\1", text)
     return " ".join(re.sub(r"\*\*|__|`", "", text).split())

@@ -1,8 +1,8 @@
-"""Batches that shrink when memory runs out: halved once, and the work continues; a second time is an error.
+"""Batches that shrink when memory runs out: they are halved once and the work continues; a second time is an error.
 
-fit = Fit("batch_tokens")
+fit = HalveOnOom("batch_tokens")
 for batch in length_batches(lengths, 4096):
-    fit.each(batch, work)      # work(some of the batch's rows), again with half of them where they did not fit
+    fit.run(batch, work)      # work(rows of the batch), repeated with each half if they do not fit
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Python's, torch's on the GPU (a class of its own), and torch's on the CPU (a RuntimeError with these words)."""
+    """Whether it is Python's error, torch's on the GPU (a separate class) or torch's on the CPU (a RuntimeError by its message)."""
     words = str(error).lower()
     return (
         isinstance(error, MemoryError)
@@ -29,7 +29,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def free_memory() -> None:
-    """Give back what the failed batch has left behind."""
+    """Release the memory left behind by the failed batch."""
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
@@ -37,12 +37,13 @@ def free_memory() -> None:
 
 
 def reuse_memory() -> None:
-    """Have the C library keep freed blocks: else each large tensor is mapped and zeroed by the kernel anew, which takes a tenth to
-    half of the time of an update on a CPU. GNU's library alone has these switches; elsewhere nothing happens.
+    """Make the C library keep freed blocks; otherwise the kernel maps and zeroes each large tensor again.
+
+    That takes a tenth to half of the time of an update on a CPU. Only GNU's library supports this; elsewhere nothing happens.
     """
     import ctypes
 
-    trim_threshold, top_pad, mmap_max = -1, -2, -4  # of malloc.h
+    trim_threshold, top_pad, mmap_max = -1, -2, -4  # from malloc.h
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         for parameter, value in ((mmap_max, 0), (trim_threshold, 2**31 - 1), (top_pad, 2**28)):
@@ -50,7 +51,7 @@ def reuse_memory() -> None:
 
 
 def halves(rows: Sequence[int]) -> list[list[int]]:
-    """Two halves; one part where there is nothing to halve."""
+    """Two halves; a single part if the rows cannot be halved."""
     middle = (len(rows) + 1) // 2
     return [list(part) for part in (rows[:middle], rows[middle:]) if part]
 
@@ -65,7 +66,7 @@ def too_big(setting: str) -> TailorError:
 
 
 class HalveOnOom:
-    """One for each loop over batches. `setting` is what a user lowers where half a batch is too big too."""
+    """Runs one loop over batches; `setting` is what the user should lower if half a batch does not fit either."""
 
     def __init__(self, setting: str) -> None:
         self.setting, self.halved = setting, False
@@ -73,7 +74,7 @@ class HalveOnOom:
     def run(self, rows: Sequence[int], work: Callable[[list[int]], None]) -> None:
         """Do the work for the rows, in halves once memory has run out. Work that ran out of memory is restarted.
 
-        Raises TailorError where half of a batch does not fit, or a batch of one row.
+        Raises TailorError if half of a batch, or a batch of one row, does not fit.
         """
         if not self.halved:
             if self._fits(list(rows), work):
@@ -89,7 +90,7 @@ class HalveOnOom:
 
     @staticmethod
     def _fits(rows: list[int], work: Callable[[list[int]], None]) -> bool:
-        # The error must be gone, with the tensors of its frames, before memory can be given back.
+        # The error must be gone, with the tensors of its frames, before memory can be released.
         try:
             work(rows)
         except Exception as error:

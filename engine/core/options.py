@@ -1,11 +1,11 @@
-"""Settings described once: a typed dataclass field with its help feeds the config file, the command line and the studio.
+"""Settings defined once: a typed dataclass field with its help serves the config file, the command line and the studio.
 
     @dataclass(frozen=True)
     class Decoding(Options):
         beam: int = option(4, "Hypotheses kept at each step.", low=1, high=64)
 
-`Decoding.from_mapping({...})` validates, `add_flags(parser, Decoding)` makes `--beam`, `describe(Decoding)` lists what a
-form needs. Unknown keys are refused with the nearest known name.
+`Decoding.from_mapping({...})` validates, `add_flags(parser, Decoding)` adds `--beam`, and `describe(Decoding)` lists the fields
+of a form. Unknown keys are refused, naming the nearest known one.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def option(
     high: float | None = None,
     advanced: bool = False,
 ) -> Any:
-    """A dataclass field with its help text and its range (`low` and `high` inclusive). Raises TypeError for a default
-    that could change.
-    """
+    """A dataclass field with its help text and its range (`low` and `high` inclusive). Raises TypeError for a mutable default."""
     meta = {"help": help, "choices": choices, "low": low, "high": high, "advanced": advanced}
     if isinstance(default, (list, set)):
         raise TypeError("use a tuple as default")
@@ -51,7 +49,7 @@ def option(
 
 @dataclass(frozen=True)
 class Option:
-    """What a form, a flag or a help page needs to know of one setting."""
+    """The properties of one setting, for forms, flags and help pages."""
 
     name: str
     type: type
@@ -69,7 +67,7 @@ class Option:
         return "--" + self.name.replace("_", "-")
 
     def parse(self, value: Any) -> Any:
-        """Convert text or JSON values to the field's type and check the range; raises OptionError."""
+        """Convert text or JSON values to the field's type and check the range. Raises OptionError."""
         if value is None or (self.optional and isinstance(value, str) and value.strip().lower() in ("", "none")):
             if self.optional:
                 return None
@@ -168,7 +166,7 @@ def _described(cls: type) -> tuple[Option, ...]:
 
 @dataclass(frozen=True)
 class Options:
-    """Base of every settings dataclass: validated on construction, to and from plain mappings."""
+    """Base class of all settings dataclasses: validated on construction, converted from and to plain mappings."""
 
     def __post_init__(self) -> None:
         for item in describe(type(self)):
@@ -190,7 +188,7 @@ class Options:
         return cls(**values)
 
     def to_mapping(self) -> dict[str, object]:
-        """A plain mapping that JSON can hold; tuples become lists."""
+        """A plain mapping that JSON can represent; tuples become lists."""
         return {
             item.name: list(value) if isinstance(value := getattr(self, item.name), tuple) else value
             for item in describe(type(self))
@@ -204,11 +202,12 @@ class Options:
 def add_flags(
     parser: argparse.ArgumentParser, cls: type, *, only: Sequence[str] = (), skip: Sequence[str] = ()
 ) -> None:
-    """Add one flag a setting (of `only`, where that is given); a flag not given stays out of the namespace, so that files and
-    presets keep their say.
+    """Add one flag per setting (of `only`, if given).
+
+    A flag that is not given stays out of the namespace, so that it does not override files and presets.
     """
     title = (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")
-    groups = {group.title: group for group in parser._action_groups}  # argparse lists them nowhere else
+    groups = {group.title: group for group in parser._action_groups}  # argparse has no public access to them
     group = groups.get(title) or parser.add_argument_group(title)
     for item in describe(cls):
         if item.name in skip or (only and item.name not in only):
@@ -224,7 +223,7 @@ def add_flags(
 
 
 def from_flags(cls: type[Any], namespace: argparse.Namespace, base: Mapping[str, Any] | None = None) -> Any:
-    """Settings from flags, over `base` (a preset or file), over the defaults."""
+    """Settings from flags, which override `base` (a preset or file), which overrides the defaults."""
     values = dict(base or {})
     for item in describe(cls):
         if hasattr(namespace, item.name):
@@ -233,7 +232,7 @@ def from_flags(cls: type[Any], namespace: argparse.Namespace, base: Mapping[str,
 
 
 def named_values(pairs: Sequence[str] | None, what: str) -> dict[str, str]:
-    """NAME=VALUE flags as a mapping; `what` is the flag. Raises OptionError on one without `=`."""
+    """NAME=VALUE flags as a mapping; `what` is the flag. Raises OptionError for a value without `=`."""
     values: dict[str, str] = {}
     for pair in pairs or ():
         key, mark, value = pair.partition("=")

@@ -1,7 +1,7 @@
-"""How long work reports what it does now, how far it is, and how long it will take; and how it learns that it should stop.
+"""How long-running work reports its current step, its progress and the time left, and how it is cancelled.
 
-Every long function takes a `progress: Progress` and calls `check()` at least once a second. The base class reports
-nowhere; the command line writes to stderr, a job writes to its row.
+Every long-running function takes a `progress: Progress` and calls `check()` at least once a second. The base class reports
+nothing; the command line writes to stderr, a job writes to its row.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ class Eta:
 
     def __init__(self) -> None:
         self.last = time.monotonic()
-        self.end: float | None = None  # when it ends at the latest
+        self.end: float | None = None  # the latest time at which it ends
         self.done: float | None = None  # units at the last report
         self.seconds_per_unit: float | None = None  # smoothed
 
     def update(self, done: float, total: float | None) -> float | None:
-        """Seconds left when `done` of `total` units are finished, or None while nothing is known.
+        """Seconds left when `done` of `total` units are finished, or None if unknown.
 
-        What is done at the first report counts for nothing if it is more than 0: an earlier run did it.
+        Units already done at the first report are not counted as work: an earlier run did them.
         """
         if not total:
             return None
@@ -42,7 +42,7 @@ class Eta:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as a person says them: `48 s`, `6 min`, `2 h 10 min`, `58 h`."""
+    """Seconds in human-readable form: `48 s`, `6 min`, `2 h 10 min`, `58 h`."""
     if seconds is None:
         return "unknown"
     if seconds < 90:
@@ -54,7 +54,7 @@ def duration(seconds: float | None) -> str:
 
 
 class Progress:
-    """Reports nowhere. Subclasses override `show`, `metrics` and `check`."""
+    """Reports nothing. Subclasses override `show`, `metrics` and `check`."""
 
     def __init__(self) -> None:
         self.step = ""
@@ -63,32 +63,32 @@ class Progress:
         self._eta = Eta()
 
     def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
-        """A new step starts: its name in the user's words, its place (from 0) among `steps`. One that is skipped counts as done."""
+        """Start a step: its name in the user's words and its index (from 0) among `steps`. A skipped step counts as done."""
         self.step, self.index, self.steps = step, index, steps
         self._eta = Eta()
         self.advance(0, None)
 
     def advance(self, done: float, total: float | None, note: str = "") -> None:
-        """`done` of `total` units of the current step are finished. Raises Cancelled when the user wants to stop."""
+        """Report `done` of `total` units of the current step. Raises Cancelled if the user wants to stop."""
         self.check()
         self.show(done, total, self._eta.update(done, total), note)
 
     def ends_within(self, seconds: float) -> None:
-        """The step is cut off after so many seconds, whatever is done by then."""
+        """Announce that the step is cut off after this many seconds."""
         self._eta.end = time.monotonic() + seconds
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
-        """Make it visible; `eta` in seconds."""
+        """Display the progress; `eta` in seconds."""
 
     def metrics(self, row: Mapping[str, object]) -> None:
-        """A row of figures (step, loss, …) for curves and logs."""
+        """Record a row of figures (step, loss, …) for curves and logs."""
 
     def check(self) -> None:
-        """Raises Cancelled when the user wants to stop."""
+        """Raise Cancelled if the user wants to stop."""
 
 
 class Quiet(Progress):
-    """Reports nothing, and hears that it should stop: for a second pass over what was counted already."""
+    """Reports nothing but can be cancelled: for a second pass over work that was counted already."""
 
     def __init__(self, inner: Progress) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Quiet(Progress):
 
 
 class Part(Quiet):
-    """One of several passes that are counted as a whole: `before` units came in earlier passes, `total` are in all of them."""
+    """One of several passes counted as a whole: `before` units belong to earlier passes, `total` to all passes."""
 
     def __init__(self, inner: Progress, before: float, total: float) -> None:
         super().__init__(inner)

@@ -1,4 +1,4 @@
-"""The state of the random generators that training on a device draws from."""
+"""The state of the random generators used in training on a device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def random_state(where: device) -> dict[str, Tensor]:
-    """The state of the CPU's generator as "cpu" and, where the device is a GPU, that of this GPU's as "cuda"."""
+    """The state of the CPU's generator as "cpu" and, if the device is a GPU, of that GPU's generator as "cuda"."""
     import torch
 
     state = {"cpu": torch.get_rng_state()}
@@ -18,7 +18,7 @@ def random_state(where: device) -> dict[str, Tensor]:
 
 
 def set_random_state(state: Mapping[str, Tensor], where: device) -> None:
-    """Go on from a state; that of a GPU is passed over on another device."""
+    """Restore a state; that of a GPU is ignored on another device."""
     import torch
 
     torch.set_rng_state(state["cpu"])

@@ -1,6 +1,6 @@
-"""One typed settings object for the whole program, from file, environment and flags (later ones win).
+"""One typed settings object for the whole program, from file, environment and flags (later ones take precedence).
 
-Environment: `TAILORMT_<NAME>`, for example `TAILORMT_HOME=/data/tailor`. File: `<home>/settings.toml`, the same names in
+Environment: `TAILORMT_<NAME>`, for example `TAILORMT_HOME=/data/tailor`. File: `<home>/settings.toml`, with the same names in
 lower case. Nothing else in the engine reads the environment.
 """
 
@@ -186,7 +186,7 @@ class Settings(Options):
 
     @property
     def home_dir(self) -> Path:
-        """The data folder, created when missing. Raises StorageError where that cannot be done."""
+        """The data folder, created if missing. Raises StorageError if that fails."""
         path = home_path(self.home)
         with storage_errors("the data folder", path):
             path.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ class Settings(Options):
 
     @property
     def server_paths_allowed(self) -> bool:
-        """Whether the studio takes paths on its own machine."""
+        """Whether the studio accepts paths on its machine."""
         if self.server_paths == "auto":
             return self.host in ("127.0.0.1", "localhost", "::1") or self.host.startswith("127.")
         return self.server_paths == "on"
@@ -209,7 +209,7 @@ class Settings(Options):
 
     @property
     def parser_dirs(self) -> tuple[Path, ...]:
-        """Folders that may hold stanza models, in order of preference; downloads go into the last."""
+        """Folders that may hold stanza models, in order of preference; downloads go to the last."""
         if self.parsers:
             return (Path(self.parsers).expanduser(),)
         own = Path(os.environ.get("STANZA_RESOURCES_DIR", Path.home() / "stanza_resources"))
@@ -217,7 +217,7 @@ class Settings(Options):
 
 
 def home_path(home: str) -> Path:
-    """Where the data folder is or will be."""
+    """The path of the data folder, which may not exist yet."""
     if home:
         return Path(home).expanduser()
     import platformdirs
@@ -234,13 +234,13 @@ def _from_environment(environment: tuple[tuple[str, str], ...]) -> Settings:
     if file.exists():
         try:
             values |= tomllib.loads(file.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:  # ValueError: also numbers of thousands of digits, and no UTF-8
+        except (ValueError, RecursionError) as error:  # ValueError: also huge numbers and invalid UTF-8
             raise OptionError("{file} is not valid TOML: {error}", file=file, error=error) from None
     values |= {key: value for key, value in given.items() if key in names}
     return Settings.from_mapping(values)
 
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings in force. Raises OptionError on a bad value or an unknown key in the file."""
+    """The current settings. Raises OptionError on a bad value or an unknown key in the file."""
     environment = os.environ if environment is None else environment
     return _from_environment(tuple(sorted((k, v) for k, v in environment.items() if k.startswith("TAILORMT_"))))

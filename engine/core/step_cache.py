@@ -1,4 +1,4 @@
-"""What each step of a workspace was made from, as a hash: its key. A step is done again exactly when that has changed."""
+"""Hashes (keys) of the inputs of each step of a workspace; a step is repeated exactly when its key has changed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 from engine.core.atomic_files import read_json, write_json
 
-SHARED = "shared"  # in a workspace: a folder for each further way in which a step was done
+SHARED = "shared"  # in a workspace: holds a folder for each additional variant of a step
 
 
 def content_hash(*parts: Any) -> str:
-    """A short SHA-256 of anything JSON can hold."""
+    """A short SHA-256 of any JSON value."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
 
 
 def digest_files(paths: Iterable[str]) -> list[str]:
-    """SHA-256 of each file's bytes, without its name: a copy of the same sentences is the same work."""
+    """SHA-256 of each file's bytes, without its name: copies of the same sentences are the same input."""
     results = []
     for path in paths:
         with Path(path).open("rb") as file:
@@ -31,8 +31,8 @@ def digest_files(paths: Iterable[str]) -> list[str]:
 class StepCache:
     """steps.json of a folder: {step: key}.
 
-    `shared`: several runs use the folder, perhaps with different settings, so `variant` gives each variant of a step a folder.
-    `used` holds the keys of the steps that were requested, in whatever folder; `made` names those that were run, not skipped.
+    `shared`: several runs use the folder, perhaps with different settings, so `variant` assigns each variant of a step a folder.
+    `used` holds the keys of the steps that were requested, in any folder; `made` names those that were run rather than skipped.
     """
 
     def __init__(self, folder: Path, *, shared: bool = False, of: str = "") -> None:
@@ -44,12 +44,13 @@ class StepCache:
         self.values: dict[str, str] = {step: key for step, key in values if isinstance(key, str)}
 
     def get(self, step: str) -> str:
-        """The key of a step that was done; empty if it was not."""
+        """The key of a finished step; empty if it is not finished."""
         return self.values.get(step, "")
 
     def variant(self, step: str, key: str) -> StepCache:
-        """The cache of that variant of the step: this one, or, if this one has another variant of the same samples, one in a folder
-        of its own. Variants of samples that have changed are removed.
+        """The cache for that variant of the step: this one, or one in a subfolder if this one has another variant.
+
+        A subfolder is only used for variants of the same samples; those of other samples are removed.
         """
         self.used[step] = key
         samples = self.get("samples")
@@ -66,7 +67,7 @@ class StepCache:
         return variant
 
     def is_fresh(self, step: str, key: str, *files: Path) -> bool:
-        """Whether the step was done with this key and its files are still there."""
+        """Whether the step was finished with this key and its files still exist."""
         return self.values.get(step) == key and all(file.exists() for file in files)
 
     def invalidate(self, step: str) -> None:
@@ -75,7 +76,7 @@ class StepCache:
             self._write()
 
     def mark_done(self, step: str, key: str) -> None:
-        """Record the step as done, with the key of its inputs. Raises StorageError."""
+        """Record the step as finished, with the key of its inputs. Raises StorageError."""
         self.values[step] = key
         self.made.add(step)
         samples = self._of or self.get("samples")

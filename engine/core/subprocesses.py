@@ -1,4 +1,4 @@
-"""Programs in processes of their own that a user can stop."""
+"""Running programs in separate processes that a user can stop."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def run_program(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[int, str, str]:
-    """Run it to its end in `folder`, with `environment` added to ours; returns (exit status, stdout, stderr).
+    """Run a program in `folder`, with `environment` added to ours; returns (exit status, stdout, stderr).
 
-    Raises OSError when it cannot be started, and Cancelled when the user stops: then it ends too, with what it started.
+    Raises OSError if it cannot be started, and Cancelled if the user stops; then it is ended with its child processes.
     """
     child = subprocess.Popen(
         list(command), cwd=folder, env={**os.environ, **(environment or {})}, stdin=subprocess.DEVNULL,
@@ -46,5 +46,5 @@ def run_program(
 
 
 def last_line(output: str) -> str:
-    """The last line that is not blank: where a program that failed mostly says why."""
+    """The last non-blank line, where a failed program usually reports the reason."""
     return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "no word")

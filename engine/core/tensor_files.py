@@ -1,4 +1,4 @@
-"""Tensors in safetensors files, written whole and read with one sentence for what is wrong with them."""
+"""Tensors in safetensors files, written atomically and read with one-sentence error messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], what: str, **about: str) -> Path:
-    """Write tensors, with `about` as the file's metadata; `what` names them in the sentence of a StorageError."""
+    """Write tensors, with `about` as the file's metadata; `what` names them in a StorageError."""
     from safetensors.torch import save_file
 
     plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
@@ -24,7 +24,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], what: str, **about: 
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file. Raises BundleError where it is missing or damaged."""
+    """The tensors of a file. Raises BundleError if it is missing or damaged."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -37,7 +37,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def check_keys(path: Path, there: Collection[str], wanted: Collection[str]) -> None:
-    """Raises BundleError where a file lacks one of the keys, or has another."""
+    """Raise BundleError if a file lacks one of the keys or has an unknown one."""
     for key in sorted({*wanted} ^ {*there}):
         if key in wanted:
             raise BundleError(

@@ -1,4 +1,4 @@
-"""A plain table for text of any script: cells are as wide as a terminal shows them."""
+"""A plain-text table for any script, with the cell widths of a terminal."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 def width(text: str) -> int:
-    """Columns that a text takes on a terminal: two for a wide character."""
+    """Terminal columns that a text occupies: two for a wide character."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1 for c in text)
 
 
 def wrap(text: str, columns: int) -> list[str]:
-    """Break a text into lines of at most `columns`, at spaces where there are some."""
+    """Break a text into lines of at most `columns`, at spaces if possible."""
     lines, line, used = [], "", 0
     words = text.split(" ")
     for i, word in enumerate(words):
@@ -32,7 +32,7 @@ def wrap(text: str, columns: int) -> list[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], columns: int = 110) -> str:
-    """A plain table; cells too long for their share of the line are wrapped."""
+    """A plain-text table; cells wider than their share of the line are wrapped."""
     texts = [[str(cell) for cell in row] for row in [head, *rows]]
     count = len(head)
     wants = [max(width(row[i]) for row in texts) for i in range(count)]

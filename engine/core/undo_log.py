@@ -1,4 +1,4 @@
-"""A user's decisions as a file of steps: one JSON object per line, appended to and never changed, so each can be undone."""
+"""A user's decisions as a file of steps: one JSON object per line, append-only, so each can be undone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNDO = "undo"
 
 
 class Step(TypedDict, total=False):
-    """What was done to sentences, by their keys, or to phrases, with the sentences that hold them or without."""
+    """A decision about sentences, by their keys, or about phrases, with or without the sentences that contain them."""
 
     at: str  # ISO 8601, UTC
     action: Required[str]
@@ -29,9 +29,9 @@ _writing = threading.Lock()
 
 
 def read_steps(path: Path, actions: Collection[str], field: str, kind: type) -> list[Step]:
-    """The steps that hold, first to last: each has one of the actions and, as `field`, a `kind`.
+    """The steps not undone, first to last: each has one of the actions and a `kind` in `field`.
 
-    A line that is half written, or unknown, is passed over; a file that is not there holds none.
+    Incomplete and unknown lines are skipped; a missing file has no steps.
     """
     try:
         lines = path.read_bytes().splitlines()
@@ -53,13 +53,13 @@ def read_steps(path: Path, actions: Collection[str], field: str, kind: type) -> 
 
 
 def append_step(path: Path, step: Step) -> None:
-    """Write a step down, with the time. Raises StorageError when it cannot be written."""
+    """Append a step, with the time. Raises StorageError if it cannot be written."""
     row = {"at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **step}
     line = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     with _writing, storage_errors("the decision", path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b") as file:
-            if file.tell():  # a line that a crash cut off must not swallow this one
+            if file.tell():  # a line cut off by a crash must not swallow this one
                 file.seek(-1, os.SEEK_END)
                 line = line if file.read(1) == b"\n" else b"\n" + line
             file.write(line)
@@ -68,7 +68,7 @@ def append_step(path: Path, step: Step) -> None:
 
 
 def append_undo(path: Path, steps: Collection[Step]) -> None:
-    """Take the last of the steps that hold back. Raises InputError where there is none."""
+    """Undo the last of the current steps. Raises InputError if there is none."""
     if not steps:
         raise InputError("There is nothing to undo.")
     append_step(path, {"action": UNDO})

@@ -1,4 +1,4 @@
-"""Corpora: reading the user's samples in any format and encoding, cleaning, checking their language, splitting them."""
+"""Corpora: reading the user's samples in any format and encoding, cleaning them, checking their language, and splitting them."""
 
 from engine.corpora.corpus import Corpus
 from engine.corpora.formats.read import READERS

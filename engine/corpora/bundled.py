@@ -1,11 +1,11 @@
-"""The sample corpora that came with the program: one folder each, with a card and its files.
+"""The sample corpora bundled with the program: one folder per corpus, with a card and its files.
 
     assets/samples/it-help-en/README.md     the card: title, languages, licence, and the keys below
     assets/samples/it-help-en/it-help.txt   the sentences
 
-`sample:it-help-en` names the corpus wherever files of samples are given. Keys of the card beyond the Hub's: `kind`
-(style, domain, bilingual, dirty, general), `target_language`, `source_language` (bilingual ones), `goes_with` (corpora
-that make one project together with this one).
+`sample:it-help-en` denotes the corpus wherever sample files are specified. The card has these keys in addition to the Hub's:
+`kind` (style, domain, bilingual, dirty, general), `target_language`, `source_language` (bilingual corpora), `goes_with`
+(corpora that form one project together with this one).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PREFIX = "sample:"
 
 @dataclass(frozen=True)
 class SampleCorpus:
-    """A bundled corpus. `lines` counts the lines of its files but blank ones and headers, `goes_with` names others."""
+    """A bundled corpus. `lines` counts the lines of its files without blank lines and headers; `goes_with` names other corpora."""
 
     name: str
     card: ModelCard
@@ -42,7 +42,7 @@ class SampleCorpus:
         return self.card.title
 
     def to_mapping(self) -> dict[str, object]:
-        """What `tailormt corpus samples --json` says of it."""
+        """The entry in the output of `tailormt corpus samples --json`."""
         return {
             "name": self.name,
             "title": self.title,
@@ -57,7 +57,7 @@ class SampleCorpus:
 
 
 def bundled_samples(assets: Path) -> list[SampleCorpus]:
-    """The corpora below `assets`/samples, by kind and name; folders without a card or without files are passed over."""
+    """The corpora in `assets`/samples, sorted by kind and name; folders without a card or without files are ignored."""
     root = assets / "samples"
     results = [corpus for folder in sorted(root.glob("*/")) if (corpus := _corpus(folder)) is not None]
     kinds = ("style", "domain", "bilingual", "dirty", "general")
@@ -91,7 +91,7 @@ def _lines(path: Path) -> int:
 
 
 def named_files(samples: Iterable[str], assets: Path) -> list[str]:
-    """Paths as they are, and the files of the corpora named as `sample:NAME`. Raises CorpusError on an unknown name."""
+    """The samples with every `sample:NAME` replaced by the files of that corpus. Raises CorpusError on an unknown name."""
     files: list[str] = []
     for sample in samples:
         if not sample.startswith(PREFIX):

@@ -1,4 +1,4 @@
-"""One normal form for every sentence, and the reasons for which a sentence is skipped."""
+"""The normal form of sentences, and the reasons for skipping a sentence."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ NO_LETTERS = mark("no letters")
 MARKUP = mark("only markup or a link")
 UNDECODABLE = mark("undecodable characters")
 
-# What never belongs to a sentence: soft hyphen, zero-width space and joiners, direction marks, byte order mark,
-# invisible operators, annotation marks, language tags, lone surrogates, control characters that are no white space.
+# Characters that never belong to a sentence: soft hyphen, zero-width space, direction marks, byte order mark,
+# invisible operators, annotation marks, language tags, lone surrogates, control characters other than white space.
 INVISIBLE = re.compile(
     "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e"
     "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-# The joiners U+200C and U+200D are spelling in Arabic and Indic scripts and hold emoji together; elsewhere they are dirt.
+# The joiners U+200C and U+200D are part of the spelling in Arabic and Indic scripts and join emoji; elsewhere they are noise.
 JOINER = re.compile("[\u200c\u200d]+")
 JOINING = re.compile("[\u0600-\u0fff\u1000-\u109f\u1780-\u17ff]")
-# What PDF readers give for plain characters: radicals of dictionaries (⾬ for 雨, ⻢ for 马), ligatures (ﬁ), in either
-# compatibility form or, where Unicode has none, as its table of equivalent ideographs says.
+# Characters that PDF readers return for plain ones, such as radicals (⾬ for 雨, ⻢ for 马) and ligatures (ﬁ). They are replaced
+# by their compatibility form or, if they have none, according to Unicode's table of equivalent unified ideographs.
 RADICALS = (
     "⺁厂⺟母⺠民⻁虎⻄西⻅见⻆角⻉贝⻋车⻐钅⻑長⻓长⻔门⻘青⻙韦⻚页⻛风⻜飞⻝食⻠饣⻢马⻣骨"
     "⻤鬼⻥鱼⻦鸟⻧卤⻨麦⻩黄⻬齐⻭歯⻮齿⻯竜⻰龙⻳龟"
@@ -41,10 +41,9 @@ SPACE = re.compile(r"[\s\x1c-\x1f\x85]+")
 
 
 def clean(text: str, normalization: str = "NFC") -> str:
-    """The text in one Unicode form, without invisible characters, with single spaces and none at the ends.
+    """The text in one Unicode form, without invisible characters, with single spaces and none at either end.
 
-    Full-width punctuation stays as it is under NFC, look-alikes of plain characters become those.
-    `clean` of a cleaned text is the same text.
+    NFC leaves full-width punctuation as it is; look-alikes are replaced by the plain characters. `clean` is idempotent.
     """
     text = INVISIBLE.sub("", text)
     text = JOINER.sub(_joiner, text)
@@ -62,7 +61,7 @@ def _joiner(match: re.Match[str]) -> str:
 
 
 def reason_to_skip(text: str, options: CorpusOptions) -> str | None:
-    """Why a cleaned sentence cannot be used, or None when it can."""
+    """The reason why a cleaned sentence cannot be used, or None if it can."""
     if not text:
         return EMPTY
     if "�" in text:

@@ -25,7 +25,7 @@ AGAIN = Message("import the samples again")
 
 @dataclass
 class Corpus:
-    """The user's sentences in the target language, in the order of their files, and how they were taken in."""
+    """The user's sentences in the target language, in the order of their files, with the report on their import."""
 
     language: str
     segments: list[Segment]
@@ -35,20 +35,20 @@ class Corpus:
         return len(self.segments)
 
     def texts(self) -> list[str]:
-        """The sentences alone."""
+        """The texts of the sentences."""
         return [segment.text for segment in self.segments]
 
     def save(self, folder: Path) -> Path:
-        """Write corpus.jsonl and import_report.json into `folder` (made when missing); returns the corpus file.
+        """Write corpus.jsonl and import_report.json into `folder` (created if missing); returns the path of the corpus file.
 
-        Each file appears whole or not at all. The report is written last, so a corpus without a report is an
-        unfinished one. Raises StorageError on a full disk or a folder that cannot be written.
+        Each file is written completely or not at all. The report is written last, so a corpus without a report is
+        unfinished. Raises StorageError if the disk is full or the folder is not writable.
         """
         folder = Path(folder)
         with storage_errors("the corpus", folder):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / REPORT_FILE).unlink(missing_ok=True)
-            for name in (SKIPPED_FILE, NOTICED_FILE):  # of another import: `import_to` writes them with their corpus
+            for name in (SKIPPED_FILE, NOTICED_FILE):  # left by another import: only `import_to` writes them
                 (folder / name).unlink(missing_ok=True)
             rows = (json.dumps(segment_row(segment), ensure_ascii=False) for segment in self.segments)
             _write(folder / CORPUS_FILE, rows)
@@ -58,7 +58,7 @@ class Corpus:
 
     @classmethod
     def load(cls, folder: Path) -> Corpus:
-        """Read what save() wrote. Raises CorpusError naming the file and line that is missing or damaged."""
+        """Read the files written by `save`. Raises CorpusError, naming the file and line, if one is missing or damaged."""
         folder = Path(folder)
         report_path, path = folder / REPORT_FILE, folder / CORPUS_FILE
         for needed in (path, report_path):
@@ -85,7 +85,7 @@ class Corpus:
 
 
 def noticed_rows(folder: Path, reason: str) -> set[int]:
-    """Places in the corpus of the sentences that have a warning for that reason."""
+    """The rows (from 0) of the sentences in the corpus that have a warning with this reason."""
     path = folder / NOTICED_FILE
     rows = read_jsonl(path) if path.exists() else ()
     return {row["row"] for row in rows if row.get("reason") == reason}

@@ -1,4 +1,4 @@
-"""From the records of one file to the sentences that are kept; everything else is counted with its reason."""
+"""Filtering the records of a file: which sentences are kept; all others are counted with the reason."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from engine.corpora.writer import CorpusWriter
 from engine.messages import mark
 
 SOURCE_EMPTY = mark("no source")
-# Rules that the user may overrule for a sentence; what cannot be read, or says nothing, stays out.
+# Reasons that the user may overrule for a sentence; undecodable and empty text always stays out.
 USABLE = (TOO_SHORT, TOO_LONG, NO_LETTERS, MARKUP, GARBLED)
 
 
 @dataclass
 class SentenceFilter:
-    """One for an import: it remembers what it has seen, so that repeats are found over all files."""
+    """The filter of one import; it remembers sentences, so that duplicates are found across all files."""
 
     writer: CorpusWriter
     options: CorpusOptions
@@ -33,7 +33,7 @@ class SentenceFilter:
     seen: set[bytes] = field(default_factory=set)
 
     def run(self, reading: Reading, report: FileReport, label: str) -> Iterator[None]:
-        """Write what is kept of a file; gives control back after every record."""
+        """Write the kept and skipped sentences of a file; yields after every record."""
         for item in reading.items:
             if isinstance(item, SkippedLine):
                 self._skipped(item, report, label)
@@ -60,7 +60,7 @@ class SentenceFilter:
         self.writer.skip(report.name, line, reason, text, source, usable=usable)
 
     def _plain(self, record: Record) -> tuple[str, str | None]:
-        """Text and source without tags, cleaned."""
+        """The cleaned text and source, with tags removed or replaced by placeholders."""
         text, source = record.text, record.source
         if self.options.inline_tags == "placeholders":
             text, source = with_placeholders(text, source)

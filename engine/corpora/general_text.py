@@ -1,4 +1,4 @@
-"""The bundled samples of plain everyday text: what methods contrast a style with, and what forgetting is measured on."""
+"""The bundled samples of plain everyday text, with which methods contrast a style and on which forgetting is measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.errors import CorpusError
 
 
 def general_sentences(assets: Path, language: str, *, exclude: Sequence[str] = ()) -> list[str]:
-    """The sentences of the language's general sample that are not among `exclude`; empty where none is bundled."""
+    """The sentences of the language's general samples that are not in `exclude`; empty if none are bundled."""
     samples = [one for one in bundled_samples(assets) if one.kind == "general" and same_language(one.target, language)]
     lines = [
         line.strip() for one in samples for file in one.files for line in file.read_text(encoding="utf-8").splitlines()
@@ -21,7 +21,7 @@ def general_sentences(assets: Path, language: str, *, exclude: Sequence[str] = (
 
 
 def general_domain(assets: Path, language: str, *, exclude: Sequence[str] = ()) -> list[str]:
-    """The same, where a method cannot do without. Raises CorpusError where none is bundled."""
+    """The sentences of `general_sentences`, for methods that require them. Raises CorpusError if there are none."""
     sentences = general_sentences(assets, language, exclude=exclude)
     if not sentences:
         raise CorpusError(

@@ -1,4 +1,4 @@
-"""From files to a corpus: read, clean, split into sentences, count what is left out, check the language."""
+"""Importing files into a corpus: read, clean, split into sentences, count skipped text, check the language."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from engine.corpora.writer import CorpusWriter
 from engine.errors import CorpusError, InputError, MissingError, TailorError
 from engine.messages import Message, mark
 
-EXPECTED_SHARE = 0.7  # of a corpus in the target language; with less there is a warning
-LEAST_SHARE = 0.1  # with less, a corpus of at least LEAST_SENTENCES is refused
+EXPECTED_SHARE = 0.7  # of a corpus in the target language; a smaller share causes a warning
+LEAST_SHARE = 0.1  # below it, a corpus of at least LEAST_SENTENCES is refused
 LEAST_SENTENCES = 20
-MANY_OTHERS = 20  # sentences in another language that a warning is worth
-MOST_DETECTED = 5_000  # sentences whose language is detected, in about five seconds
-MOST_COMPARED = 50_000  # sentences among which near-duplicates are looked for, in about ten seconds
-EVERY = 200  # records between two looks at the progress
+MANY_OTHERS = 20  # fewest sentences in another language that cause a warning
+MOST_DETECTED = 5_000  # sentences whose language is detected; takes about five seconds
+MOST_COMPARED = 50_000  # sentences searched for near-duplicates; takes about ten seconds
+EVERY = 200  # records between two progress reports
 
 
 def import_corpus(
@@ -48,11 +48,11 @@ def import_corpus(
 ) -> Corpus:
     """Read samples of the target `language` from files in any of the formats in READERS.
 
-    `source_language` helps to tell the sides of bilingual files apart. Bilingual rows keep their source and are not
-    split into sentences. `domains` are labels, one per file ("" for none), for sentences whose row names no domain itself.
-    Of several files those that are empty or hold nothing usable are left out, and of a damaged one what comes after the damage;
-    `FileReport.error` says why. Progress is reported in bytes. Raises CorpusError when a file is missing, when none of them can be
-    read to its end, and when nearly nothing is in the target language.
+    `source_language` helps to distinguish the sides of bilingual files. Bilingual rows keep their source and are not
+    split into sentences. `domains` are labels, one per file ("" for none), for sentences whose row specifies no domain.
+    If there are several files, those without usable text and anything after the damage in a damaged one are left out, and
+    `FileReport.error` states why. Progress is reported in bytes. Raises CorpusError if a file is missing, if no file can be
+    read to its end, or if almost nothing is in the target language.
     """
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         samples = SampleFiles(paths, language, source_language, domains)
@@ -62,7 +62,7 @@ def import_corpus(
 
 @dataclass(frozen=True)
 class SampleFiles:
-    """Files to read, their language, and what else is known of them: see `import_corpus`."""
+    """Files to read, with their languages and domain labels; see `import_corpus`."""
 
     paths: Sequence[str | Path]
     language: str
@@ -79,10 +79,10 @@ def import_to(
     progress: Progress | None = None,
     check: Callable[[ImportReport], None] = lambda report: None,
 ) -> ImportReport:
-    """The same into a folder, sentence by sentence: neither the files nor the corpus are ever held in memory.
+    """Import samples as `import_corpus` does, but into a folder and without ever holding the files or the corpus in memory.
 
-    `decisions` are the user's about single sentences. `check` may raise when the report will not do; then, and whenever
-    this fails, what lay in the folder before is still there. See `CorpusWriter` for the files.
+    `decisions` are the user's decisions about individual sentences. `check` may raise to reject the report; in that case, as
+    after any failure, the folder's earlier files are intact. See `CorpusWriter` for the files.
     """
     options = options or CorpusOptions()
     progress = progress or Progress()
@@ -131,7 +131,7 @@ def import_to(
 
 
 def _names(files: Sequence[Path]) -> list[str]:
-    """The files' names, fit for JSON; with their folders where two have the same name."""
+    """The files' names, encodable as UTF-8 for JSON; full paths for files that share a name."""
     names = [path.name for path in files]
     shown = [str(path) if names.count(path.name) > 1 else path.name for path in files]
     return [name.encode("utf-8", "replace").decode() for name in shown]
@@ -140,9 +140,7 @@ def _names(files: Sequence[Path]) -> list[str]:
 def _read_file(
     path: Path, file: FileReport, label: str, request: Request, sentences: SentenceFilter, report: ImportReport, progress: Progress
 ) -> None:  # fmt: skip
-    """Fill `file` and the corpus from one file. Raises InputError or MissingError where it cannot be read, whole or to its end;
-    what was read before stays.
-    """
+    """Fill `file` and the corpus from one file, as far as it can be read. Raises InputError or MissingError if not to its end."""
     check_file(path)
     reading, size = open_samples(path, request), path.stat().st_size
     try:
@@ -157,7 +155,7 @@ def _read_file(
 
 
 def _joined(files: Sequence[FileReport]) -> Message:
-    """What is wrong with each of the files."""
+    """The errors of all files in one message."""
     result = Message("None of the {count} files can be read.", count=len(files))
     for file in files:
         result = Message("{reasons} {reason}", reasons=result, reason=Message(file.error))
@@ -188,7 +186,7 @@ def _check_something_left(path: Path, file: FileReport, reading: Reading, report
 
 
 def _thin(writer: CorpusWriter, max_sentences: int, report: ImportReport) -> None:
-    """Leave out what is more than can be worked with, evenly over all files, and say so."""
+    """Leave out the sentences beyond `max_sentences`, evenly over all files, and add a warning."""
     total = writer.count
     files = {file.name: file for file in report.files}
     for segment in writer.thin(max_sentences):
@@ -214,7 +212,7 @@ def _look_over(
     *,
     language_too: bool,
 ) -> None:
-    """What can only be determined for the whole, `size` bytes: lengths, domains, language, near-duplicates."""
+    """Report what depends on the whole import (of `size` bytes): lengths, domains, languages, near-duplicates."""
     files = {file.name: file for file in report.files}
     lengths: Counter[int] = Counter()
     labels: Counter[str] = Counter()
@@ -261,9 +259,9 @@ def _look_over(
 
 
 def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport) -> Iterator[tuple[int, str]]:
-    """Fill in the languages found; warn, or refuse, when the target language is not among the most of them.
+    """Add the detected languages to the report; warn if too few sentences are in the target language, or refuse the corpus.
 
-    Gives place in the sample and language of sentences that are surely in neither the target language nor a close call.
+    Yields (position in the sample, language code) of sentences that are certainly not in the target language.
     """
     segments = [segment for _, segment in sample]
     wanted = base_language(report.language)
@@ -319,7 +317,7 @@ def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted:
 
 
 def _warn_of_others(others: Counter[str], report: ImportReport) -> None:
-    """Sentences in other languages (counts by code) among those of a corpus that is mostly in the right one."""
+    """Warn of many sentences in other languages (counts by code) in a corpus that is mostly in the target language."""
     wanted = base_language(report.language)
     if others.total() < MANY_OTHERS or report.languages.get(wanted, 0.0) < EXPECTED_SHARE:
         return
@@ -334,17 +332,17 @@ def _warn_of_others(others: Counter[str], report: ImportReport) -> None:
 
 
 def _near_duplicates(segments: Sequence[Segment], progress: Progress) -> Iterator[tuple[int, int]]:
-    """Sentences that are like an earlier one but for trifles, and that one; equal translations of unlike sources are fine."""
+    """Yield (index of a near-duplicate, index of the sentence it resembles); equal translations of different sources are fine."""
     for index, leader in enumerate(groups([f"{one.source or ''} {one.text}" for one in segments], (), progress)):
         if leader != index:
             yield index, leader
 
 
-SELDOM = 5.0  # seconds between two words on what is not the step's own measure
+SELDOM = 5.0  # seconds between two messages of `_Within`
 
 
 class _Within(Quiet):
-    """The last part of a step that counts bytes: all are read, and this message is shown with it."""
+    """Progress of the near-duplicate search, shown as a note on a step that counts bytes and has read them all."""
 
     def __init__(self, whole: Progress, size: int) -> None:
         super().__init__(whole)

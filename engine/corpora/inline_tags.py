@@ -1,7 +1,7 @@
-"""Inline codes: the tags inside a sentence, taken out or kept as numbered placeholders.
+"""Inline codes: the tags inside a sentence, removed or kept as numbered placeholders.
 
-Readers of formats with inline elements (TMX, XLIFF) write them as tags too: `<g id="1">`, `</g id="1">`, `<x id="2"/>`. So
-there is one place where tags are separated from text, whatever file they came in.
+Readers of formats with inline elements (TMX, XLIFF) also write those as tags: `<g id="1">`, `</g id="1">`, `<x id="2"/>`.
+Tags are therefore separated from text only here, whatever the file format.
 
     strip:         Press <b>Open</b> now.  ->  Press Open now.
     placeholders:  Press <b>Open</b> now.  ->  Press {1}Open{/1} now.   (the same numbers in the source and the target)
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 INLINE_TAGS = ("strip", "placeholders")
 TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,40}|\d{1,3})((?:\s[^<>]{0,300}?)?)\s*(/?)>")
-# Elements of HTML, TMX and XLIFF. Others count as tags only when written as ones: closed, or with attributes;
+# Elements of HTML, TMX and XLIFF. Other names count as tags only if they are closing, self-closing or have attributes:
 # "press <Enter>" is text.
 ELEMENTS = (
     "a abbr b bdi bdo big blockquote br c center cite code dd del dfn div dl dt em font h1 h2 h3 h4 h5 h6 hr i img ins "
@@ -25,7 +25,7 @@ ELEMENTS = (
 BREAKING = "blockquote br center dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p pre table tbody td th thead tr ul"
 NAMES, BREAKS = frozenset(ELEMENTS.split()), frozenset(BREAKING.split())
 IDENTITY = re.compile(r"""\bid\s*=\s*["']?([^"'\s>]{1,60})""")
-# What stands for something that is no language: tags, entities, links, and the placeholders of programs.
+# Non-linguistic parts of a text: tags, entities, links, and placeholders of programs.
 PIECE = re.compile(
     r"<[^<>]{0,500}>|&#?\w{1,30};|https?://\S+|www\.\S+|\{/?\w{0,30}\}|%(?:\(\w{1,30}\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?[sdifuxX@](?!\w)"
     r"|\$\{\w{1,30}\}"
@@ -40,12 +40,12 @@ def _tags(text: str) -> Iterator[re.Match[str]]:
 
 
 def has_tags(text: str) -> bool:
-    """Whether there is a tag that `without_tags` would take out."""
+    """Whether there is a tag that `without_tags` would remove."""
     return "<" in text and next(_tags(text), None) is not None
 
 
 def without_tags(text: str) -> str:
-    """The text without its tags; one that breaks a line leaves a space between words."""
+    """The text without its tags; a tag that breaks a line leaves a space, except between characters of wide scripts."""
     if "<" not in text:
         return text
     parts, end = [], 0
@@ -58,7 +58,7 @@ def without_tags(text: str) -> str:
 
 
 def with_placeholders(text: str, source: str | None = None) -> tuple[str, str | None]:
-    """Text and source with `{1}`, `{/1}`, `{2}` for their tags. A tag of both sides has the same number on both."""
+    """Text and source with `{1}`, `{/1}`, `{2}` for their tags; a tag that occurs in both has the same number in both."""
     numbers: dict[tuple[str, str, int], int] = {}
     shown = None if source is None else _numbered(source, numbers)
     return _numbered(text, numbers), shown
@@ -92,7 +92,7 @@ def _numbered(text: str, numbers: dict[tuple[str, str, int], int]) -> str:
 
 
 def code_spans(text: str) -> list[tuple[int, int]]:
-    """Where tags, entities, links and placeholders stand: no phrase may reach into one."""
+    """The spans of tags, entities, links and placeholders, which no phrase may overlap."""
     if not any(mark in text for mark in "<&{%") and "http" not in text and "www." not in text:
         return []
     return [match.span() for match in PIECE.finditer(text)]

@@ -1,4 +1,4 @@
-"""In which language sentences are, by lingua, on a sample spread over the corpus."""
+"""Language identification with lingua, on a sample spread evenly over the corpus."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 
 SAMPLE = 400
-READ = 300  # characters of a text from which its language is identified; the time grows with them
-# Models of all 75 languages take about 1 GB and 5 s; these and the project's own cover what is likely to be uploaded.
+READ = 300  # characters of a text used to identify its language; the time grows with their number
+# Loading all 75 languages takes about 1 GB and 5 s; these and the project's languages cover what is likely to be uploaded.
 COMMON = "en zh ja ko de fr es it pt nl ru uk pl cs tr ar fa hi vi th id sv da fi el he hu ro"
 ALIASES = {"no": "nb", "cmn": "zh", "zho": "zh", "yue": "zh", "iw": "he", "in": "id"}
 UNKNOWN = "unknown"
-LEAST_CONFIDENCE = 0.02  # lingua's, in the expected languages together; with less a sentence counts as foreign
-SHORT = 12  # letters below which an alphabetic sentence says little of its language ("Very well.")
+LEAST_CONFIDENCE = 0.02  # lingua's, summed over the expected languages; below it a sentence counts as foreign
+SHORT = 12  # letters; a shorter alphabetic sentence ("Very well.") says little about its language
 
 
 def base_language(code: str) -> str:
@@ -35,7 +35,7 @@ def _from_three_letters(code: str) -> str:
 
 
 def _lingua_language(code: str) -> Any:
-    """lingua's language of a code, or None when it does not know it."""
+    """lingua's language for a code, or None if lingua does not support it."""
     from lingua import IsoCode639_1, Language
 
     result = getattr(IsoCode639_1, base_language(code).upper(), None)
@@ -43,7 +43,7 @@ def _lingua_language(code: str) -> Any:
 
 
 def language_name(code: str) -> str:
-    """The language's English name, or the code where it is not known."""
+    """The language's English name, or the code if the name is unknown."""
     result = _lingua_language(code)
     return result.name.title() if result else code
 
@@ -64,27 +64,26 @@ def evenly_spaced(items: Sequence[Item], count: int = SAMPLE) -> list[Item]:
 
 
 def identify(texts: Sequence[str], *expected: str, max_texts: int = SAMPLE) -> dict[str, float] | None:
-    """Shares of the languages of a sample of at most that many of the texts, by code, most frequent first; they add up to 1.
+    """Shares of languages (summing to 1) in a sample of at most `max_texts` of the texts, by code, most frequent first.
 
-    `expected` are the codes of the project's languages. None when the first of them is one that cannot be identified,
-    or when there is nothing to look at.
+    `expected` are the codes of the project's languages. None if the first of them cannot be identified or if there are no texts.
     """
     result = detect(texts, *expected, max_texts=max_texts)
     return None if result is None else shares(result)
 
 
 def shares(identified: Sequence[tuple[int, str]]) -> dict[str, float]:
-    """How much of what `detect` looked at is in which language."""
+    """Shares of languages in the results of `detect`, by code, most frequent first."""
     return {code: count / len(identified) for code, count in Counter(code for _, code in identified).most_common()}
 
 
 def detect(texts: Sequence[str], *expected: str, max_texts: int = SAMPLE) -> list[tuple[int, str]] | None:
-    """(index, code) for a sample of at most that many of the texts, spread over all; None as in `identify`."""
+    """(index, code) of an evenly spread sample of at most `max_texts` of the texts; None in the same cases as `identify`."""
     if expected and _lingua_language(expected[0]) is None:
         return None
     sample = evenly_spaced(range(len(texts)), 3 * max_texts)
     telling = [position for position in sample if _telling(texts[position])]
-    # With too few telling ones (a list of exclamations) a rough answer is better than one from a handful.
+    # If few texts are long enough (as in a list of exclamations), a rough result from all beats one from a handful.
     sample = evenly_spaced(telling if len(telling) * 5 >= len(sample) else sample, max_texts)
     if not sample:
         return None
@@ -97,16 +96,14 @@ def detect(texts: Sequence[str], *expected: str, max_texts: int = SAMPLE) -> lis
 
 
 def confidences(text: str, *expected: str) -> list[tuple[str, float]]:
-    """(code, confidence from 0 to 1) of the languages that a single text may be in, the likeliest first; those of no
-    weight are left out. `expected` are codes to consider beside the usual ones.
-    """
+    """(code, confidence above 0, up to 1) of the languages that a text may be in (COMMON or `expected`), likeliest first."""
     values = _detector(_codes(expected)).compute_language_confidence_values(text[:READ])
     results = [(value.language.iso_code_639_1.name.lower(), round(value.value, 4)) for value in values]
     return [(code, value) for code, value in results if value > 0] if any(map(str.isalpha, text)) else []
 
 
 def surely_other(text: str, code: str, *expected: str) -> bool:
-    """Is this text, taken for the language `code`, next to certainly in none of the `expected` ones?"""
+    """Whether this text, identified as `code`, is almost certainly in none of the `expected` languages."""
     if code in (UNKNOWN, *map(base_language, expected)) or not _telling(text):
         return False
     values = _detector(_codes(expected)).compute_language_confidence_values(text[:READ])
@@ -115,7 +112,7 @@ def surely_other(text: str, code: str, *expected: str) -> bool:
 
 
 def plainly_other(text: str, source: str, target: str) -> str:
-    """The code of the language that a text is plainly in, where that is not `source`; empty where it is, or is uncertain."""
+    """The code of the language that a text is clearly in if that is not `source`; otherwise, or if uncertain, an empty string."""
     detected = detect([text], source, target)
     code = detected[0][1] if detected else ""
     return code if code and surely_other(text, code, source) else ""
@@ -127,6 +124,6 @@ def _codes(expected: Sequence[str]) -> frozenset[str]:
 
 def _telling(text: str) -> bool:
     letters = [c for c in text if c.isalpha()]
-    # A letter of a script without spaces carries as much as several Latin ones.
+    # A letter of a script without spaces carries as much information as several Latin ones.
     wide = sum(c > "\u2e7f" for c in letters)
     return len(letters) + 5 * wide >= SHORT

@@ -1,6 +1,6 @@
-"""Leakage: sentences of the samples that also stand in test files. A plugin that has learned its test looks better than it is.
+"""Leakage: sentences of the samples that also occur in test files. A plugin trained on its test set looks better than it is.
 
-test_files/…    in a workspace: the files that the user named, copied
+test_files/…    in a workspace: copies of the test files that the user chose
 leaks.json      {"stamp", "files": [{"name", "sentences", "leaked", "error"?}], "samples"}
 leaks.jsonl     {"row", "text", "source"?, "file", "line", "test", "same"}   row: line of corpus.jsonl from 0
 """
@@ -25,21 +25,21 @@ from engine.errors import CorpusError
 TEST_FOLDER = "test_files"
 LEAKS_FILE = "leaks.json"
 LEAK_ROWS = "leaks.jsonl"
-MOST = 50_000  # sentences of all test files together
-SHORTEST = 8  # letters: "Thank you." stands everywhere, and is no leak
+MOST = 50_000  # sentences per test file
+SHORTEST = 8  # letters; shorter sentences such as "Thank you." occur everywhere and are no leaks
 EVERY = 500
 
 
 def test_files(workspace: Path) -> list[Path]:
-    """The test files of a workspace, by name."""
+    """The test files of a workspace, sorted by name."""
     folder = workspace / TEST_FOLDER
     return sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
 
 
 def read_test(path: Path, language: str, source_language: str | None = None) -> list[Record]:
-    """The lines of a test file with what they say in the target language, and their source where the file has it.
+    """The lines of a test file: their cleaned text in the target language and, if the file has it, their source.
 
-    Raises CorpusError on a file that cannot be read.
+    Raises CorpusError if the file cannot be read or is too large.
     """
     request = Request(language=language, source_language=source_language, join_wrapped_lines=False)
     results = []
@@ -61,9 +61,9 @@ def read_test(path: Path, language: str, source_language: str | None = None) -> 
 def find_leaks(
     segments: Sequence[Segment], tests: Sequence[tuple[str, Record]], progress: Progress | None = None
 ) -> Iterator[dict[str, object]]:
-    """Sentences of the samples that are near-identical to a line of the tests, given as (file, line).
+    """Yield a row of leaks.jsonl per segment that is near-identical to a line of the tests, which are (file name, record).
 
-    A test line is compared in both its languages, since a file of sources alone is read as text of the target language.
+    Test lines are compared in both languages, since a file that holds only sources is read as target-language text.
     """
     progress = progress or Progress()
     sides = [(position, text) for position, (_, one) in enumerate(tests) for text in (one.text, one.source) if text]
@@ -91,9 +91,9 @@ def _telling(text: str) -> bool:
 def check_leaks(
     workspace: Path, language: str, source_language: str | None = None, progress: Progress | None = None
 ) -> dict[str, object]:
-    """Compare the corpus of a workspace with its test files; leaves leaks.json and leaks.jsonl, or neither without tests.
+    """Compare the corpus of a workspace with its test files and write leaks.json and leaks.jsonl (neither without test files).
 
-    Done again only when samples or test files have changed. A test file that cannot be read says so in its entry.
+    Repeated only if the samples or test files have changed. For a test file that cannot be read, its entry states the error.
     """
     progress = progress or Progress()
     files = test_files(workspace)

@@ -2,7 +2,7 @@
 
 Pairs are found by prefix filtering (Bayardo, Ma and Srikant, WWW 2007; Xiao et al., PPJoin, WWW 2008): with the rarest
 shingles first, two sets with Jaccard similarity >= t must share one of their first |x| - ceil(t |x|) + 1 shingles.
-Unlike MinHash this misses no pair and needs no random numbers.
+Unlike MinHash, this misses no pair and needs no random numbers.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from collections.abc import Sequence
 
 from engine.core.progress import Progress
 
-# Three characters; a script without spaces says in two what others say in three or more.
+# Characters per shingle; in scripts without spaces, two carry as much information as three or more in others.
 NARROW, WIDE = 3, 2
 
 
 def key(text: str) -> str:
-    """The letters alone, casefolded, in compatibility form: no spaces, digits, punctuation or marks of width.
+    """Only the letters, casefolded, in compatibility form: no spaces, digits, punctuation or width variants.
 
-    A text without any letter keeps its characters, so that texts of digits do not all become one.
+    A text without letters keeps its characters, so that texts of digits do not all get the same key.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return "".join(c for c in folded if c.isalpha() or unicodedata.category(c).startswith("M")) or folded
 
 
 def shingles(letters: str) -> frozenset[str]:
-    """All runs of three characters (two in Chinese and its like); a shorter key is its own single shingle."""
+    """All runs of three characters (two in wide scripts such as Chinese); a shorter key is its own only shingle."""
     size = WIDE if sum(c > "\u2e7f" for c in letters) * 2 > len(letters) else NARROW
     return frozenset(letters[i : i + size] for i in range(max(1, len(letters) - size + 1)))
 
@@ -46,14 +46,14 @@ class _Components:
 
     def join(self, one: int, other: int) -> None:
         one, other = self.find(one), self.find(other)
-        self.parent[max(one, other)] = min(one, other)  # the smallest index leads: no dependence on the order of pairs
+        self.parent[max(one, other)] = min(one, other)  # the smallest index leads, whatever the order of pairs
 
 
 def groups(texts: Sequence[str], sources: Sequence[str | None] = (), progress: Progress | None = None) -> list[int]:
-    """For each text the index of the first text of its group; the same number means near-identical.
+    """For each text, the index of the first text in its group of near-identical texts.
 
-    Groups are closed under likeness: a like b and b like c puts all three together. Texts with equal (key of) `sources`
-    are of one group as well. About 6 s for 37,000 sentences.
+    Similarity is made transitive: if a is similar to b and b to c, all three are in one group. So are texts whose `sources`
+    have equal keys.
     """
     components = _Components(len(texts))
     first: dict[str, int] = {}
@@ -73,12 +73,12 @@ def _join_similar(first: dict[str, int], components: _Components, progress: Prog
         shingle: position for position, (shingle, _) in enumerate(sorted(frequency.items(), key=lambda x: (x[1], x[0])))
     }
     del frequency
-    # A text's shingles by their rank, the rarest first; numbers in an array take a twentieth of the room of a set of strings.
+    # The ranks of a text's shingles, the rarest first; an array of numbers takes a twentieth of the memory of a set of strings.
     ranks = {i: array("l", sorted(map(rank.__getitem__, shingles(letters)))) for letters, i in first.items()}
     index: defaultdict[int, list[int]] = defaultdict(list)
     size = {i: len(items) for i, items in ranks.items()}
-    prefix: dict[int, int] = {}  # how many of the rarest shingles are looked at
-    # From short to long: every indexed set is at most as long as the one that looks, so one bound on length is enough.
+    prefix: dict[int, int] = {}  # number of rarest shingles that are compared
+    # From short to long: every indexed set is at most as long as the current one, so one bound on length is sufficient.
     for done, i in enumerate(sorted(ranks, key=lambda i: (size[i], i))):
         if done % 200 == 0:
             progress.advance(done, len(ranks))
@@ -93,7 +93,7 @@ def _join_similar(first: dict[str, int], components: _Components, progress: Prog
         for other, shared in result.items():
             if size[other] < shortest:
                 continue
-            # Shingles shared beyond the prefix that ends first are at most what is left of that set (PPJoin).
+            # Beyond the prefix that ends first, at most the remainder of that set can be shared (PPJoin).
             end = i if ranked[prefix[i] - 1] <= ranks[other][prefix[other] - 1] else other
             if not _enough(shared + size[end] - prefix[end], size[i] + size[other]):
                 continue
@@ -104,12 +104,12 @@ def _join_similar(first: dict[str, int], components: _Components, progress: Prog
 
 
 def _enough(shared: int, total: int) -> bool:
-    """Jaccard similarity of at least 0.8 of two sets of together `total` items, `shared` of them in both."""
+    """Whether two sets with `total` items together, `shared` of them in both, have a Jaccard similarity of at least 0.8."""
     return 5 * shared >= 4 * (total - shared)
 
 
 class NearIndex:
-    """Texts among which others are looked up: which of these is the same but for trifles? It holds these texts alone."""
+    """An index of texts in which near-identical ones can be looked up; it stores only these texts."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         keys = [key(text) for text in texts]
@@ -126,14 +126,14 @@ class NearIndex:
                 self._index[shingle].append(index)
 
     def find(self, text: str) -> tuple[int, bool] | None:
-        """The first of the texts that is near-identical to this one, and whether they are equal but for marks and digits."""
+        """(index, True) of the first text with an equal key, otherwise (index, False) of the first near-identical text, or None."""
         letters = key(text)
         same = self._exact.get(letters)
         if same is not None:
             return same, True
         items = shingles(letters)
         known = sorted(self._rank[shingle] for shingle in items if shingle in self._rank)
-        # Shingles that none of the texts has are the rarest, so they stand first in the prefix, and lead nowhere.
+        # Shingles that no indexed text has are the rarest: they come first in the prefix and match nothing.
         left = _prefix(len(items)) - (len(items) - len(known))
         near = {position for shingle in known[: max(0, left)] for position in self._index.get(shingle, ())}
         fitting = (
@@ -146,5 +146,5 @@ class NearIndex:
 
 
 def _prefix(size: int) -> int:
-    """How many of the rarest shingles two similar sets must share one of: |x| - ceil(0.8 |x|) + 1."""
+    """The number of rarest shingles of which two similar sets must share one: |x| - ceil(0.8 |x|) + 1."""
     return size - (4 * size + 4) // 5 + 1

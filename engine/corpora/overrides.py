@@ -1,8 +1,8 @@
-"""What the user decided about single sentences: which are left out, which are kept although a rule would skip them.
+"""The user's decisions about individual sentences: which to exclude, and which to keep although a rule would skip them.
 
-decisions.jsonl of a workspace is a list of what was done, one line a click, appended to and never changed; so everything
-can be undone, step by step. A sentence is known by a key of its text and its source: a decision holds wherever the
-sentence stands, also after files were added or lines moved.
+decisions.jsonl of a workspace logs the decisions, one line per click. Lines are only appended, so every step can be undone.
+A sentence is identified by a key computed from its text and source, so a decision applies wherever the sentence occurs, even
+after files are added or lines move.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from engine.messages import Message, mark
 
 DECISIONS_FILE = "decisions.jsonl"
 ACTIONS = ("exclude", "approve", "clear")
-LONGEST = 500  # characters of a text that are kept to be shown
+LONGEST = 500  # characters stored of a text, for display
 MOST = 20_000  # sentences in one step
 
 
 def segment_key(text: str, source: str | None = None) -> str:
-    """Twenty hexadecimal digits that stand for a cleaned sentence and its source."""
+    """Twenty hexadecimal digits that identify a cleaned sentence and its source."""
     return segment_digest(text, source).hex()
 
 
@@ -33,7 +33,7 @@ def segment_digest(text: str, source: str | None = None) -> bytes:
     return hashlib.blake2b(whole.encode("utf-8", "replace"), digest_size=10).digest()
 
 
-STEPS = {  # in words, of one sentence and of many
+STEPS = {  # in words, for one sentence and for several
     "exclude": (mark("exclude {count:,} sentence"), mark("exclude {count:,} sentences")),
     "approve": (mark("keep {count:,} sentence"), mark("keep {count:,} sentences")),
     "clear": (mark("reset {count:,} sentence"), mark("reset {count:,} sentences")),
@@ -42,7 +42,7 @@ STEPS = {  # in words, of one sentence and of many
 
 @dataclass
 class Decisions:
-    """What holds now: keys left out, keys kept, each with the text they stand for; and how many steps can be undone."""
+    """The current decisions: excluded and approved keys, each with its text, and the steps that can be undone."""
 
     excluded: dict[str, str] = field(default_factory=dict)
     approved: dict[str, str] = field(default_factory=dict)
@@ -52,12 +52,12 @@ class Decisions:
         return bool(self.excluded or self.approved)
 
     def to_list(self) -> list[list[str]]:
-        """What holds, in one order, to be hashed; empty where nothing was decided."""
+        """The current decisions in a fixed order, for hashing; empty if there are none."""
         return [sorted(self.excluded), sorted(self.approved)] if self else []
 
     @classmethod
     def load(cls, workspace: Path) -> Decisions:
-        """What was decided in this workspace. A line that is half written, or unknown, is passed over."""
+        """The decisions of a workspace. Incomplete lines and unknown actions are ignored."""
         result = cls(steps=read_steps(workspace / DECISIONS_FILE, ACTIONS, "keys", dict))
         for step in result.steps:
             result._apply(step["action"], step["keys"])
@@ -72,17 +72,15 @@ class Decisions:
 
     @staticmethod
     def decide(workspace: Path, action: str, sentences: Iterable[tuple[str, str | None]]) -> Decisions:
-        """Leave out, keep, or take a decision back, for sentences given as (text, source), in one step.
+        """Apply one of ACTIONS to sentences, given as (text, source), in one step.
 
-        Raises InputError on an unknown action or too many sentences, StorageError when it cannot be written.
+        Raises InputError on an unknown action, or no or too many sentences, StorageError if the log cannot be written.
         """
         return Decisions.decide_keys(workspace, action, {segment_key(text, source): text for text, source in sentences})
 
     @staticmethod
     def decide_keys(workspace: Path, action: str, keys: Mapping[str, str]) -> Decisions:
-        """The same for keys with the texts they stand for. Raises InputError for an unknown action, no sentence or too
-        many.
-        """
+        """Apply one of ACTIONS to keys, given with their texts, in one step; raises as `decide` does."""
         if action not in ACTIONS:
             raise InputError(
                 "{action} is not a decision: choose one of {actions}.", action=action, actions=", ".join(ACTIONS)
@@ -102,17 +100,17 @@ class Decisions:
 
     @staticmethod
     def undo(workspace: Path) -> Decisions:
-        """Take the last step back. Raises InputError where there is none."""
+        """Undo the last step. Raises InputError if there is none."""
         append_undo(workspace / DECISIONS_FILE, Decisions.load(workspace).steps)
         return Decisions.load(workspace)
 
     def key(self) -> str:
-        """Short text that is the same while the same decisions hold; empty for none."""
+        """A short hash of the current decisions; empty if there are none."""
         return hashlib.sha256(json.dumps(self.to_list()).encode()).hexdigest()[:16] if self else ""
 
     @property
     def last(self) -> str:
-        """The last step in words, as a button says it; empty where there is none."""
+        """The last step in words, as the label of a button; empty if there is none."""
         if not self.steps:
             return ""
         step = self.steps[-1]

@@ -1,7 +1,7 @@
 """What an import kept, what it skipped, and why: every line is accounted for.
 
-For each file and for the whole: segments = kept + all skipped (duplicates are one of the reasons). Of the kept ones, some
-are noticed: kept as they are, but worth a look.
+For each file and in total, segments = kept + skipped (duplicates are one of the reasons). Some kept segments are also
+"noticed": kept as they are, but with a warning.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ EXCERPT = 80  # characters of an example
 
 
 def excerpt(text: str) -> str:
-    """The start of a skipped line, fit to be shown: one line of at most 80 printable characters."""
-    # Each character may grow to an escape, so only a bounded head is looked at: a line can be megabytes long.
+    """The start of a skipped line for display: one line of at most 80 printable characters."""
+    # Only a bounded head is processed: a line can be megabytes long.
     shown = "".join(c if c.isprintable() else " " for c in text[: 4 * EXCERPT])
     shown = " ".join(shown.split())
     return shown if len(shown) <= EXCERPT else shown[: EXCERPT - 1] + "…"
 
 
-# What the whole report says, in the order in which it is written.
+# The keys of the report, in the order in which they are written.
 WRITTEN = (
     "language", "source_language", "lines", "segments", "kept", "skipped", "noticed", "languages", "domains", "lengths", "decided",
     "warnings", "files",
@@ -38,9 +38,9 @@ WRITTEN = (
 
 @dataclass
 class FileReport:
-    """One file: `lines` as an editor counts them (or paragraphs, or pages: `unit` says which), `segments` as pieces after
-    sentence splitting, `found` texts by the languages that the file itself states, `error` why it could not be read, or only
-    so far."""
+    """The report on one file: `lines` as in an editor (or paragraphs or pages, see `unit`), `segments` after sentence splitting.
+
+    `found` counts texts by the language that the file states; `error` is why the file could not be read, or not to its end."""
 
     name: str
     encoding: str = ""
@@ -60,13 +60,13 @@ class FileReport:
         self.kept += 1
 
     def skip(self, reason: str, line: int, text: str) -> None:
-        """Count one piece that is not taken; the first few of each reason are remembered."""
+        """Count one skipped segment; the first few per reason are stored as examples."""
         self.segments += 1
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
         self._remember(reason, line, excerpt(text))
 
     def leave_out(self, line: int, text: str) -> None:
-        """A kept sentence is left out after all, since there are more than are used."""
+        """Turn a kept sentence into a skipped one, because there are more sentences than are used."""
         self.kept -= 1
         self.skipped[LEFT_OUT] = self.skipped.get(LEFT_OUT, 0) + 1
         self._remember(LEFT_OUT, line, excerpt(text))
@@ -113,9 +113,10 @@ class FileReport:
 
 @dataclass
 class ImportReport:
-    """The whole import. `languages` are shares of a sample (0 to 1, most frequent first), `domains` kept sentences by label, in the
-    order of the files (empty without labels), `lengths` kept sentences by their characters, `warnings` sentences.
-    `decided` is the key of the user's decisions that were honoured."""
+    """The report on a whole import: `languages` are shares of a sample (0 to 1, most frequent first).
+
+    `domains` counts kept sentences by label, in the order of the files (empty without labels), `lengths` by length in
+    characters. `decided` is the key of the user's decisions that were applied."""
 
     language: str
     source_language: str | None = None
@@ -128,7 +129,7 @@ class ImportReport:
 
     @property
     def all_warnings(self) -> list[str]:
-        """The warnings, and what is wrong with files that could not be read to their end."""
+        """The warnings, followed by the errors of files that could not be read to their end."""
         return [*self.warnings, *(file.error for file in self.files if file.error)]
 
     @property
@@ -154,14 +155,14 @@ class ImportReport:
         return _total(file.noticed for file in self.files)
 
     def to_mapping(self) -> dict[str, object]:
-        """A plain mapping that JSON can hold."""
+        """The report as a JSON-serialisable mapping."""
         lengths = {str(length): count for length, count in self.lengths.items()}
         files = [file.to_mapping() for file in self.files]
         return {name: getattr(self, name) for name in WRITTEN} | {"lengths": lengths, "files": files}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> ImportReport:
-        """Build from what to_mapping gave. Raises CorpusError when something is missing or of the wrong kind."""
+        """Build from the result of `to_mapping`. Raises CorpusError if a value is missing or of the wrong type."""
         try:
             source = values["source_language"]
             return cls(

@@ -1,6 +1,6 @@
-"""Where one sentence ends and the next begins: rules for Chinese and Japanese, pysbd for the languages that it knows.
+"""Sentence splitting: dedicated rules for Chinese and Japanese, pysbd for the languages that it supports, simple rules otherwise.
 
-A line that plainly holds one sentence is given back at once; in most uploads that is nearly every line.
+A line that clearly holds a single sentence is returned at once; in most uploads this applies to nearly every line.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ PYSBD_CODES = "en hi mr bg es ru ar am hy fa ur pl nl da fr my el it de kk sk"
 PYSBD = frozenset(PYSBD_CODES.split())
 
 CLOSERS = "”’』」\"'»›)）】］"
-# An end that something follows: with a space in between, or without one in the scripts that put none.
+# A sentence end followed by text, after a space or, in scripts without spaces, directly.
 SEVERAL = re.compile(rf"[.!?…。！？‼⁇⁈⁉][{CLOSERS}]*\s+\S|[。！？।॥።։۔؟။༎][{CLOSERS}]*\s*\S")
 GREEK = re.compile(r"[;\u037e]\s+\S")
 SIMPLE = re.compile(rf"((?<![.!?…])[.!?…]++[{CLOSERS}]*+)\s++(?=[\"'“‘„«¿¡(\[]*[^\W\d_a-zà-öø-ÿа-я])")
 
 END = re.compile(r"(?:[。！？!?｡‼⁇⁈⁉]|…+|⋯+|\.{3,})+([”’』」\"]*)")
 PAIRS = {"“": "”", "‘": "’", "「": "」", "『": "』", "（": "）", "(": ")", "《": "》", "〈": "〉", "【": "】"}
-LONG_LINE = 2000  # characters of a line that is split at once
+LONG_LINE = 2000  # characters; a longer line is first cut into blocks
 SURE_END = re.compile(rf"[^\W\d_]{{4}}[.!?]\s+(?=[^\W\d_])|[。！？][{CLOSERS}]*")
 LONG_QUOTE = 150  # characters; a quoted speech longer than this is split like any other text
 GOES_ON = "，、；：。！？!?…,;:”’』」）)》〉】—"
@@ -34,9 +34,9 @@ SAYS_JA = re.compile(r"と|って|という|、")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
-    """The sentences of one line of cleaned text, in order, stripped; nothing but white space is lost.
+    """The stripped sentences of one line of cleaned text, in order; only white space is lost.
 
-    A line of more than `LONG_LINE` characters is cut beforehand, since the time of rules of others grows with its square.
+    A line of more than `LONG_LINE` characters is first cut into blocks, since the running time of pysbd is quadratic.
     """
     code = base_language(language)
     if len(text) > LONG_LINE:
@@ -58,7 +58,7 @@ def _split_block(text: str, code: str) -> list[str]:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Stretches of about `LONG_LINE` characters: up to the last sure end of a sentence, to the last space or to the next."""
+    """Blocks of about `LONG_LINE` characters: up to the last sure sentence end, otherwise the last space, otherwise the next."""
     start = 0
     while len(text) - start > LONG_LINE:
         stretch = text[start : start + LONG_LINE]
@@ -75,7 +75,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 def _wide(text: str, code: str) -> Iterator[str]:
     inside = sorted(_protected(text))
-    start = at = reach = 0  # no quote that began before goes on beyond `reach`
+    start = at = reach = 0  # `reach`: the furthest end of the quotes that began earlier
     for match in END.finditer(text):
         end = match.end()
         while at < len(inside) and inside[at][0] < match.start():
@@ -91,16 +91,16 @@ def _wide(text: str, code: str) -> Iterator[str]:
 
 
 def _goes_on(text: str, match: re.Match[str], start: int, end: int, *, closed: bool, code: str) -> bool:
-    """Is this end mark inside a sentence after all?"""
+    """Whether the sentence continues after this end mark."""
     following = text[end]
     if following in GOES_ON:
         return True
     marks = match[0].rstrip('”’』」"')
     if marks[-1] in "!?." and not closed and not following.isspace() and following not in PAIRS:
-        # An ASCII mark in the midst of text is part of an address, or what a lost character left behind.
+        # An ASCII mark within text is part of an address or the remains of a lost character.
         return True
     if not marks.strip("….⋯") and not closed:
-        # Dots alone may be a pause: "一二三四……等" goes on, and so does a stammer of a few characters.
+        # Dots may be a pause: the sentence continues in "一二三四……等", and after a stammer of a few characters.
         return following in AFTER_DOTS or match.start() - start < 3
     if closed:
         return bool((SAYS_ZH if code == "zh" else SAYS_JA).match(text, end))
@@ -108,7 +108,7 @@ def _goes_on(text: str, match: re.Match[str], start: int, end: int, *, closed: b
 
 
 def _protected(text: str) -> list[tuple[int, int]]:
-    """Places of quotes and brackets that are opened and closed within the text, not too far apart."""
+    """(start, end) of quotes and brackets that are opened and closed within the text, at most LONG_QUOTE characters apart."""
     stack: list[int] = []
     results = []
     for i, c in enumerate(text):
@@ -131,9 +131,9 @@ def _segmenter(code: str) -> Any:
 def _pysbd(text: str, code: str) -> list[str]:
     try:
         pieces: list[str] = _segmenter(code).segment(text)
-    except Exception:  # its rules are regular expressions built from the text, and some texts break them
+    except Exception:  # pysbd builds regular expressions from the text, and some texts break them
         return _simple(text)
-    # It is meant to be lossless, and on odd quoting it is not.
+    # pysbd should be lossless, but is not for unusual quoting.
     return pieces if "".join("".join(pieces).split()) == "".join(text.split()) else _simple(text)
 
 
@@ -146,7 +146,7 @@ def _simple(text: str) -> list[str]:
 
 
 def _mended(pieces: list[str]) -> list[str]:
-    """No piece without a letter or digit, none that begins with a comma or with the quote that closes the one before."""
+    """Merge pieces so that none lacks letters and digits or begins with a comma or with the previous piece's closing quote."""
     done: list[str] = []
     for given in filter(None, pieces):
         stray = re.match(rf"[{CLOSERS}]+\s+(?=\S)", given) if done else None

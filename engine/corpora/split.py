@@ -1,4 +1,4 @@
-"""Training, validation and test parts without leaks: sentences that are alike but for trifles stay in one part."""
+"""Leak-free training, validation and test parts: near-identical sentences stay in one part."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from engine.corpora.types import Segment, Split
 from engine.errors import OptionError
 from engine.messages import Message
 
-HELD_OUT = 0.2  # of a small corpus at most a fifth is held out: the rest is needed to learn from
+HELD_OUT = 0.2  # largest share of a corpus that is held out: the rest is needed for training
 
 
 def split(corpus: Corpus, *, valid: int, test: int = 0, seed: int = 1, progress: Progress | None = None) -> Split:
     """Divide the corpus into train, `valid` and `test` sentences; the same seed gives the same parts.
 
-    Sentences equal after removal of case, punctuation, spaces and digits, near-duplicates (Jaccard similarity of
-    character shingles >= 0.8), and translations of one source never straddle parts. When the corpus is too small, the
-    held-out parts shrink in proportion, and the result's notes say so. Raises OptionError on a negative size.
+    Sentences that are equal but for case, punctuation, spaces and digits, near-duplicates (Jaccard similarity of
+    character shingles >= 0.8), and translations of one source are never divided between parts. If the corpus is too small,
+    the held-out parts shrink in proportion, and the result's notes say so. Raises OptionError on a negative size.
     """
     if valid < 0 or test < 0:
         raise OptionError(
@@ -37,7 +37,7 @@ def split(corpus: Corpus, *, valid: int, test: int = 0, seed: int = 1, progress:
     random.Random(seed).shuffle(order)
 
     part = ["train"] * len(segments)
-    # One group always stays for training, the largest: it is the least fit to be held out.
+    # The largest group always stays in the training part: it is the least suitable for holding out.
     selected = max(order, key=lambda leader: (len(members[leader]), -leader), default=None)
     free = [leader for leader in order if leader != selected]
     for name, size in (("test", sizes[1]), ("valid", sizes[0])):
@@ -69,7 +69,7 @@ def split(corpus: Corpus, *, valid: int, test: int = 0, seed: int = 1, progress:
 
 
 def _sizes(total: int, valid: int, test: int, notes: list[str]) -> tuple[int, int]:
-    """Sizes that leave four fifths for training, with at least one sentence per part if there are enough."""
+    """(valid, test) sizes that leave four fifths for training, with at least one sentence per part if there are enough."""
     asked = valid + test
     most = max(int(total * HELD_OUT), min(2 if test else 1, total - 1), 0)
     if asked <= most:

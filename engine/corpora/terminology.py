@@ -1,4 +1,4 @@
-"""Terms of a glossary: what a word of the source is called in the translation."""
+"""Glossary terms: how a source term is to be translated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.corpora.formats.text_lines import lines_of_file
 from engine.corpora.formats.textfile import TextFile
 from engine.errors import InputError
 
-MOST_TERMS = 20_000  # of one file
+MOST_TERMS = 20_000  # per file
 DELIMITERS = ",;\t|"
 TERM_FILES = (".tbx", ".xml", ".csv", ".tsv", ".tab", ".txt")
 ENDING = r"\w{0,2}"
@@ -27,7 +27,7 @@ ENDING = r"\w{0,2}"
 
 @dataclass(frozen=True)
 class Term:
-    """A term of the target language, and its source term; "" if that is not known."""
+    """A term of the target language and its source term ("" if unknown)."""
 
     target: str
     language: str
@@ -36,12 +36,12 @@ class Term:
 
     @cached_property
     def in_target(self) -> re.Pattern[str]:
-        """The target term, in any case where it is written in lower case, and else as it is written or in capitals."""
+        """Matches the target term: in any case if it is all lower case, otherwise as written or in capitals."""
         return _pattern(self.target, self.language, exact=self.target != self.target.lower())
 
     @cached_property
     def inflected(self) -> re.Pattern[str] | None:
-        """The source term with up to two letters more, as endings of inflection are; in any case, but for acronyms."""
+        """Matches the source term with up to two letters added (inflectional endings), in any case unless it is an acronym."""
         return _pattern(self.source, self.source_language, ENDING) if self.source else None
 
     @cached_property
@@ -50,9 +50,9 @@ class Term:
 
 
 def read_terms(path: Path, language: str, source_language: str = "") -> list[Term]:
-    """The terms of a file: TBX, CSV, or lines as `parse_terms` reads them; of several for one source term the first.
+    """The terms of a file: TBX, CSV (for both, only the first term per source term), or lines as read by `parse_terms`.
 
-    Raises InputError, with the line, on anything else, where there are none, or where there are more than MOST_TERMS.
+    Raises InputError if a line is malformed (stating its number), if there are no terms, or if there are more than MOST_TERMS.
     """
     check_file(path)
     if is_tbx(path):
@@ -83,12 +83,12 @@ def _checked(terms: list[Term], path: Path) -> list[Term]:
 
 
 def _csv_pairs(path: Path, language: str, source_language: str) -> Iterator[tuple[str, str]]:
-    """(source term, target term) of a table: by its header where it has one, else of its first two columns."""
+    """(source term, target term) of a table, by its header if it has one, otherwise from its first two columns."""
     request = Request(language, source_language or None)
     file = TextFile(path, request)
     ahead = [line.text for line in file.look_ahead() if not line.cut]
     dialect = sniff(ahead, DELIMITERS)
-    if dialect.delimiter is None:  # ragged: the rows that lack a cell are to be named
+    if dialect.delimiter is None:  # ragged: guess a delimiter, so that the error can name the row that lacks a cell
         dialect = Dialect(next((mark for mark in DELIMITERS if mark in "".join(ahead[:1])), None), True)
     columns: Columns | None = None
     for number, cells in _csv_rows(file, dialect):
@@ -121,14 +121,15 @@ def _csv_rows(file: TextFile, dialect: Dialect) -> Iterator[tuple[int, list[str]
 
 
 def lines_of(pairs: Iterable[tuple[str, str]]) -> str:
-    """(source term, target term) as lines that `parse_terms` reads, to which # begins a comment."""
+    """(source term, target term) pairs as lines for `parse_terms`; a term that begins with # is indented, as # marks a comment."""
     lines = ("\t".join(part for part in pair if part) for pair in pairs)
     return "\n".join(f" {line}" if line.startswith("#") else line for line in lines)
 
 
 def parse_terms(lines: Iterable[str], where: str, language: str, source_language: str = "") -> list[Term]:
-    """A term of the target language a line, or source term, tab or ` = `, target term. Blank lines and those that begin with
-    # are passed over. Raises InputError, with `where` and the line, on anything else.
+    """Parse one term per line: a target term, or a source term and a target term separated by a tab or ` = `.
+
+    Blank lines and lines that begin with # are ignored. Raises InputError, naming `where` and the line, on any other line.
     """
     terms = []
     for number, line in enumerate(lines, start=1):
@@ -147,9 +148,7 @@ def parse_terms(lines: Iterable[str], where: str, language: str, source_language
 
 
 def called_for(terms: Sequence[Term], source: str) -> list[Term]:
-    """The terms whose source term occurs in the source, inflected or not; of two that overlap the longer one, and one of each
-    target term.
-    """
+    """The terms whose source term occurs in the source, inflected or not; at overlaps only the longest, and one per target term."""
     matches = [(match, term) for term in terms if term.inflected for match in term.inflected.finditer(source)]
     covered: set[int] = set()
     results: dict[str, Term] = {}
@@ -162,7 +161,7 @@ def called_for(terms: Sequence[Term], source: str) -> list[Term]:
 
 
 def usage(terms: Sequence[Term], sources: Sequence[str], translations: Sequence[str]) -> tuple[int, int]:
-    """How many terms that sources call for stand in their translations, and how many are called for."""
+    """How many of the terms that the sources call for occur in their translations, and how many are called for."""
     wanted = [
         (term, line) for source, line in zip(sources, translations, strict=True) for term in called_for(terms, source)
     ]
@@ -170,8 +169,9 @@ def usage(terms: Sequence[Term], sources: Sequence[str], translations: Sequence[
 
 
 def _pattern(term: str, language: str, ending: str = "", *, exact: bool = False) -> re.Pattern[str]:
-    """The term; as a whole word, which may have an `ending`, where the script has spaces. `exact`: as it is written or in
-    capitals; else in any case.
+    """Matches the term; if the script has spaces, only as a whole word, to which `ending` may be added in terms of over 3 letters.
+
+    If `exact`, the term is matched as written or in capitals, otherwise in any case (acronyms only as written).
     """
     forms = dict.fromkeys((term, term.upper())) if exact or term.isupper() else (term,)
     text = "|".join(r"\s+".join(map(re.escape, one.split())) for one in forms)

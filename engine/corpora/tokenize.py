@@ -1,4 +1,4 @@
-"""A sentence as words, for retrieval: no model, every language, the same cut for the set and for what is looked up."""
+"""Word tokenization for retrieval: without a model, for every language, identical for indexed sentences and queries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-# Scripts written without spaces: there a character stands for a word.
+# Scripts written without spaces, in which each character counts as a word.
 WIDE = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 )
@@ -20,7 +20,7 @@ def words(text: str) -> list[str]:
 
 
 def joined(pieces: Sequence[str]) -> str:
-    """The text of SentencePiece's pieces, single bytes among them put together."""
+    """The text of SentencePiece pieces, with byte pieces decoded."""
     data = bytearray()
     for piece in pieces:
         byte = BYTE.fullmatch(piece)

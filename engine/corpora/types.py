@@ -10,7 +10,7 @@ from engine.corpora.inline_tags import INLINE_TAGS
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One sentence of the user's text: `text` in the target language, `source` its original when the file had both."""
+    """One sentence of the user's text: `text` is in the target language, `source` its original if the file has both."""
 
     text: str
     source: str | None = None
@@ -53,7 +53,7 @@ class CorpusOptions(Options):
 
 @dataclass(frozen=True)
 class Split:
-    """Disjoint parts of a corpus, each in the corpus's order; `notes` say where sizes differ from what was asked."""
+    """Disjoint parts of a corpus, each in the corpus's order; `notes` state which sizes differ from the requested ones."""
 
     train: list[Segment]
     valid: list[Segment]
@@ -69,6 +69,6 @@ class SentencePair:
     target: str
     domain: str = ""
     synthetic: bool = True  # the source was written by the base
-    support: float | None = None  # how well the source supports the target, of synthetic pairs
-    general: bool = False  # no sentence of the user's: general text, as the base translates it
-    plausibility: float = 1.0  # that the source says what the target says, 0 to 1 (engine.evaluation.plausibility)
+    support: float | None = None  # how well the source supports the target, for synthetic pairs
+    general: bool = False  # general text as translated by the base, not a sentence of the user's
+    plausibility: float = 1.0  # 0 to 1, that source and target have the same meaning (engine.evaluation.plausibility)

@@ -1,4 +1,4 @@
-"""Warnings about imported sentences: the user decides, and the import reports where they are."""
+"""Warnings about imported sentences: the import reports them, and the user decides about the sentences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HIDDEN = re.compile(rf"{INVISIBLE.pattern}|[\x0b\x0c\x1c-\x1f\x85]")
 
 
 def notices(raw: str, text: str, language: str) -> list[str]:
-    """What is odd about one kept sentence: `raw` is the line as it stood in the file, `text` the sentence kept of it."""
+    """The warnings about one kept sentence: `raw` is the line as read from the file, `text` the sentence kept from it."""
     results = []
     if PIECE.search(text):
         results.append(TAGS)

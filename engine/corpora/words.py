@@ -10,7 +10,7 @@ Span = tuple[int, int]  # character offsets, the end excluded
 
 @cache
 def _words() -> re.Pattern[str]:
-    """A word of a script that puts spaces between words or a number; one character, with its marks, of any other script."""
+    """Matches a number or a word in a script with spaces between words, or one character with its marks in any other script."""
     unspaced = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
     letter = rf"[^\W{unspaced}]"
     marks = (
@@ -21,5 +21,5 @@ def _words() -> re.Pattern[str]:
 
 
 def word_spans(text: str) -> list[Span]:
-    """Words and single punctuation marks of a text in any language, in order; every character but spaces is in one."""
+    """Spans of the words and single punctuation marks of a text in any language, in order; they cover all but white space."""
     return [match.span() for match in _words().finditer(text)]

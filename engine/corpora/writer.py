@@ -1,11 +1,11 @@
-"""An import being written to disk: sentences, skipped ones and warnings, each in a file that is written atomically.
+"""Writing an import to disk: sentences, skipped text and warnings, each in a file that is replaced atomically.
 
     corpus.jsonl          {"text", "source"?, "file", "line", "domain"?}
-    skipped.jsonl         {"file", "line", "reason", "text", "source"?, "usable"?}   usable: it can be kept all the same
+    skipped.jsonl         {"file", "line", "reason", "text", "source"?, "usable"?}   usable: the user may keep it nevertheless
     noticed.jsonl         {"row", "reason", "note"?, "like"?}                        row, like: lines of corpus.jsonl from 0
     import_report.json    written last
 
-Nothing of this is held in memory, so a corpus may be larger than that.
+The corpus is never held in memory, so it may be larger than that.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from engine.corpora.types import Segment
 from engine.errors import storage_errors
 from engine.messages import pack
 
-LONGEST = 2000  # characters of a skipped text that are kept
-MOST_OF_A_REASON = 20_000  # skipped lines that are listed a reason; all are counted
+LONGEST = 2000  # characters stored of a skipped text
+MOST_OF_A_REASON = 20_000  # skipped lines listed per reason; the report counts all
 
 
 class CorpusWriter:
-    """Writes beside the files of an earlier import and takes their place at `commit`; without it nothing changes."""
+    """Writes next to the files of an earlier import and replaces them at `commit`; until then they do not change."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
@@ -57,7 +57,7 @@ class CorpusWriter:
             self.part(name).unlink(missing_ok=True)
 
     def part(self, name: str) -> Path:
-        """Where a file is written before it takes its place."""
+        """The temporary path at which a file is written."""
         return self.folder / f".{name}.{self._mark}.part"
 
     def add(self, segment: Segment) -> int:
@@ -69,12 +69,12 @@ class CorpusWriter:
     def skip(
         self, file: str, line: int, reason: str, text: str, source: str | None = None, *, usable: bool = False
     ) -> None:
-        """Write one piece that is not taken."""
+        """Write one skipped segment."""
         self._listed[reason] += 1
         if self._listed[reason] > MOST_OF_A_REASON:
             return
         row: Json = {"file": file, "line": line, "reason": reason}
-        # A longer text could not be found again by its key.
+        # A truncated text cannot be found again by its key, so it is not usable.
         row["text"], whole = text[:LONGEST], len(text) <= LONGEST
         if source is not None:
             row["source"] = source[:LONGEST]
@@ -97,11 +97,11 @@ class CorpusWriter:
             yield Segment(row["text"], row.get("source"), row["file"], row["line"], row.get("domain", ""))
 
     def notices(self) -> Iterator[Json]:
-        """What was noticed so far, in the order of writing."""
+        """The warnings written so far, in order."""
         return self._rows(NOTICED_FILE)
 
     def thin(self, max_sentences: int) -> Iterator[Segment]:
-        """Keep `max_sentences` sentences, evenly taken; gives those that go. Notices follow their sentences."""
+        """Keep `max_sentences` evenly spaced sentences with their warnings; yields the removed sentences."""
         total = self.count
         if total <= max_sentences:
             return
@@ -133,7 +133,7 @@ class CorpusWriter:
                 self.part(f"{name}.thin").unlink(missing_ok=True)
 
     def commit(self, report: ImportReport) -> None:
-        """Put the new files in the place of the old ones. The report comes last: a corpus without one is unfinished."""
+        """Replace the old files with the new ones, the report last: a corpus without a report is unfinished."""
         with storage_errors("the corpus", self.folder):
             text = json.dumps(pack(report.to_mapping()), ensure_ascii=False, indent=1)
             self.part(REPORT_FILE).write_text(text + "\n", encoding="utf-8", errors="replace")

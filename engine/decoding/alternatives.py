@@ -1,6 +1,4 @@
-"""Other translations of a sentence: the n-best list of its beam, from the start or after a beginning that is kept, and the
-words that could follow that beginning.
-"""
+"""Alternative translations of a sentence: its n-best list, optionally after a given beginning, and possible next words."""
 
 from __future__ import annotations
 
@@ -15,14 +13,12 @@ from engine.decoding.enforce_terms import Beginning
 from engine.decoding.translate import Search, attached
 from engine.errors import InputError
 
-MAX_HYPOTHESES = 10  # hypotheses of one sentence
+MAX_HYPOTHESES = 10  # of one sentence
 
 
 @dataclass(frozen=True)
 class Alternatives:
-    """`sentences` are whole translations, the best first, all with the beginning that was given; `words` may follow it, the
-    likeliest first.
-    """
+    """`sentences` are whole translations that start with the prefix, best first; `words` may follow the prefix, likeliest first."""
 
     sentences: list[str]
     words: list[Candidate]
@@ -38,9 +34,10 @@ def alternatives(
     prefix: str = "",
     count: int = 5,
 ) -> Alternatives:
-    """Up to `count` different translations of a sentence that begin with `prefix`, whole words of the target language, and as many
-    words to go on with. Raises InputError where sentence or prefix is longer than the base's maximum length, OptionError where the
-    plugin gives no probabilities.
+    """Up to `count` different translations that begin with `prefix` (whole target words), and as many possible next words.
+
+    Raises InputError if sentence or prefix is longer than the base's maximum length, OptionError if the plugin gives no
+    probabilities.
     """
     plugin = active_adapter(base, text, plugin, strength)
     if plugin is not None:
@@ -57,7 +54,7 @@ def alternatives(
     with attached(base, plugin, strength):
         search = Search(base, plugin, strength, [row], [0])
         beginning = None
-        if prefix:  # it ends a word: what would go on with that word is barred
+        if prefix:  # it ends a word, so tokens that would continue this word are barred
             no_spaces = unspaced(base.target)
             barred = [] if no_spaces else [i for i, piece in enumerate(search.pieces) if piece[:1].isalnum()]
             beginning = Beginning(labels, barred)

@@ -1,7 +1,7 @@
-"""Sources for sentences that have none: whole sentences by beam search, and clause by clause where the base loses its thread.
+"""Back-translation: whole sentences by beam search, and clause by clause if the base gets lost in the sentence.
 
-A search for the best translation, with the whole sentence in view, is the better source; a weak model repeats itself on a long
-sentence, and such a source is worth nothing. So what comes out shows which way a sentence goes.
+Beam search over the whole sentence gives the better source, but a weak model repeats itself on long sentences, and such a
+source is useless. The output shows which of the two a sentence needs.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from engine.base.decoding_options import Decoding
 from engine.base.model import BaseModel
 from engine.core.progress import Progress, Quiet
 
-# 4 hypotheses take half as long again for the same sources. Without the guard: what repeats itself goes clause by clause.
+# 4 hypotheses take half as long again without better sources. No guard: repetitive output is translated clause by clause
+# instead.
 WHOLE = Decoding(beam=2, max_length_ratio=1.6, guard=False)
-REPEATED = 3  # times that the same four pieces may stand in a translation
-CUT_OFF = 0.95  # of the longest translation that the search allows; one as long has not ended by itself
+REPEATED = 3  # occurrences of the same four pieces from which a translation counts as repetitive
+CUT_OFF = 0.95  # of the maximum length that the search allows; a translation this long was cut off
 
 
 def write_back(base: BaseModel, texts: Sequence[str], partial: Path | None, progress: Progress) -> list[str]:
-    """Translate all texts with the reverse model `base`; `partial` and a file beside it keep finished parts, as in
-    `back_translate_all`.
+    """Translate all texts with the reverse model `base`. Raises Cancelled if `progress` is cancelled.
 
-    Raises Cancelled when `progress` says so.
+    `partial` and a file beside it store finished parts, as in `back_translate_all`.
     """
     from engine.decoding.resumable import back_translate_all
 
@@ -40,7 +40,7 @@ def write_back(base: BaseModel, texts: Sequence[str], partial: Path | None, prog
 
 
 def loses_thread(base: BaseModel, texts: Sequence[str], translations: Sequence[str]) -> list[bool]:
-    """Which translations repeat four pieces more than twice, are as long as the search allows, or empty."""
+    """Which translations repeat four pieces more than twice, reach the maximum length of the search or are empty."""
     given, written = base.encode(list(texts)), base.encode_target(list(translations))
     results = []
     for text, own, pieces in zip(texts, given, written, strict=True):

@@ -1,6 +1,6 @@
-"""The decoder's own keys and values in a search: room for tokens to come, and hypotheses that are moved in one pass.
+"""The decoder's self-attention keys and values during a search, with room for new tokens and reordering in one pass.
 
-`DynamicLayer` of transformers copies everything twice at each step, once to reorder the hypotheses and once to append a token.
+`DynamicLayer` of transformers copies everything twice at each step: to reorder the hypotheses and to append a token.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import Cache, DynamicLayer
 
-ROOM = 32  # tokens at first; doubled when they are used up
+ROOM = 32  # initial capacity in tokens; doubled when used up
 
 
 def search_cache(layers: int) -> EncoderDecoderCache:
-    """An empty cache for a decoder of so many layers: `BeamLayer` for its own tokens, the library's for the source."""
+    """An empty cache for a decoder with this many layers: `BeamLayer` for its tokens, the library's layers for the source."""
     return EncoderDecoderCache(Cache(layers=[BeamLayer() for _ in range(layers)]), DynamicCache())
 
 
 class BeamLayer(DynamicLayer):
-    """Keys and values of a layer, views (R, H, T, h) of buffers (R, room, H * h) that are read and written in turn."""
+    """Keys and values of a layer: views (R, H, T, h) of buffers (R, room, H * h), which are read and written alternately."""
 
     def __init__(self) -> None:
         super().__init__()
         self.buffers: list[Tensor] = []  # keys and values (R, room, d)
-        self.spare: list[Tensor] = []  # where they go when rows are reordered
+        self.spare: list[Tensor] = []  # the buffers into which rows are reordered
         self.tokens = 0
 
     def get_seq_length(self) -> int:
         return self.tokens
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Append keys and values (R, H, L, h). Returns all there are (R, H, T, h)."""
+        """Append keys and values (R, H, L, h). Returns all keys and values (R, H, T, h)."""
         rows, heads, new, width = key_states.shape
         return self.append(
             key_states.transpose(1, 2).reshape(rows, new, heads * width),  # (R, L, d)
@@ -42,7 +42,7 @@ class BeamLayer(DynamicLayer):
         )
 
     def append(self, keys: Tensor, values: Tensor, heads: int) -> tuple[Tensor, Tensor]:
-        """Append keys and values (R, L, d). Returns all there are (R, H, T, h)."""
+        """Append keys and values (R, L, d). Returns all keys and values (R, H, T, h)."""
         rows, new, width = keys.shape
         total = self.tokens + new
         if not self.buffers or total > self.buffers[0].shape[1]:
@@ -61,7 +61,7 @@ class BeamLayer(DynamicLayer):
         return self.keys, self.values
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        """Row i becomes what row indices[i] was; there may be fewer or more rows than before."""
+        """Replace row i by row indices[i]; the number of rows may change."""
         if not self.tokens:
             return
         rows = len(indices)

@@ -1,14 +1,13 @@
-"""Beam search that gives what `transformers.generate` gives, in less time: a drop-in for its `custom_generate`.
+"""Beam search with the results of `transformers.generate` in less time, for use as its `custom_generate`.
 
-The search is that of `GenerationMixin._beam_search` (the same candidates, scores, length penalty and heuristic of when to
-stop), without what it does in vain for an encoder-decoder model:
+The algorithm is that of `GenerationMixin._beam_search` (same candidates, scores, length penalty and stopping heuristic),
+without its superfluous work for an encoder-decoder model:
 
-- the first step, where all hypotheses of a sentence are the same, is done for one of them;
-- a sentence leaves the batch when nothing can improve on what it has, instead of waiting for the slowest;
-- keys and values of the source, which all hypotheses of a sentence share, are not moved at every step, and where the model
-  has attention of the usual make they are held once a sentence: its hypotheses are so many queries;
-- the best candidates are taken from the logits of each hypothesis, without a copy of its whole distribution, where no
-  processor wants to see it.
+- the first step, where all hypotheses of a sentence are identical, is computed for one of them;
+- a sentence leaves the batch when its results cannot improve any more, instead of waiting for the slowest sentence;
+- keys and values of the source, which all hypotheses of a sentence share, are not moved at every step, and with standard
+  attention modules they are held once per sentence, with its hypotheses as queries;
+- the best candidates are taken from each hypothesis' logits, without a copy of the whole distribution if no processor needs it.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from torch import Tensor
 
-NEVER = -1.0e9  # what transformers gives to what must not be chosen
-BLOCK = 64  # of the vocabulary, in the choice of the best
-CROWD = 0.85  # rows leave when at most this share of them is still at work, since copying the caches costs something
+NEVER = -1.0e9  # the score that transformers gives to forbidden tokens
+BLOCK = 64  # vocabulary entries per block in the selection of the best
+CROWD = 0.85  # rows leave once at most this share is unfinished, since copying the caches has a cost
 
 
 def beam_search(
@@ -35,12 +34,12 @@ def beam_search(
     on_batch_shrink: Callable[[Tensor], None] | None = None,
     **model_kwargs: Any,
 ) -> Tensor:
-    """The best translations of each sentence: ids (B * n, T), filled up with padding, the best first; n is `num_return_sequences`.
+    """The best translations of each sentence: padded ids (B * n, T), best first; n is `num_return_sequences`.
 
-    Called by `model.generate(..., custom_generate=beam_search)` with decoder prompts (B * K, P) and what it has encoded.
-    `needs_fixed_batch` keeps all sentences in the batch until the last is done, for plugins that remember which row is which;
-    without `batch_beams_per_sentence` the attention over the source sees every hypothesis by itself. `on_batch_shrink` is called
-    with the sentences that are left, numbered from 0, when others are done.
+    Called by `model.generate(..., custom_generate=beam_search)` with decoder prompts (B * K, P) and the encoder's output.
+    `needs_fixed_batch` keeps all sentences in the batch until the last one is finished, for plugins that keep state per row.
+    Without `batch_beams_per_sentence`, cross-attention receives each hypothesis as a separate row. `on_batch_shrink` is called
+    with the indices of the sentences that remain when finished ones leave the batch.
     """
     import torch
 
@@ -55,7 +54,7 @@ def beam_search(
     state = _Hypotheses.start(token, rules)
     result = torch.full(
         (len(token), rules.returned, longest), rules.pad, dtype=torch.long, device=token.device
-    )  # (B, n, T) what is returned
+    )  # (B, n, T) the results
 
     with decoder.stack:
         for length in range(rules.prompt, longest):
@@ -70,7 +69,7 @@ def beam_search(
             if not at_work:
                 break
 
-            # Which rows of the caches the next step reads.
+            # The rows of the caches that the next step reads.
             rows = (torch.arange(b, device=token.device)[:, None] * k + owners).flatten()  # (b * K,)
             if k != beams:
                 decoder.widen(beams)
@@ -84,15 +83,13 @@ def beam_search(
             decoder.reorder(rows, left)
             token = state.running[:, :, length].reshape(-1, 1)  # (b' * K, 1)
     result = result.flatten(0, 1)  # (B * n, T)
-    filled = (result != rules.pad).any(0).nonzero()  # columns with anything in them
+    filled = (result != rules.pad).any(0).nonzero()  # columns that are not all padding
     return result[:, : int(filled[-1]) + 1 if len(filled) else rules.prompt]
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """The settings of a search: hypotheses and candidates a sentence, how many translations are returned, tokens of the prompt and
-    at most, when it stops.
-    """
+    """The settings of a search: numbers of hypotheses, candidates and results per sentence, lengths, stopping rules."""
 
     beams: int
     returned: int
@@ -116,19 +113,19 @@ class _Rules:
 
 @dataclass
 class _Hypotheses:
-    """Those of the sentences in the batch: k a sentence go on (one before the first step), K are the best of the done ones."""
+    """The hypotheses of the sentences in the batch: k running ones each (at first one) and the K best finished ones."""
 
-    active: Tensor  # (b,) the sentences, by number
-    unfinished: Tensor  # (b,) whether they are at work
+    active: Tensor  # (b,) indices of the sentences
+    unfinished: Tensor  # (b,)
     running: Tensor  # (b, k, T)
     scores: Tensor  # (b, k)
     ended: Tensor  # (b, K, T)
     ended_scores: Tensor  # (b, K)
-    full: Tensor  # (b, K) which of the done ones there are
+    full: Tensor  # (b, K) whether the slot holds a finished hypothesis
 
     @classmethod
     def start(cls, prompts: Tensor, rules: _Rules) -> Self:
-        """Nothing but the prompts (B, P)."""
+        """The initial state: only the prompts (B, P)."""
         import torch
 
         count, device = len(prompts), prompts.device
@@ -147,8 +144,9 @@ class _Hypotheses:
     def extend(
         self, values: Tensor, tokens: Tensor, owners: Tensor, length: int, rules: _Rules
     ) -> tuple[Tensor, Tensor]:
-        """Take what `candidates` found for hypotheses of that length. Returns the hypotheses that the new ones go on from (b, K),
-        and which sentences have just finished (b,).
+        """Extend hypotheses of this length by the result of `candidates`.
+
+        Returns the index of the hypothesis that each new one continues (b, K), and which sentences have just finished (b,).
         """
         import torch
 
@@ -158,7 +156,7 @@ class _Hypotheses:
         hits = torch.isin(tokens, rules.ends) | (length + 1 >= longest)  # (b, C)
         good = hits & (torch.arange(rules.candidate_count, device=tokens.device) < beams)  # (b, C)
 
-        # The hypotheses that go on, and the ones that are done and better than those there are.
+        # The hypotheses that continue, and the finished ones that are better than those stored.
         left = values + hits * NEVER  # (b, C)
         chosen = left.topk(beams).indices  # (b, K)
         barred = ~good  # (b, C)
@@ -172,7 +170,7 @@ class _Hypotheses:
         self.running = lines.gather(1, chosen[..., None].expand(-1, -1, longest))
         self.scores = left.gather(1, chosen)
 
-        # Can what goes on become better than what is done?
+        # Can a running hypothesis still become better than the finished ones?
         ahead = longest - rules.prompt if rules.early == "never" and rules.penalty > 0 else long
         worst = torch.where(self.full, self.ended_scores.min(1, keepdim=True).values, NEVER)  # (b, K)
         hope = (self.scores[:, :1] / ahead**rules.penalty > worst).any(1) & ~hits.all(1)  # (b,)
@@ -183,7 +181,7 @@ class _Hypotheses:
         return owners.gather(1, chosen), finished
 
     def keep(self, rows: Tensor) -> None:
-        """Drop the other sentences."""
+        """Keep only these sentences."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name)[rows])
 
@@ -191,8 +189,9 @@ class _Hypotheses:
 def candidates(
     logits: Tensor, running: Tensor, scores: Tensor, processors: Any, count: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The best `count` continuations of each sentence's hypotheses (b, k, length): their scores, tokens and hypotheses,
-    (b, C) each. Logits are (b * k, V), scores (b, k).
+    """The best `count` continuations of each sentence's hypotheses (b, k, length): scores, tokens and hypotheses, (b, C) each.
+
+    Logits are (b * k, V), scores (b, k).
     """
     import torch
 
@@ -206,17 +205,17 @@ def candidates(
         if barred:
             chances[:, barred] = NEVER
         best, tokens = top(chances, count)  # (b * k, c)
-    # What a processor forbids stays finite, so that a sum never becomes "not a number".
+    # Clamped to stay finite, so that sums never become NaN.
     best = best.clamp(min=NEVER).view(b, k, -1) + scores[..., None]  # (b, k, c)
     values, indices = best.flatten(1).topk(min(count, best.shape[1] * best.shape[2]))  # (b, C)
     return values, tokens.reshape(b, -1).gather(1, indices), indices // best.shape[2]
 
 
 def barred_tokens(processors: Any) -> list[int] | None:
-    """The tokens that the processors forbid at every step; None where a processor does anything else."""
+    """The tokens that the processors forbid at every step; None if a processor does anything else."""
     barred: list[int] = []
     for one in processors:
-        words = getattr(one, "sequence_bias", None)  # {tokens: bias}, without the end of a sentence
+        words = getattr(one, "sequence_bias", None)  # {tokens: bias}, without the end of sentence
         if type(one).__name__ != "NoBadWordsLogitsProcessor" or words is None or any(len(word) > 1 for word in words):
             return None
         barred += [token for (token,) in words]
@@ -224,8 +223,10 @@ def barred_tokens(processors: Any) -> list[int] | None:
 
 
 def top(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` largest of each row (R, V) and where they are, (R, c) each. On a CPU the largest of each block of 64 are compared
-    first: the best are in the blocks with the best, and a fiftieth of the vocabulary is sorted.
+    """The `count` largest values of each row (R, V) and their indices, (R, c) each.
+
+    On a CPU, the maxima of blocks of 64 are compared first: the best values are in the blocks with the largest maxima, so only
+    a fraction of the vocabulary is sorted.
     """
     import torch
 
@@ -241,6 +242,6 @@ def top(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
         values.reshape(-1).unfold(0, BLOCK, 1).index_select(0, begins.flatten()).view(len(values), -1)
     )  # (R, c * 64)
     best, at = torch.cat([inside, values[:, blocks * BLOCK :]], 1).topk(count)  # (R, c)
-    tail = at - count * BLOCK  # (R, c) in what is left over behind the blocks
+    tail = at - count * BLOCK  # (R, c) index in the remainder after the blocks
     in_block = chosen.gather(1, (at // BLOCK).clamp_(max=count - 1)) * BLOCK + at % BLOCK  # (R, c)
     return best, torch.where(tail < 0, in_block, blocks * BLOCK + tail)

@@ -14,14 +14,14 @@ from engine.core.languages import UNSPACED, primary_language
 if TYPE_CHECKING:
     import torch
 
-MARK = "\u2581"  # SentencePiece's space: a word begins
+MARK = "\u2581"  # SentencePiece's space, which starts a word
 BYTE = re.compile(r"^<0x[0-9A-F]{2}>$")
-LONGEST = 8  # tokens of a word
+LONGEST = 8  # maximum tokens of a word
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A word and the probability, 0 to 1, of the tokens that begin it; `text` is empty at the end of the sentence."""
+    """A word and the summed probability, 0 to 1, of the tokens that begin it; `text` is empty for the end of the sentence."""
 
     text: str
     probability: float
@@ -36,9 +36,9 @@ def candidates(
     strength: float = 1.0,
     count: int = 5,
 ) -> list[Candidate]:
-    """The words that the `count` likeliest tokens after the target tokens `prefix` begin, each continued greedily to its end.
+    """The words that start with the `count` likeliest tokens after the target tokens `prefix`, each continued greedily to its end.
 
-    Raises OptionError where the plugin gives no probabilities.
+    Raises OptionError if the plugin gives no probabilities.
     """
     import torch
 
@@ -60,14 +60,14 @@ def candidates(
                 words[i].append(likeliest[open_words.index(i)])
             open_words = goes_on
         texts = base.decode(words)
-    shares: dict[str, float] = {}  # different tokens may begin one word
+    shares: dict[str, float] = {}  # different tokens may lead to the same word
     for text, share in zip(texts, best.exp().tolist(), strict=True):
         shares[text] = shares.get(text, 0.0) + share
     return [Candidate(text, share) for text, share in sorted(shares.items(), key=lambda one: -one[1])]
 
 
 class _Following:
-    """Log-probabilities (k, V) of what follows each of k prefixes of translations of one source."""
+    """Log-probabilities (k, V) of the next token after each of k prefixes of translations of one source."""
 
     def __init__(self, base: BaseModel, source: list[int], plugin: Adapter | None) -> None:
         self.base, self.source, self.plugin = base, source, plugin
@@ -84,7 +84,7 @@ class _Following:
 
 
 def _within_word(base: BaseModel, word: Sequence[int], token: int) -> bool:
-    """Whether a token continues the word: in languages without spaces only where it completes a character."""
+    """Whether a token continues the word; in languages without spaces only if it completes a character."""
     if token in base.special_ids:
         return False
     pieces = base.tokenizer.convert_ids_to_tokens([*word, token])

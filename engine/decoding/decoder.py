@@ -1,4 +1,4 @@
-"""A model's decoder in a search, token by token: its caches, the sources it reads, and which hypotheses go on."""
+"""A model's decoder during a search, token by token: its caches, sources and active hypotheses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Decoder:
         self.bias = bias if bias is not None and bool(bias.any()) else None  # (1, V)
         self.cache, self.named = search_cache(len(model.get_decoder().layers)), cache_argument(model)
         self.readers = source_attention(model) if batch_beams_per_sentence else []
-        # Those that hooks distinguish need a source for each hypothesis, and so does a model's own forward.
+        # Hooked modules and the model's forward need a copy of the source for each hypothesis.
         self.seen = self.readers if self.step is None else [one for one in self.readers if hooked(one)]
         self.by_row = self.step is None or bool(self.seen) or not self.readers
         self.beams = 1
@@ -33,7 +33,7 @@ class Decoder:
         self.stack = contextlib.ExitStack()
 
     def __call__(self, token: Tensor, past: int) -> Tensor:
-        """Logits (R, V) of what follows the tokens (R, L), which follow `past` others."""
+        """Logits (R, V) of the next token after the tokens (R, L), which follow `past` earlier ones."""
         if self.step is None or token.shape[1] > 1:
             output = self.model(
                 decoder_input_ids=token,
@@ -51,7 +51,7 @@ class Decoder:
         return logits if self.bias is None else logits + self.bias  # (R, V)
 
     def widen(self, beams: int) -> None:
-        """From here on there are as many hypotheses for each sentence."""
+        """Continue with this many hypotheses per sentence."""
         self.beams, self.source = beams, None
         if self.by_row:
             self.encoded, self.mask = self.encoded.repeat_interleave(beams, 0), self.mask.repeat_interleave(beams, 0)
@@ -61,7 +61,7 @@ class Decoder:
             self.stack.enter_context(by_sentence(self.seen, beams))
 
     def reorder(self, rows: Tensor, left: Tensor | None) -> None:
-        """Hypotheses (R,) that go on, by the rows where they were; of the sentences `left` (b,), if others are gone."""
+        """Keep the hypotheses (R,), given by their previous rows; `left` (b,) are the remaining sentences if others have left."""
         self.cache.self_attention_cache.batch_select_indices(rows)
         if left is None:
             return
@@ -72,15 +72,16 @@ class Decoder:
 
 
 def source_attention(model: Any) -> list[nn.Module]:
-    """The decoder's attention over the source, one module per layer; empty where a layer has none of the usual name."""
+    """The decoder's cross-attention modules, one per layer; empty if a layer has none under the usual name."""
     results = [getattr(layer, "encoder_attn", None) for layer in getattr(model.get_decoder(), "layers", ())]
     return [] if None in results else [one for one in results if one is not None]
 
 
 @contextlib.contextmanager
 def by_sentence(readers: list[nn.Module], beams: int) -> Iterator[None]:
-    """Within the block the modules see the hypotheses of a sentence, rows (b * K, 1, d), as its queries (b, K, d), so that
-    keys, values and mask need no copy for each. Hooks of plugins, which are there before, see queries and output as (b, K, d).
+    """Within the block, the modules receive the hypotheses of a sentence, rows (b * K, 1, d), as its queries (b, K, d).
+
+    Keys, values and mask need no copies then. Hooks of plugins, registered earlier, receive queries and output as (b, K, d).
     """
 
     def gather(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

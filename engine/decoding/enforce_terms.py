@@ -1,8 +1,8 @@
-"""Terminology in translations: what lacks a term of the glossary is written again from where the term belongs.
+"""Terminology in translations: a translation that lacks a glossary term is rewritten from the term's position on.
 
-The source term's alignment says where its translation begins; what stands before is given, the term follows, and the model goes
-on from there as it likes. A lexically constrained beam (Post and Vilar, 2018, https://aclanthology.org/N18-1119) needs no
-alignment, but a small base puts what it finds unlikely behind the full stop (docs/compare.md).
+Word alignment of the source term shows where its translation begins. The text before is kept, the term follows, and the model
+continues freely from there. A lexically constrained beam (Post and Vilar, 2018, https://aclanthology.org/N18-1119) needs no
+alignment, but a small base puts words that it finds unlikely after the full stop (docs/compare.md).
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ if TYPE_CHECKING:
     from engine.decoding.translate import Search
     from engine.decoding.word_alignment import Alignment
 
-ROUNDS = 8  # terms of one sentence that can be put in, one after another
-SURE = 0.5  # of the highest weight: target words with as much are taken for translations of the source term
+ROUNDS = 8  # maximum number of terms inserted into one sentence, one after another
+SURE = 0.5  # of the highest weight: target words with at least this share are taken as translations of the source term
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """How a translation begins: its labels with their end, and the tokens that may not come next."""
+    """The beginning of a translation: its labels with end of sentence, and the tokens that may not come next."""
 
     labels: list[int]  # (T,)
     barred: list[int]
 
     @classmethod
     def of(cls, search: Search, before: str, old: str, term: str) -> Self:
-        """The translation `before` the term, then the term in the place of `old`. It ends a word: what would go on with it, or
-        with what is left of `old` where words are not parted, is barred.
+        """The translation `before` the term, followed by the term instead of `old`.
+
+        Tokens that would continue the term, or in languages without spaces the rest of `old`, are barred.
         """
         base = search.base
         joined = unspaced(base.target)
@@ -52,9 +53,9 @@ class Beginning:
 def enforce(
     search: Search, pieces: Sequence[str], terms: Sequence[Term], decoding: Decoding, progress: Progress
 ) -> None:
-    """Put the terms that `pieces` call for into the translations of `search`, sentence by sentence, where they lack.
+    """Insert the terms that `pieces` require and the translations of `search` lack, sentence by sentence.
 
-    A new translation stays where it has more of the terms and is no loop. Raises Cancelled between two sentences.
+    A new translation is kept if it contains more of the terms and is not repetitive. Raises Cancelled between two sentences.
     """
     from engine.decoding.translate import attached
     from engine.decoding.word_alignment import align
@@ -77,7 +78,7 @@ def enforce(
 def _write(
     search: Search, row: int, source: str, terms: Sequence[Term], alignment: Alignment, decoding: Decoding
 ) -> bool:
-    """Write the translation again from the first term that it lacks. Returns whether it has more of them now."""
+    """Rewrite the translation at the first missing term. Returns whether it now contains more of the terms."""
     text, tokens = search.texts[row], search.tokens[row]
     spans = [
         (span, term) for term in terms if not term.in_target.search(text) if (span := _span(term, source, alignment))
@@ -93,7 +94,7 @@ def _write(
 
 
 def _span(term: Term, source: str, alignment: Alignment) -> tuple[int, int] | None:
-    """The first stretch of target words that the source term is translated by; None where nothing is aligned with it."""
+    """The first stretch of target words aligned with the source term; None if there is none."""
     match = term.inflected.search(source) if term.inflected else None
     if match is None:
         return None

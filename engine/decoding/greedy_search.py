@@ -1,7 +1,7 @@
 """Greedy decoding for back-translation: one hypothesis, finished sentences leave the batch, bfloat16 where it is fast.
 
-Synthetic sources need not be the best translation, only a plain one, and there are thousands of them: a search of width
-one whose batch shrinks costs a fraction of beam search, where one babbling sentence keeps its whole batch waiting.
+There are thousands of synthetic sources, and they need to be plain rather than optimal. Greedy decoding with a shrinking batch
+costs a fraction of beam search, where one overlong sentence keeps the whole batch waiting.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-# A long sentence is translated clause by clause: a plain model loses its thread and repeats itself, and an adapter that
-# learns from such sources learns to babble (bench/README.md).
+# Long sentences are translated clause by clause: a weak model repeats itself on them, and an adapter trained on such sources
+# learns to repeat itself (bench/README.md).
 CLAUSE = 16  # tokens
 
 
 def longest(row: Sequence[int]) -> int:
-    """Tokens that the translation of a source of these tokens may have."""
+    """The maximum number of tokens in the translation of these source tokens."""
     return int(len(row) * 1.6) + 8
 
 
 def back_translate(
     base: BaseModel, texts: Sequence[str], *, clause_tokens: int = CLAUSE, progress: Progress | None = None
 ) -> list[str]:
-    """The base's greedy translation of each text, in order; texts too long for the base are cut to its positions.
+    """The base's greedy translation of each text, in order; texts longer than the base's maximum length are truncated.
 
-    A translation ends at `longest` of its source: what a weak model adds after that is repetition. A text longer than
-    `clause_tokens` is cut at sentence ends and commas, translated part by part, and put together again. Raises Cancelled when
-    `progress` says so, between two steps.
+    A translation ends at `longest` of its source: longer output of a weak model is repetition. A text longer than
+    `clause_tokens` is split at sentence ends and commas, translated in parts and joined. Raises Cancelled between two steps if
+    `progress` is cancelled.
     """
     import torch
 
@@ -72,7 +72,7 @@ def back_translate(
 
 
 def bare_translations(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[str]:
-    """Greedy translations of token ids (S,) by the base alone, whatever plugins are attached to it at the moment."""
+    """Greedy translations of token ids (S,) by the base without the plugins currently attached to it."""
     import torch
 
     limits = list(map(longest, rows))
@@ -82,7 +82,7 @@ def bare_translations(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[st
 
 @contextlib.contextmanager
 def unhooked(model: nn.Module) -> Iterator[None]:
-    """No forward hook of any module runs inside the block: what others left there expects the rows of its own batch."""
+    """Disable all forward hooks within the block: hooks of other calls expect the rows of their batch."""
     names = ("_forward_hooks", "_forward_pre_hooks")
     held = [(module, name, getattr(module, name)) for module in model.modules() for name in names]
     held = [(module, name, hooks) for module, name, hooks in held if hooks]
@@ -96,10 +96,10 @@ def unhooked(model: nn.Module) -> Iterator[None]:
 
 
 def join_clauses(sources: Sequence[str], translations: Sequence[str], target: str) -> str:
-    """One sentence from its clauses' translations: a full stop that no clause of the source had becomes a comma."""
+    """Join the translations of clauses into one sentence; a full stop that the clause's source lacks becomes a comma."""
     solid = unspaced(target)
     joined: list[str] = []
-    ended = True  # the part before ended a sentence
+    ended = True  # the previous part ended a sentence
     for i, (source, translation) in enumerate(zip(sources, translations, strict=True)):
         text = translation
         starts, ended = ended, source.rstrip()[-1:] in "。！？.!?"
@@ -124,7 +124,7 @@ def greedy_batch(
     decoder = Decoder(base.model, base.encoder_states(inputs), base.mask(inputs), batch_beams_per_sentence=True)
     forced = base.family.forced_bos(base.target)
     start = config.decoder_start_token_id
-    active = torch.arange(len(rows), device=base.device)  # (b,) places of unfinished rows
+    active = torch.arange(len(rows), device=base.device)  # (b,) positions of unfinished rows
     first = start if start is not None else forced or 0
     token = torch.full((len(rows), 1), first, device=base.device)  # (b, 1)
     caps = torch.tensor(limits, device=base.device)  # (b,)
@@ -143,7 +143,7 @@ def greedy_batch(
         if not bool(unfinished.any()):
             break
         token = chosen[:, None]  # (b, 1)
-        # Copying the caches costs something, so rows leave in groups.
+        # Copying the caches has a cost, so rows leave in groups.
         if int(unfinished.sum()) <= 0.85 * len(active):
             keep = unfinished.nonzero().squeeze(1)  # (b',)
             decoder.reorder(keep, keep)
@@ -152,5 +152,5 @@ def greedy_batch(
 
 
 def trim(ids: list[int], end: int) -> list[int]:
-    """Ids up to the end of sentence: a finished row that waits for its group keeps generating."""
+    """Ids up to the end of sentence: a finished row generates further tokens while it waits for its group."""
     return ids[: ids.index(end)] if end in ids else ids

@@ -1,6 +1,6 @@
-"""Translations that repeat themselves or run on, seen by source and translation alone, whatever made them.
+"""Detection of repetitive and overlong translations from source and translation only, whatever system made them.
 
-Weak models, and models far from what they were trained on, fall into loops ("the man of the man of the man", 将将将将). Counting
+Weak models, and models far from their training domain, fall into loops ("the man of the man of the man", 将将将将). Counting
 n-grams that the source does not repeat is the detector of Raunak et al. (2021, https://aclanthology.org/2021.naacl-main.92),
 which Guerreiro et al. (2023, https://aclanthology.org/2023.eacl-main.75) confirmed as the most precise for such outputs.
 """
@@ -16,34 +16,34 @@ from itertools import groupby
 from engine.core.flagged import flag_of
 from engine.corpora.words import word_spans
 
-# A second search never repeats so many tokens; the third, where that was not enough ("tattoo tattoo tattoo"), not even two.
+# The second search never repeats three tokens; if that is not enough ("tattoo tattoo tattoo"), the third never repeats two.
 CONSTRAINTS = (3, 2)
-# References of the held-out files have at most 1.85 times the source's tokens beyond the allowance (docs/bases.md).
+# References of the held-out files have at most 1.85 times the source's tokens, plus the allowance (docs/bases.md).
 LONGEST, ALLOWANCE = 2.0, 8
 RUN = re.compile(r"(.{1,60}?)\1{2,}", re.DOTALL)
-# How often in a row a stretch must stand: of several characters, of one letter, of signs alone.
+# Consecutive occurrences that make a loop: of several characters, of a single letter, of other signs.
 WORDS, LETTER, SIGNS = 3, 4, 8
 NGRAM, NGRAM_UNSPACED = 4, 5  # words, characters
-NGRAM_TIMES = 3  # and two more than any pair of words of the source
+NGRAM_TIMES = 3  # and two more than any word pair in the source
 
 
 @dataclass(frozen=True)
 class Problem:
-    """`kind` is "repetition" or "length"; `share` how much of the text is too much, 0 to 1."""
+    """`kind` is "repetition" or "length"; `share` is the superfluous share of the text, 0 to 1."""
 
     kind: str
     share: float
 
 
 def longest_allowed(source_tokens: int, ratio: float = LONGEST) -> int:
-    """Tokens that a translation may have before it counts as run on; `ratio` is `Decoding.max_length_ratio`."""
+    """The maximum tokens of a translation before it counts as overlong; `ratio` is `Decoding.max_length_ratio`."""
     return int(source_tokens * max(LONGEST, ratio)) + ALLOWANCE
 
 
 def problem(source: str, translation: str, tokens: int = 0, allowed: int = 1) -> Problem | None:
-    """What is wrong with a translation of so many tokens where `allowed` are allowed; None where nothing is.
+    """The problem of a translation with `tokens` tokens, of which fewer than `allowed` are acceptable; None if there is none.
 
-    What the source repeats, its translation may repeat as often and once more.
+    What the source repeats may occur once more in its translation.
     """
     share = repeated(source, translation)
     if share:
@@ -52,7 +52,7 @@ def problem(source: str, translation: str, tokens: int = 0, allowed: int = 1) ->
 
 
 def repeated(source: str, translation: str) -> float:
-    """The share of a translation's characters that are repetition, the source's own repetitions aside; 0: none."""
+    """The share of a translation's characters that is repetition beyond that of the source; 0: none."""
     often = max((len(m[0]) // len(m[1]) for m in RUN.finditer(source)), default=1)
     often = max(often, *(len(list(same)) for _, same in groupby(_words(source))), 1)  # "very, very, very"
     most = 0
@@ -69,14 +69,15 @@ def repeated(source: str, translation: str) -> float:
 
 
 def noticed(source: str, translation: str | None) -> str:
-    """The flag of a translation, as of `engine.core.flagged.FLAGS`: the one that it carries, or that it repeats itself; empty where
-    nothing is odd. Translations that were kept before there were flags, or that were not made by decoding, carry none.
+    """The flag of a translation (see `engine.core.flagged.FLAGS`), or "repetition" if it is repetitive; otherwise empty.
+
+    Translations that were not made by decoding, or were stored by early versions, carry no flag.
     """
     return flag_of(translation) or ("repetition" if translation and repeated(source, translation) else "")
 
 
 def _fewest(unit: str) -> int:
-    """How many times in a row this stretch is a loop."""
+    """The number of consecutive occurrences that make this stretch a loop."""
     if any(map(str.isalpha, unit)):
         return LETTER if len(unit.strip()) == 1 else WORDS
     bare = unit.strip()
@@ -86,12 +87,12 @@ def _fewest(unit: str) -> int:
 
 
 def _words(text: str) -> list[str]:
-    """Words, characters in scripts without spaces, without signs."""
+    """Words (characters in scripts without spaces), without punctuation."""
     return [text[a:b].casefold() for a, b in word_spans(text) if text[a].isalnum()]
 
 
 def _top(words: Sequence[str], size: int) -> tuple[int, int]:
-    """How often the most frequent n-gram comes, and its characters."""
+    """The count of the most frequent n-gram, and its length in characters."""
     counts = Counter(zip(*(words[k:] for k in range(size)), strict=False))
     ngram, times = max(counts.items(), key=lambda one: one[1], default=((), 0))
     return times, sum(map(len, ngram))

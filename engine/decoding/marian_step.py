@@ -1,8 +1,8 @@
-"""One token through a Marian decoder, without what transformers' forward does at each step for other models and uses: masks,
-records, checks of arguments. At batch 1 that was two thirds of a step's time (docs/performance.md).
+"""One token through a Marian decoder, without the generality of transformers' forward (masks, records, argument checks).
 
-Plugins hook into modules. A module that has hooks is called as ever and gets what transformers would give it; everything
-between such modules is computed here. Where the decoder or a layer as a whole has a hook there is no `MarianStep`.
+That generality took two thirds of a step's time at batch size 1 (docs/performance.md). Plugins hook into modules. A hooked
+module is called as usual and receives what transformers would pass; everything between hooked modules is computed here. If the
+decoder or a whole layer is hooked, there is no `MarianStep`.
 """
 
 from __future__ import annotations
@@ -23,43 +23,43 @@ if TYPE_CHECKING:
 
 
 def hooked(module: nn.Module) -> bool:
-    """Whether something is run before or after the module's forward, as plugins do."""
+    """Whether hooks run before or after the module's forward, as plugins' do."""
     return bool(module._forward_hooks or module._forward_pre_hooks)
 
 
 def observer(hook: Callable[..., None]) -> Callable[..., None]:
-    """Mark a forward pre-hook of the decoder (registered `with_kwargs`) that looks at ids and cache and changes nothing."""
+    """Mark a forward pre-hook of the decoder (registered `with_kwargs`) that reads ids and cache and changes nothing."""
     hook.observes = True  # type: ignore[attr-defined]
     return hook
 
 
 def observes(hook: Callable[..., Any]) -> bool:
-    """Whether it is marked so."""
+    """Whether the hook is marked by `observer`."""
     return getattr(hook, "observes", False)
 
 
 def direct(module: nn.Module) -> Callable[..., Any]:
-    """The module's forward where it has no hooks, which saves torch's look for them; else the module."""
+    """The module's forward if it has no hooks, which skips torch's check for them; otherwise the module."""
     return module if hooked(module) else module.forward
 
 
 @dataclass
 class Source:
-    """What the hypotheses read of their sources."""
+    """The encoded sources that the hypotheses read."""
 
-    encoded: Tensor  # (R, S, d), or (n, S, d) where no hook reads it
+    encoded: Tensor  # (R, S, d), or (n, S, d) if no hook reads it
     mask: Tensor | None  # (n, 1, 1, S) true at tokens; None where there is no padding
-    rows: int  # n, the rows of the cached keys and values
+    rows: int  # n, the number of rows of the cached keys and values
 
     @classmethod
     def of(cls, encoded: Tensor, mask: Tensor, beams: int) -> Source:
-        """For states (R, S, d) and mask (R, S) of which `beams` rows share keys and values."""
+        """For states (R, S, d) and mask (R, S); each `beams` rows share keys and values."""
         mask = mask[::beams].bool()  # (n, S)
         return cls(encoded, None if bool(mask.all()) else mask[:, None, None], len(mask))
 
 
 class MarianStep:
-    """The decoder's states after one more token. `MarianStep.of` says whether there is one for a model."""
+    """The decoder's states after one more token; `MarianStep.of` returns None for unsupported models."""
 
     def __init__(self, model: Any) -> None:
         decoder = model.get_decoder()
@@ -70,9 +70,7 @@ class MarianStep:
 
     @classmethod
     def of(cls, model: Any) -> MarianStep | None:
-        """For a Marian model in evaluation with PyTorch's attention, hooks within its layers and observers of its decoder at most;
-        else None.
-        """
+        """For a Marian model in evaluation mode with PyTorch's attention, hooked only within layers or by observers; else None."""
         if type(model).__name__ != "MarianMTModel" or model.training or model.config._attn_implementation != "sdpa":
             return None
         decoder = model.get_decoder()
@@ -81,7 +79,7 @@ class MarianStep:
         return None if changed or not all(map(observes, decoder._forward_pre_hooks.values())) else cls(model)
 
     def __call__(self, token: Tensor, source: Source, cache: EncoderDecoderCache, past: int) -> Tensor:
-        """States (R, 1, d) after the tokens (R, 1) that follow `past` others."""
+        """States (R, 1, d) after the tokens (R, 1) that follow `past` earlier ones."""
         for look in self.observers:
             look((), {"input_ids": token, self.layers[0].prefix.named: cache, "use_cache": True})
         states = self.embed(token) * self.scale + self.positions[past]  # (R, 1, d)
@@ -115,7 +113,7 @@ class _Attention:
         self.out = direct(module.out_proj)
 
     def over_prefix(self, x: Tensor, cache: EncoderDecoderCache, number: int) -> Tensor:
-        """Of the tokens so far (R, 1, d): (R, 1, d)."""
+        """Self-attention output (R, 1, d) for states (R, 1, d)."""
         if self.hooked:
             return self.module(x, attention_mask=None, **{self.named: cache})[0]
         if self.joined is not None:
@@ -126,7 +124,7 @@ class _Attention:
         return self._attend(queries, keys, values, None)  # (R, 1, d)
 
     def over_source(self, x: Tensor, source: Source, cache: EncoderDecoderCache, number: int) -> Tensor:
-        """Of the source, for states (R, 1, d): (R, 1, d)."""
+        """Cross-attention output (R, 1, d) for states (R, 1, d)."""
         if self.hooked:
             return self._called(x, source, cache)
         if not cache.is_updated.get(number):
@@ -149,7 +147,7 @@ class _Attention:
         return self.module(x, key_value_states=source.encoded, attention_mask=mask, **{self.named: cache})[0]
 
     def _attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """For queries (n, K, d) and keys and values (n, H, T, h): (n, K, d)."""
+        """Attention output (n, K, d) of queries (n, K, d) over keys and values (n, H, T, h)."""
         n, k, d = queries.shape
         heads = queries.view(n, k, self.heads, -1).transpose(1, 2)  # (n, H, K, h)
         read = scaled_dot_product_attention(heads, keys, values, mask, scale=self.scaling)  # (n, H, K, h)

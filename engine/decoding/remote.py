@@ -1,4 +1,4 @@
-"""Back-translation in parts, which other machines can take (engine.core.remote_map)."""
+"""Back-translation in parts that other machines can process (engine.core.remote_map)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BACK_TRANSLATE = "engine.decoding.remote:BackTranslate"
 
 
 class BackTranslate:
-    """Greedy translation, or a search with the settings in `decoding`, of a list of texts."""
+    """Translates lists of texts greedily, or by beam search with the settings in `decoding`."""
 
     def __init__(self, **arguments: Any) -> None:
         self.base = load_base(arguments)

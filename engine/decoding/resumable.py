@@ -24,14 +24,12 @@ def back_translate_all(
     base: BaseModel, texts: Sequence[str], partial: Path | None, progress: Progress, decoding: Decoding | None = None, *,
     keep: bool = False,
 ) -> list[str]:  # fmt: skip
-    """Translate all texts; with `partial`, each finished part is appended to it and not done again after a stop.
+    """Translate all texts; with `partial`, each finished part is appended to that file and not repeated after a stop.
 
-    `decoding` asks for a search with these settings in place of the plain greedy one. Parts may be done by other machines
-    (engine.core.remote_map).
-
-    The file belongs to these texts and this base (it starts with their hash); it is removed when all are done, so a
-    caller writes its own result next, unless there is more to do first and it asks to `keep` the file. Parts hold texts of
-    like length.
+    `decoding` selects a beam search with these settings instead of greedy decoding. Parts may be processed by other machines
+    (engine.core.remote_map). The file belongs to these texts and this base (it starts with their hash). It is removed at the
+    end, so callers write their result next; `keep` leaves the file for callers with more to do first. Texts of a part have
+    similar lengths.
     """
     order = sorted(range(len(texts)), key=lambda i: (-len(texts[i]), i))
     key = hashlib.sha256(json.dumps([base.fingerprint(), base.source, base.target, *texts]).encode()).hexdigest()
@@ -56,7 +54,7 @@ def back_translate_all(
 def _translated(
     base: BaseModel, parts: Sequence[list[str]], begin: int, total: int, progress: Progress, decoding: Decoding | None
 ) -> Iterator[list[str]]:
-    """The translations of each part; `begin` of the `total` texts were done before."""
+    """The translations of each part; `begin` of the `total` texts were finished before."""
     from engine.decoding.translate import translate
 
     search = None if decoding is None else decoding.to_mapping()
@@ -77,7 +75,7 @@ def _translated(
 
 
 def read_partial(partial: Path | None, key: str) -> list[str]:
-    """What an earlier run finished; nothing when the file is another's or cut short in its first part."""
+    """The results of an earlier run; empty if the file has another key or is cut off in its first part."""
     if partial is None or not partial.exists():
         return []
     results: list[str] = []
@@ -88,6 +86,6 @@ def read_partial(partial: Path | None, key: str) -> list[str]:
             for line in file:
                 results += json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError):
-        # A line cut by a crash would be followed by the next part: start over rather than mix them.
+        # A line cut by a crash would be followed by the next part: restart instead of mixing them.
         return []
     return results

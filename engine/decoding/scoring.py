@@ -1,4 +1,4 @@
-"""Scoring by teacher forcing: how likely the base, with or without a plugin, finds a given translation."""
+"""Scoring by teacher forcing: the likelihood of a given translation under the base, with or without a plugin."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def score(
     strength: float = 1.0,
     size: int = 32,
 ) -> list[tuple[float, int]]:
-    """Sum of log-probabilities (natural) and number of target tokens, end of sentence included, of each pair, in order.
+    """Sum of natural log-probabilities and number of target tokens, end of sentence included, of each pair, in order.
 
-    Codes of languages, which are forced in decoding, are left out: no system chooses them.
+    Language codes are excluded: decoding forces them, so they are not the system's choice.
     """
     if plugin is not None and strength:
         plugin.check_likelihood()

@@ -1,8 +1,8 @@
-"""Putting the tags of a sentence (bold, a link, a picture) into its translation, by the alignment of their words.
+"""Placing the tags of a sentence (bold, a link, a picture) in its translation by word alignment.
 
-A text with tags is a list of parts: pieces of text and tags. A pair (`open`, `close`) goes around the stretch of the
-translation that comes from the words it was around; a standalone tag (`alone`) goes beside the word that it was beside. No tag is
-lost, none is doubled, and pairs stay nested as they were.
+A text with tags is a list of parts: pieces of text and tags. A pair (`open`, `close`) encloses the translation of the words
+that it enclosed in the source; a standalone tag (`alone`) goes beside the same word. No tag is lost or duplicated, and pairs
+stay nested.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 from engine.decoding.word_alignment import Alignment
 
 Range = tuple[int, int]
-CUTS = 8  # tags inside a word, at most, at which it is divided: no word that people write has more
-SHARED = 3  # characters at an edge of two words that are otherwise different, at least
-NEAR = 4  # words from a tag on, one of which says where it goes
-STOPS = frozenset(".!?…。！？｡")  # what ends a sentence
+CUTS = 8  # maximum number of tags inside a word that are handled by splitting it; real words have fewer
+SHARED = 3  # minimum number of shared characters at the edge of two different words
+NEAR = 4  # words from a tag on that are considered for its position
+STOPS = frozenset(".!?…。！？｡")  # characters that end a sentence
 
 
 @dataclass
 class TagNode:
-    """A pair with its content, a standalone tag, or (the root) the whole text; places are characters of the source."""
+    """A pair with its content, a standalone tag, or (the root) the whole text; positions are source characters."""
 
     id: int
     start: int
     end: int = -1
     alone: Tag | None = None
     children: list[TagNode] = field(default_factory=list)
-    words: range = range(0)  # of the source
+    words: range = range(0)  # source words
 
 
 def project(parts: Sequence[str | Tag], target: str, alignment: Alignment, *, spaced: bool = True) -> TaggedText:
     """The translation `target` with the tags of `parts`; `alignment` is between the text of `parts` and `target`.
 
-    A pair around words is never left around nothing while there are words to go around. Tags that do not pair up are
-    treated as standalone ones. In a language with spaces, a standalone tag that stood between two spaces does so again.
+    A pair around words is never left empty as long as there are words to enclose. Unpaired tags are treated as standalone. In a
+    language with spaces, a standalone tag between two spaces keeps a space on both sides.
     """
     text = text_of(parts)
     root = _tree(parts, len(text))
@@ -61,10 +61,11 @@ def project(parts: Sequence[str | Tag], target: str, alignment: Alignment, *, sp
 
 
 def _divided(parts: Sequence[str | Tag], text: str, target: str, alignment: Alignment) -> Alignment:
-    """The alignment with words that have a tag inside divided there, on both sides, where the translation has the same parts:
-    the 2 of H2O is aligned with the 2, Inter of international with that of Internationales.
+    """The alignment with words that contain a tag split there on both sides, if the translation has the same parts.
+
+    Thus the 2 of H2O is aligned with the 2, and Inter of international with that of Internationales.
     """
-    cuts: dict[int, set[int]] = {}  # {source word: places inside it}
+    cuts: dict[int, set[int]] = {}  # {source word: positions inside it}
     ends, at = [end for _, end in alignment.source], 0
     for part in parts:
         if isinstance(part, str):
@@ -72,7 +73,7 @@ def _divided(parts: Sequence[str | Tag], text: str, target: str, alignment: Alig
         elif (word := bisect_right(ends, at)) < len(ends) and alignment.source[word][0] < at:
             cuts.setdefault(word, set()).add(at - alignment.source[word][0])
     cuts = {word: places for word, places in cuts.items() if len(places) <= CUTS}
-    divided: dict[int, tuple[int, list[int]]] = {}  # {target word: its source word, places inside it}
+    divided: dict[int, tuple[int, list[int]]] = {}  # {target word: its source word, positions inside it}
     for index, (span, row) in enumerate(zip(alignment.target, alignment.weights, strict=True) if cuts else ()):
         word = max(row, key=row.__getitem__, default=-1)
         if word in cuts and (places := _places(text[slice(*alignment.source[word])], target[slice(*span)], cuts[word])):
@@ -84,7 +85,7 @@ def _divided(parts: Sequence[str | Tag], text: str, target: str, alignment: Alig
     numbers = [*itertools.accumulate(map(len, source), initial=0)]
     spans: list[Range] = []
     weights: list[dict[int, float]] = []
-    rows: dict[int, dict[int, float]] = {}  # words that shared a row go on to
+    rows: dict[int, dict[int, float]] = {}  # keeps rows shared that were shared before
     for index, (span, row) in enumerate(zip(alignment.target, alignment.weights, strict=True)):
         word, places = divided.get(index, (-1, []))
         spans += _cut(span, places)
@@ -98,7 +99,7 @@ def _divided(parts: Sequence[str | Tag], text: str, target: str, alignment: Alig
 
 
 def _places(word: str, other: str, cuts: set[int]) -> list[int]:
-    """Where the cuts of a word are in another that has the same text before or behind each; empty where one is in no such place."""
+    """Positions of a word's cuts in another word with the same text before or after each; empty if any has none."""
     one, two = word.casefold(), other.casefold()
     if len(one) != len(word) or len(two) != len(other):
         return []
@@ -115,7 +116,7 @@ def _places(word: str, other: str, cuts: set[int]) -> list[int]:
 
 
 def _shared(one: str, two: str) -> int:
-    """How many characters two texts begin with alike."""
+    """The length of two texts' common prefix."""
     pairs = enumerate(zip(one, two, strict=False))
     return next((k for k, (a, b) in pairs if a != b), min(len(one), len(two)))
 
@@ -126,19 +127,19 @@ def _cut(span: Range, places: Sequence[int]) -> list[Range]:
 
 
 class Links:
-    """An alignment with the translation's text, and the first and last target word that each source word has a share in."""
+    """An alignment with the translation's text, and the first and last target word aligned with each source word."""
 
     def __init__(self, alignment: Alignment, text: str) -> None:
         self.text = text
         self.source, self.target, self.weights = alignment.source, alignment.target, alignment.weights
         self.ends = [end for _, end in self.source]
-        self.reach: dict[int, Range] = {}  # {source word: target words, from the first to behind the last}
+        self.reach: dict[int, Range] = {}  # {source word: target words, from the first to after the last}
         for rows in _runs(self.weights):
             for word in self.weights[rows[0]]:
                 self.reach[word] = (self.reach.get(word, rows)[0], rows[1])
 
     def window(self, sources: range, words: Range) -> Range:
-        """The target words among `words` from the first to the last with a share of these source words; none: (0, 0)."""
+        """The target words in `words` from the first to the last one aligned with these source words; if none, (0, 0)."""
         reaches = [self.reach[word] for word in sources if word in self.reach]
         low = max(words[0], min((start for start, _ in reaches), default=0))
         high = min(words[1], max((end for _, end in reaches), default=0))
@@ -146,7 +147,7 @@ class Links:
 
 
 def _runs(rows: Sequence[object]) -> Iterator[Range]:
-    """Stretches of rows that are one and the same object, as the words of a sentence may share."""
+    """Ranges of rows that are the same object, as words of an unaligned sentence may be."""
     start = 0
     for position in range(1, len(rows) + 1):
         if position == len(rows) or rows[position] is not rows[start]:
@@ -174,7 +175,7 @@ def _tree(parts: Sequence[str | Tag], length: int) -> TagNode:
 
 
 def _pairs(parts: Sequence[str | Tag]) -> dict[int, int]:
-    """{place of an opening tag: place of its closing one}, for those that are nested as they should be."""
+    """{index of an opening tag: index of its closing tag}, for correctly nested pairs."""
     result: dict[int, int] = {}
     stack: list[tuple[int, int]] = []
     for index, part in enumerate(parts):
@@ -190,7 +191,7 @@ def _pairs(parts: Sequence[str | Tag]) -> dict[int, int]:
 
 
 def _fit(node: TagNode, links: Links) -> None:
-    """Note which source words each pair is around: those that lie in it by more than half, else the one it is in."""
+    """Store the source words of each pair: those more than half inside it, otherwise the word that contains it."""
     first, end = bisect_right(links.ends, node.start), bisect_left(links.source, (node.end, 0))
     parts = [min(b, node.end) - max(a, node.start) for a, b in links.source[first:end]]
     inside = [first + i for i, (a, b) in enumerate(links.source[first:end]) if 2 * parts[i] > b - a]
@@ -204,7 +205,7 @@ def _fit(node: TagNode, links: Links) -> None:
 def _insert_tags(
     node: TagNode, words: Range, chars: Range, text: str, links: Links, marks: list[tuple[int, Tag, bool]]
 ) -> None:
-    """Add the tags in a node, which has the target's `words` and `chars`, to `marks` in the order in which they stand."""
+    """Add the tags of a node, which covers the target's `words` and `chars`, to `marks` in text order."""
     pairs = [child for child in node.children if child.words]
     chosen = _spans(pairs, node.words, words, links)
     taken = sorted(chosen.values())
@@ -218,7 +219,7 @@ def _insert_tags(
         else:
             at = _beside(child, node, words, chars, text, links, taken)
             placed.append((at, at, order, child, (0, 0)))
-    # Where a standalone tag and a pair meet, what was first stays first; what is empty never lands inside its neighbour.
+    # If a standalone tag and a pair meet, their order is kept; an empty pair never ends up inside its neighbour.
     placed.sort(key=lambda one: (one[0], one[1], one[2]))
     for start, end, _, child, span in placed:
         if child.alone is not None:
@@ -231,13 +232,13 @@ def _insert_tags(
 
 
 def _spans(pairs: list[TagNode], parent: range, words: Range, links: Links) -> dict[int, Range]:
-    """The target words for each of the pairs, as {id of the node: range}; they do not overlap.
+    """The target words of each pair, as {id of the node: range}, without overlaps.
 
-    The pair with the largest gain goes first. What a pair would take is looked up again only where another has taken of it:
-    elsewhere its gain is the same.
+    Pairs are placed in order of decreasing gain. A pair's best range is only recomputed if another pair has taken part of it;
+    otherwise its gain is unchanged.
     """
     spans: dict[int, Range] = {}
-    taken = bytearray(words[1] + 1)  # 1 at target words that a pair has
+    taken = bytearray(words[1] + 1)  # 1 at target words that are taken
     queue = [(-math.inf, order) for order in range(len(pairs))]
     best: dict[int, tuple[float, Range]] = {}
     while queue:
@@ -252,14 +253,14 @@ def _spans(pairs: list[TagNode], parent: range, words: Range, links: Links) -> d
 
 
 def _best(child: TagNode, parent: range, words: Range, taken: bytearray, links: Links) -> tuple[float, Range]:
-    """(gain, target words): the free stretch with the most words that come from the child and the fewest that do not."""
+    """(gain, target words): the free range with the most words that come from the child and the fewest that do not."""
     low, high = words
     if len(child.words) == len(parent) and 1 not in taken:
         return math.inf, words
     best, span = 0.0, (-1, -1)
     gain, start = 0.0, low
     single, lone = -1.0, -1
-    shares: dict[int, tuple[float, float]] = {}  # of a row, by its id: words of a sentence may share one
+    shares: dict[int, tuple[float, float]] = {}  # by id of the row: words of a sentence may share one
     for t in range(*links.window(child.words, words)):
         if taken[t]:
             gain, start = 0.0, t + 1
@@ -282,13 +283,13 @@ def _best(child: TagNode, parent: range, words: Range, taken: bytearray, links: 
         return -1.0, (free, free + 1)
     if lone >= 0:
         return single - 1.0, (lone, lone + 1)
-    # Every word has a tag of its own already: the pair stands between words, where it stood in the source.
+    # Every word is in another pair already: place the pair between words, at its relative position in the source.
     share = (child.words.start - parent.start) / max(1, len(parent))
     return -2.0, (position := low + round(share * (high - low)), position)
 
 
 def _between(word: int, chars: Range, links: Links) -> int:
-    """The character before a target word, within `chars`."""
+    """The character position before a target word, within `chars`."""
     position = links.target[word][0] if word < len(links.target) else chars[1]
     return min(max(position, chars[0]), chars[1])
 
@@ -296,7 +297,7 @@ def _between(word: int, chars: Range, links: Links) -> int:
 def _beside(
     child: TagNode, parent: TagNode, words: Range, chars: Range, text: str, links: Links, taken: list[Range]
 ) -> int:
-    """Where a standalone tag, or a pair around nothing, goes: beside the word that it was beside, never inside a pair."""
+    """The position of a standalone tag or an empty pair: beside the word that it was beside, never inside another pair."""
     before = min(bisect_right(links.ends, child.start), parent.words.stop) - 1
     after = max(bisect_left(links.source, (child.end, 0)), parent.words.start)
     if before < parent.words.start or after >= parent.words.stop or words[0] >= words[1]:
@@ -304,7 +305,7 @@ def _beside(
     left = links.source[before][1] == child.start
     right = links.source[after][0] == child.end
     to_right = right and not left
-    if left and right and text[slice(*links.source[after])] in STOPS:  # the note of a sentence stands before its stop
+    if left and right and text[slice(*links.source[after])] in STOPS:  # a footnote mark precedes the full stop
         stop = _closest(after, words, links)
         if links.text[slice(*links.target[stop])] in STOPS:
             to_right = True
@@ -312,22 +313,22 @@ def _beside(
     word = next((one for one in away[:NEAR] if one in links.reach), away[0])  # "a" has no translation, "a helmet" has
     position = _whole(word, _closest(word, words, links), words, links, text, to_right=to_right)
     span = taken[bisect_right(taken, (position, len(links.target))) - 1] if taken else (0, 0)
-    if span[0] <= position < span[1]:  # a pair that the tag was outside of stays whole
+    if span[0] <= position < span[1]:  # a pair that the tag was outside of is not split
         position = span[0] if to_right else span[1] - 1
     return links.target[position][0 if to_right else 1]
 
 
 def _closest(word: int, words: Range, links: Links) -> int:
-    """The target word among `words` with the largest share of a source word, the first of several."""
+    """The target word in `words` with the largest weight for a source word, the first if several."""
     near = range(*links.window(range(word, word + 1), words)) or range(*words)
     return max(near, key=lambda t: (links.weights[t].get(word, 0.0), -t))
 
 
 def _whole(word: int, position: int, words: Range, links: Links, text: str, *, to_right: bool) -> int:
-    """The last (`to_right`: first) target word of the stretch around `position` that stands for a source word.
+    """The last (`to_right`: first) target word of the range around `position` that is aligned with a source word.
 
-    Without spaces every character is a word of its own. Those that come from the same word are one stretch; those of one piece
-    of the vocabulary have the same shares, and no tag goes between them either.
+    In languages without spaces each character is a separate word. Characters aligned with the same word form one range; those
+    of one vocabulary piece have the same weights, and no tag goes between them either.
     """
     step = -1 if to_right else 1
     if not text[slice(*links.source[word])][0].isalnum():
@@ -335,7 +336,7 @@ def _whole(word: int, position: int, words: Range, links: Links, text: str, *, t
     while words[0] <= position + step < words[1]:
         here, beyond = links.weights[position], links.weights[position + step]
         if beyond is here or not links.text[links.target[position + step][0]].isalnum():
-            break  # words of a sentence that was not aligned share one row
+            break  # words of an unaligned sentence share one row
         if beyond != here and max(beyond, key=beyond.__getitem__, default=-1) != word:
             break
         position += step

@@ -1,4 +1,4 @@
-"""Translating many texts: batches by length, order kept, a line for a line."""
+"""Translating many texts: batched by length, results in input order, one per line."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from engine.decoding.guard import ALLOWANCE, CONSTRAINTS, Problem, longest_allow
 
 T = TypeVar("T")
 
-BY_PREFIX = "by_prefix"  # of a logits processor: see `Method.logits_processors`
+BY_PREFIX = "by_prefix"  # attribute of a logits processor: see `Method.logits_processors`
 
-# Sentence models are trained on sentences; a line beyond `Decoding.longest` tokens is cut at sentence ends first.
-# Where it is cut: at sentence ends; what is too long still, at commas and the like; what is too long still, between words.
+# Sentence models are trained on sentences, so a line longer than `Decoding.longest` tokens is split: at sentence ends; if still
+# too long, at commas and similar; if still too long, between words.
 BREAKS = (
     re.compile(r"(?<=[。！？；…])|(?<=[.!?;])\s+"),
     re.compile(r"(?<=[，、：])|(?<=[,:])\s+"),
@@ -37,9 +37,9 @@ BREAKS = (
 
 
 def length_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Indices grouped by similar length, longest first, at most `budget` padded tokens a group.
+    """Indices grouped by similar length, longest first, at most `budget` padded tokens per group.
 
-    The longest come first so that a batch too big for the memory fails at once, not after an hour.
+    The longest come first so that a batch too big for the memory fails at once.
     """
     rows: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
@@ -53,21 +53,21 @@ def length_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def in_order(parts: Iterable[tuple[Sequence[int], Sequence[T]]]) -> list[T]:
-    """The results of parts of a work in the order of the whole; each part says the places of its results."""
+    """Merge partial results into the original order; each part holds the indices of its results."""
     return [one for _, one in sorted((pair for part in parts for pair in zip(*part, strict=True)), key=itemgetter(0))]
 
 
 def split_long(base: BaseModel, text: str, limit: int) -> list[str]:
-    """Cut a text at sentence ends, else clauses, else words, so that each part has at most `limit` tokens."""
+    """Split a text at sentence ends, else clauses, else words, so that each part has at most `limit` tokens."""
     return cut(text, limit, lambda parts: list(map(len, base.encode(parts))), "" if unspaced(base.source) else " ")
 
 
 def cut(text: str, limit: int, sizes: Callable[[list[str]], list[int]], space: str, level: int = 0) -> list[str]:
-    """The same by any measure: `sizes` gives that of each text, at least 1 a character; `space` joins parts."""
+    """Like `split_long` with any measure: `sizes` measures texts (at least 1 per character); `space` joins parts."""
     if sizes([text])[0] <= limit:
         return [text]
     if level == len(BREAKS):
-        # A stretch without any break is cut by characters; a token holds one at least, so half the limit is safe.
+        # A stretch without any break is split by characters. A token has at least one character, so half the limit is safe.
         step = max(1, limit // 2)
         return [text[i : i + step] for i in range(0, len(text), step)]
     parts = [part for part in BREAKS[level].split(text) if part]
@@ -98,11 +98,11 @@ def translate(
 ) -> list[str]:
     """Translate each text by beam search with the base, customized by `plugin` at `strength` (0: the base exactly).
 
-    Returns one translation per text, in order; an empty text gives an empty one. A text longer than `decoding.longest` tokens is
-    cut at sentence ends and put together again. With `decoding.guard` what repeats itself or runs on is searched for again, and
-    is a `Flagged`. What lacks the translation of one of the `terms` in its source is written again with it
-    (`enforce`); methods that translate in a way of their own see no terms. `decoding` is the base's own by default. Raises
-    Cancelled when `progress` says so, between two batches.
+    Returns one translation per text, in order; an empty text gives an empty one. A text longer than `decoding.longest` tokens
+    is split at sentence ends and joined again. With `decoding.guard`, repetitive and overlong translations are searched for
+    again and returned as `Flagged`. A translation that lacks one of the `terms` found in its source is rewritten with it
+    (`enforce`); methods with a decoding procedure of their own ignore terms. `decoding` defaults to the base's. Raises
+    Cancelled between two batches if `progress` is cancelled.
     """
     with metrics.TRANSLATION_SECONDS.time():
         translations = search(base, texts, plugin, strength, decoding or base.decoding(), progress or Progress(), terms)
@@ -120,7 +120,7 @@ def search(
     progress: Progress,
     terms: Sequence[Term] = (),
 ) -> list[str]:
-    """The same, counted nowhere: for a part of what is being translated."""
+    """Like `translate` but without updating metrics: for parts of a translation."""
     if plugin is not None and strength and (routes := plugin.routes(base, texts)):
         routed: list[tuple[list[int], list[str]]] = []
         done = 0
@@ -161,7 +161,7 @@ def search(
 
 @contextlib.contextmanager
 def attached(base: BaseModel, plugin: Adapter | None, strength: float) -> Iterator[None]:
-    """Within the block the base is locked, and translates with the plugin."""
+    """Within the block, the base is locked and translates with the plugin."""
     import torch
 
     with base.lock, fast_products(base), base.using(plugin, strength), torch.inference_mode():
@@ -169,8 +169,9 @@ def attached(base: BaseModel, plugin: Adapter | None, strength: float) -> Iterat
 
 
 class Search:
-    """The search of one call over its encoded texts, `rows`; `owners` are the texts that they are parts of. The plugin is
-    attached.
+    """The search of one call over its encoded texts `rows`; `owners` are the indices of the texts they belong to.
+
+    The plugin must be attached.
     """
 
     def __init__(
@@ -208,7 +209,7 @@ class Search:
 
     def decode(self, batch: list[int], decoding: Decoding, begin: Beginning | None = None) -> None:
         """Translate these rows in one batch, or a single row whose translation has a given beginning."""
-        arrange = getattr(self.plugin, "arrange", None)  # of a batch whose rows have plugins of their own
+        arrange = getattr(self.plugin, "arrange", None)  # for a batch whose rows have different plugins
         if arrange is not None:
             batch = [batch[position] for position in arrange([self.owners[i] for i in batch])]
         output = self.generate(batch, decoding, begin)  # (B, T)
@@ -217,14 +218,14 @@ class Search:
             self.texts[i], self.tokens[i] = text, count
 
     def generate(self, batch: list[int], decoding: Decoding, begin: Beginning | None = None, count: int = 1) -> Any:
-        """Token ids of the `count` best hypotheses of each of these rows (B * count, T), the best first."""
+        """Token ids of the `count` best hypotheses of each row (B * count, T), best first."""
         import torch
 
         base = self.base
         inputs = base.pad_batch([self.rows[i] for i in batch])  # (B, S)
         if self.adapter is not None:
             self.adapter.set_source(base, inputs)
-        # A plugin's processor may keep what belongs to a row from step to step: there the library's own search.
+        # A plugin's processor may keep state per row from step to step; it then needs the library's search.
         by_row = not all(getattr(one, BY_PREFIX, False) for one in self.hooks)
         own = by_row or decoding.beam == 1
         quick: dict[str, Any] = {} if own else {"custom_generate": self.quick}
@@ -246,7 +247,7 @@ class Search:
         )
 
     def repair(self, pieces: Sequence[str], decoding: Decoding, progress: Progress) -> None:
-        """Search again, under constraints, for what repeats itself or runs on; the better result stays, with a flag."""
+        """Search again, with constraints, for repetitive or overlong translations; the better result is kept, with a flag."""
         allowed = [longest_allowed(len(row), decoding.max_length_ratio) for row in self.rows]
 
         def trouble(i: int) -> Problem | None:
@@ -272,7 +273,7 @@ class Search:
             self.texts[i] = Flagged(self.texts[i], left[i].kind if i in left else f"{result.kind}-repaired")
 
     def _alike(self, indices: Iterable[int], budget: int) -> list[list[int]]:
-        """Batches of rows of one length, whose translations then end where their own source says."""
+        """Batches of rows of equal length, so that each translation's length limit depends only on its source."""
         by_length: dict[int, list[int]] = {}
         for i in indices:
             by_length.setdefault(len(self.rows[i]), []).append(i)
@@ -284,6 +285,6 @@ class Search:
 
 
 def _looked_at(source: str, translation: str) -> str:
-    """What a method made in a way of its own, which cannot be made again under constraints."""
+    """Flag a problem in the translation of a method with its own decoding, which cannot be repeated under constraints."""
     result = None if flag_of(translation) else problem(source, translation)
     return translation if result is None else Flagged(translation, result.kind)

@@ -1,8 +1,8 @@
-"""Which words of a translation come from which words of its source, read off the base's own cross-attention.
+"""Alignment of the words of a translation with those of its source, read off the base's cross-attention.
 
-The base reads source and translation once, by teacher forcing, without any plugin: who wrote the translation does not
-matter. The attention of a word is taken at the step where it is the decoder's input, which says what it was translated
-from better than the step that predicts it (Chen et al., 2020, https://aclanthology.org/2020.emnlp-main.42).
+The base reads source and translation once by teacher forcing, without any plugin, so the translation's origin does not matter.
+A word's attention is taken at the step where the word is the decoder's input, which shows its source better than the step that
+predicts it (Chen et al., 2020, https://aclanthology.org/2020.emnlp-main.42).
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from engine.corpora.words import Span, word_spans
 from engine.decoding.translate import length_batches
 from engine.errors import ModelError
 
-FLOOR = 1e-3  # of attention, so that one direction alone cannot rule a link out
-LEAST = 0.01  # of a row's weight; what is less is noise
+FLOOR = 1e-3  # minimum attention, so that a single direction cannot rule out a link
+LEAST = 0.01  # share of a row's weight; smaller weights are noise
 BATCH_TOKENS = 2048  # of one pass
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """Words of both sides as character spans, and for each target word how much of it comes from each source word.
+    """Words of both sides as character spans, and for each target word the share that comes from each source word.
 
-    A row of `weights` sums to 1; to 0 where nothing is known of the word.
+    A row of `weights` sums to 1, or to 0 if nothing is known of the word.
     """
 
     source: list[Span]
     target: list[Span]
-    weights: list[dict[int, float]]  # of each target word: {source word: share}
+    weights: list[dict[int, float]]  # for each target word: {source word: share}
 
 
 def piece_spans(text: str, pieces: Sequence[str | None]) -> list[Span] | None:
     """The positions of SentencePiece pieces in a text; None marks a piece that is not in the vocabulary.
 
-    The tokenizer normalises (NFKC: "，" becomes ","), so both sides are compared character by character after NFKC, and
-    without case. Returns None where they cannot be brought together.
+    The tokenizer normalises (NFKC: "，" becomes ","), so both sides are compared character by character after NFKC and case
+    folding. Returns None if they do not match.
     """
     shown: list[str] = []
     offsets: list[int] = []
@@ -75,7 +75,7 @@ def piece_spans(text: str, pieces: Sequence[str | None]) -> list[Span] | None:
 
 
 def _divide_evenly(spans: list[Span], unknown: int, offsets: Sequence[int], begin: int, end: int, text: str) -> None:
-    """Give the characters between two known pieces to the unknown ones at the end of `spans`, evenly."""
+    """Divide the characters between two known pieces evenly among the unknown ones at the end of `spans`."""
     for k in range(unknown):
         first, last = begin + (end - begin) * k // unknown, begin + (end - begin) * (k + 1) // unknown
         start = offsets[first] if first < len(offsets) else len(text)
@@ -92,9 +92,9 @@ def even_alignment(source: str, target: str) -> Alignment:
 def align(base: BaseModel, pairs: Sequence[tuple[str, str]], *, progress: Progress | None = None) -> list[Alignment]:
     """The alignment of each (source, translation) pair, in order.
 
-    Where the base knows the other direction too, both have a say: of the words that eflomal links, the likeliest source
-    word is one that it links too for 83 % (German-English) and 66 % (English-Chinese) with the shipped bases; by the
-    words' places in their sentences alone, for 42 % and 29 %. Raises Cancelled when `progress` says so, between two batches.
+    If the base supports the other direction, both are combined: of the words that eflomal links, the likeliest source word is
+    also linked by eflomal for 83 % (German-English) and 66 % (English-Chinese) with the bundled bases; by relative positions
+    only, for 42 % and 29 %. Raises Cancelled between two batches if `progress` is cancelled.
     """
     progress = progress or Progress()
     clean = [(" ".join(source.split()), " ".join(target.split())) for source, target in pairs]
@@ -123,20 +123,20 @@ Weights = list[list[float]]  # (T, S), by words
 
 
 def _competing(weights: Weights) -> Weights:
-    """Source words that draw attention from everywhere (a comma, "the") weigh less: each shares one among the rows."""
+    """Reduce the weight of source words that draw attention from everywhere (a comma, "the"): each divides 1 among the rows."""
     columns = [sum(column) + FLOOR for column in zip(*weights, strict=True)]
     return [[w * w / total for w, total in zip(row, columns, strict=True)] for row in weights]
 
 
 def _shares_of(row: Sequence[float]) -> dict[int, float]:
-    """A row that sums to 1, without what is next to nothing."""
+    """A row normalised to 1, without negligible weights."""
     total = sum(row)
     return {i: w / total for i, w in enumerate(row) if total and w > LEAST * total}
 
 
 def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[Weights | None]:
-    """Attention of words to words, in one direction; None where a text is too long or its pieces cannot be found in it."""
-    # The layer whose attention aligns best: the third of six (Chen et al.), the second of our four.
+    """Attention of words to words in one direction; None if a text is too long or its pieces cannot be located."""
+    # The layer whose attention aligns best: the third of six (Chen et al.), the second of four in our bases.
     layer = max(0, len(base.decoder_layers) // 2 - 1)
     sources, targets = base.encode([pair[0] for pair in pairs]), base.encode_target([pair[1] for pair in pairs])
     room = base.max_tokens
@@ -164,7 +164,7 @@ def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progr
 
 @contextlib.contextmanager
 def _watched(base: BaseModel, layer: int) -> Iterator[dict[str, torch.Tensor]]:
-    """Keep queries and keys of the layer's cross-attention for the duration of the block: fused kernels give no weights."""
+    """Store queries and keys of the layer's cross-attention within the block: fused kernels return no weights."""
     attention = base.decoder_layers[layer].encoder_attn
     seen: dict[str, torch.Tensor] = {}
 
@@ -177,7 +177,7 @@ def _watched(base: BaseModel, layer: int) -> Iterator[dict[str, torch.Tensor]]:
 
 
 def _attention(base: BaseModel, layer: int, seen: dict[str, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
-    """The mean of the heads' attention weights (B, T, S)."""
+    """The attention weights (B, T, S), averaged over heads."""
     heads = int(base.decoder_layers[layer].encoder_attn.num_heads)
     q, k = (seen[name].float().unflatten(-1, (heads, -1)).transpose(1, 2) for name in ("q_proj", "k_proj"))
     scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5  # (B, H, T, S)
@@ -187,7 +187,7 @@ def _attention(base: BaseModel, layer: int, seen: dict[str, torch.Tensor], mask:
 def _by_words(
     base: BaseModel, texts: tuple[str, str], ids: tuple[list[int], list[int]], attention: list[list[float]]
 ) -> Weights | None:
-    """Weights of pieces as weights of words, each row summing to 1; None where the pieces cannot be found in the texts."""
+    """Weights of pieces as weights of words, each row normalised to 1; None if the pieces cannot be located in the texts."""
     unknown = base.tokenizer.unk_token_id
     sides = []
     for text, row in zip(texts, ids, strict=True):
@@ -224,9 +224,7 @@ def _shares(span: Span, words: Sequence[Span]) -> list[tuple[int, float]]:
 
 
 def _certain(source: str, target: str, alignment: Alignment) -> Alignment:
-    """A word that occurs once in both texts (a name, a number) is aligned to itself; closing punctuation to closing
-    punctuation.
-    """
+    """Align a word that occurs once in both texts (a name, a number) with itself, and final punctuation with final punctuation."""
     ours = [source[a:b].casefold() for a, b in alignment.source]
     theirs = [target[a:b].casefold() for a, b in alignment.target]
     for j, word in enumerate(theirs):

@@ -1,7 +1,7 @@
-"""Bootstrap resampling of sentence statistics (Koehn, 2004) and approximate randomisation (Riezler and Maxwell, 2005), in
-blocks, so that 40,000 sentences fit in memory.
+"""Bootstrap resampling of sentence statistics (Koehn, 2004) and approximate randomisation (Riezler and Maxwell, 2005), in blocks,
+so that 40,000 sentences fit in memory.
 
-Indices, interval and p-values are those of sacrebleu's `--paired-bs` and `--paired-ar`: the same seed gives the same figures.
+Indices, intervals and p-values equal those of sacrebleu's `--paired-bs` and `--paired-ar` for the same seed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-BLOCK = 4_000_000  # sentences drawn at once, some 200 MB with ten statistics each
+BLOCK = 4_000_000  # sentences drawn per block, about 200 MB with ten statistics each
 
 
 def index_blocks(lines: int, samples: int, seed: int) -> Iterator[np.ndarray]:
-    """Indices (b, n) of the resamples, a block at a time."""
+    """Indices (b, n) of the resamples, in blocks."""
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -26,7 +26,7 @@ def index_blocks(lines: int, samples: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def resampled(stats: np.ndarray, score: Callable[[np.ndarray], float], samples: int, seed: int) -> np.ndarray:
-    """The score of each resample (samples,), from statistics (n, k) of the sentences that add up."""
+    """The score of each resample (samples,), from additive statistics (n, k) of the sentences."""
     import numpy as np
 
     results = []
@@ -36,7 +36,7 @@ def resampled(stats: np.ndarray, score: Callable[[np.ndarray], float], samples: 
 
 
 def interval(scores: np.ndarray) -> tuple[float, float, float]:
-    """The mean of the resamples' scores and the ends of the 95 % interval around it, of equal width on both sides."""
+    """The mean of the resamples' scores and the ends of the symmetric 95 % interval around it."""
     import numpy as np
 
     ordered = np.sort(scores)
@@ -47,7 +47,7 @@ def interval(scores: np.ndarray) -> tuple[float, float, float]:
 
 
 def p_value(system: np.ndarray, baseline: np.ndarray, difference: float) -> float:
-    """How often chance alone would give a difference as large as the one found, from paired resamples (two-sided)."""
+    """The two-sided p-value of a difference from paired resamples: how often one as large would arise by chance."""
     import numpy as np
 
     gaps = np.abs(system - baseline)
@@ -63,15 +63,15 @@ def randomised(
     *,
     ties: bool = False,
 ) -> float:
-    """How often two systems whose sentences were swapped at random differ by more than these do (two-sided), from their
-    statistics (n, k): the p-value of approximate randomisation.
+    """The two-sided p-value of approximate randomisation, from the statistics (n, k) of two systems: how often they differ by more
+    when their sentences are swapped at random.
 
-    With `ties` a trial that differs by just as much counts, as Riezler and Maxwell have it. sacrebleu leaves it out, which says of
-    two systems that differ in a single line that they surely do.
+    With `ties`, trials with an equal difference count too, as in Riezler and Maxwell. sacrebleu does not count them, which makes
+    two systems that differ in a single line appear significantly different.
     """
     import numpy as np
 
-    # Sums in double precision, so that a trial that differs by just as much is known as one.
+    # Sums in double precision, so that equal differences are recognised.
     system, baseline = system.astype(float), baseline.astype(float)
     result = abs(score(baseline.sum(0)) - score(system.sum(0))) - (1e-9 if ties else 0)
     swaps = np.random.default_rng(seed).integers(2, size=(trials, len(system)), dtype=bool)

@@ -1,9 +1,9 @@
-"""Is a text in the style? A TextCNN (Kim, 2014), which paper 1 uses too, over the frozen base's word embeddings.
+"""Classifier of whether a text is in the style: a TextCNN (Kim, 2014), as in paper 1, over the frozen base's word embeddings.
 
-It learns from the samples against two kinds of text that are not in the style: the general sample of the language, and the
-samples' own sentences as the base puts them (translated back and forth, which takes the style away and leaves the content:
-Prabhumoye et al., 2018). Without the second kind it would learn what the samples are about, and take any translation of
-such sentences for the style. A text is taken for the style where the network gives it more than one half.
+It learns to distinguish the samples from two kinds of text that are not in the style: the general sample of the language, and the
+samples' sentences in the base's words (translated back and forth, which removes the style and keeps the content: Prabhumoye et al.,
+2018). Without the second kind it would learn the topics of the samples, and accept any translation of such sentences. A text counts
+as in the style if its probability is above one half.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ KIND = "tailor-mt style classifier 1"
 WIDTHS, FILTERS = (1, 2, 3, 4), 100
 EPOCHS, BATCH, RATE, DROPOUT = 10, 50, 1e-3, 0.5
 FOLDS = 5
-MOST = 500  # sentences of the style in one pass, and as many others
+MOST = 500  # sentences of the style per epoch, and as many others
 LONGEST = 128  # tokens
 FEWEST = 20
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How often the classifier is right on texts kept out of its training, in percent; None where there were none.
+    """Accuracy on texts held out from training, in percent; None if there are none.
 
-    `all` counts texts in the style and others alike, however many there are of each.
+    `all` weights texts in the style and others equally, regardless of their numbers.
     """
 
     all: float
@@ -54,7 +54,7 @@ class Accuracy:
 
 @dataclass(eq=False)
 class StyleClassifier:
-    """A trained network and the base whose tokens and embeddings it reads."""
+    """A trained network and the base that provides its tokens and embeddings."""
 
     base: BaseModel
     network: nn.Module
@@ -71,10 +71,10 @@ class StyleClassifier:
         seed: int = 1,
         progress: Progress | None = None,
     ) -> StyleClassifier:
-        """Train on all texts; the accuracy is that of five others, each trained without the fifth it is tested on.
+        """Train on all texts; the accuracy is measured by five-fold cross-validation.
 
-        `reworded` are (place among `style`, the same in the base's words), never tested by a network that knows the
-        original. Raises CorpusError with fewer than 20 texts on a side.
+        `reworded` are (index in `style`, the sentence in the base's words); a sentence and its rewording are in the same fold.
+        Raises CorpusError with fewer than 20 texts in the style or not in it.
         """
         progress = progress or Progress()
         if len(style) < FEWEST or len(general) + len(reworded) < FEWEST:
@@ -105,7 +105,7 @@ class StyleClassifier:
 
     @property
     def signature(self) -> str:
-        """What a figure rests on, in sacrebleu's manner."""
+        """What a figure is based on, in sacrebleu's format."""
         parts = {"style": self.accuracy.style, "general": self.accuracy.general, "reworded": self.accuracy.reworded}
         kinds = "|".join(f"{name}:{share:.1f}" for name, share in parts.items() if share is not None)
         return (
@@ -114,7 +114,7 @@ class StyleClassifier:
         )
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """How sure the network is, 0 to 1, that each text is in the style; 0 for an empty one."""
+        """The probability, 0 to 1, that each text is in the style; 0 for an empty one."""
         result = values(self.base, self.network, tokens(self.base, texts))
         return [value if text.strip() else 0.0 for value, text in zip(result, texts, strict=True)]
 
@@ -126,7 +126,7 @@ class StyleClassifier:
 
     @classmethod
     def load(cls, folder: Path, base: BaseModel) -> StyleClassifier:
-        """What save() wrote. Raises InputError when it is missing, damaged, or was made over another base."""
+        """Load what save() wrote. Raises InputError if it is missing, damaged, or made for another base."""
         path = folder / FILE
         try:
             with safe_open(path, "pt") as file:
@@ -164,7 +164,7 @@ def accuracy(right: dict[str, list[bool]]) -> Accuracy:
 
 
 def tokens(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
-    """Target tokens of each text, without special ones; at least one, at most LONGEST."""
+    """Target tokens of each text without special tokens; at least one, at most LONGEST."""
     with base.lock:
         rows = base.encode_target([" ".join(text.split()) for text in texts])
     return [[token for token in row if token not in base.special_ids][:LONGEST] or [base.pad] for row in rows]
@@ -179,7 +179,7 @@ def embeddings(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
 
 
 def textcnn(base: BaseModel) -> nn.Module:
-    """Windows of one to four tokens, the strongest answer of each filter, one output."""
+    """Convolutions over one to four tokens, the maximum of each filter over the text, and one output."""
 
     class TextCNN(nn.Module):
         def __init__(self, width: int) -> None:
@@ -199,7 +199,7 @@ def textcnn(base: BaseModel) -> nn.Module:
 def fit(
     base: BaseModel, rows: dict[str, list[tuple[int, list[int]]]], seed: int, progress: Progress, turn: int
 ) -> nn.Module:
-    """One network, in evaluation mode; half of what it sees is in the style."""
+    """Train one network, returned in evaluation mode; half of its training texts are in the style."""
     pick = random.Random(seed)
     torch.manual_seed(seed)
     network = textcnn(base)
@@ -222,7 +222,7 @@ def fit(
 def batches(
     rows: dict[str, list[tuple[int, list[int]]]], lengths: Sequence[int], pick: random.Random
 ) -> Iterator[tuple[list[list[int]], list[float]]]:
-    """One pass. Half of the texts are cut to a piece of some text's length, so that length gives nothing away."""
+    """The batches of one epoch. Half of the texts are cut to the length of a random text, so that length carries no information."""
     style = pick.sample(rows["style"], min(MOST, len(rows["style"])))
     kinds = [rows[name] for name in ("general", "reworded") if rows[name]]
     others = [row for kind in kinds for row in pick.choices(kind, k=len(style) // len(kinds))]
@@ -237,7 +237,7 @@ def batches(
             pieces.append((ids, label))
     pick.shuffle(pieces)
     groups = []
-    for begin in range(0, len(pieces), 8 * BATCH):  # of like length within a batch, so that little is padding
+    for begin in range(0, len(pieces), 8 * BATCH):  # similar lengths within a batch, to limit padding
         window = sorted(pieces[begin : begin + 8 * BATCH], key=lambda piece: len(piece[0]))
         groups += [window[i : i + BATCH] for i in range(0, len(window), BATCH)]
     pick.shuffle(groups)
@@ -246,7 +246,7 @@ def batches(
 
 
 def values(base: BaseModel, network: nn.Module, rows: Sequence[Sequence[int]]) -> list[float]:
-    """How sure the network is of each row of tokens, 0 to 1."""
+    """The network's probability, 0 to 1, for each row of tokens."""
     result = [0.0] * len(rows)
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
     with torch.inference_mode():

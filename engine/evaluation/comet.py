@@ -1,7 +1,7 @@
-"""COMET (Rei et al., 2020) by Unbabel's own `comet-score`, in a process and an environment of its own.
+"""COMET (Rei et al., 2020) by Unbabel's `comet-score`, in a separate process and environment.
 
-Its checkpoints are pickles, and its library wants an older transformers than ours: nothing of either is loaded here. Who sets
-`comet` has chosen to trust that file and that program.
+Its checkpoints are pickles, and its library needs an older transformers than this program, so neither is loaded here. A user who
+sets `comet` chooses to trust that file and that program.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from engine.core.settings import Settings
 from engine.core.subprocesses import last_line, run_program
 from engine.errors import InputError, MissingError, TailorError
 
-# The encoder's tokenizer comes from the hub's cache beside the checkpoint; no network call that nobody asked for.
+# The encoder's tokenizer is read from the hub's cache next to the checkpoint, without unrequested network access.
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 ALONE = (
     "referenceless_regression_metric",
     "unified_metric",
     "xcomet_metric",
-)  # score sources and translations alone, too
+)  # these can score without references
 
 
 @dataclass(frozen=True)
 class Comet:
-    """A checkpoint on disk, the program that scores with it, whether it may take a GPU, and whether it wants references."""
+    """A checkpoint on disk, the program that scores with it, whether it may use a GPU, and whether it needs references."""
 
     checkpoint: Path
     program: str
@@ -40,9 +40,9 @@ class Comet:
 
     @classmethod
     def of(cls, settings: Settings) -> Comet | None:
-        """By the settings `comet` and `comet_program`; None where no checkpoint is set.
+        """Created from the settings `comet` and `comet_program`; None if no checkpoint is set.
 
-        Raises InputError when the checkpoint is not there, MissingError when the program is not.
+        Raises InputError if the checkpoint is missing, MissingError if the program is.
         """
         if not settings.comet:
             return None
@@ -69,7 +69,7 @@ class Comet:
 
     @property
     def signature(self) -> str:
-        """The model by its name on the hub where its path has one, else by its folder."""
+        """The model by its name on the hub if its path contains one, else by its folder."""
         hub = [
             part.removeprefix("models--").replace("--", "/") for part in self.checkpoint.parts if part[:8] == "models--"
         ]
@@ -82,10 +82,10 @@ class Comet:
         references: Sequence[str] | None,
         progress: Progress,
     ) -> dict[str, list[float]]:
-        """Scores of each system's lines, times 100 (about 0 to 100, higher is better), by the system's name. All systems are
-        scored in one process, so that the model is loaded once.
+        """Scores of each system's lines by system name, times 100 (about 0 to 100, higher is better).
 
-        Raises TailorError with the program's last line when it fails, Cancelled.
+        All systems are scored in one process, so that the model is loaded once. Raises TailorError with the program's last line if
+        it fails, Cancelled.
         """
         with tempfile.TemporaryDirectory(prefix="comet-") as scratch:
             folder = Path(scratch)
@@ -123,5 +123,5 @@ class Comet:
 
 
 def put_lines(path: Path, lines: Sequence[str]) -> None:
-    """One line a sentence, whatever ends of lines it has in itself."""
+    """Write one sentence per line; line breaks within a sentence become spaces."""
     path.write_text("".join(" ".join(line.splitlines()) + "\n" for line in lines), encoding="utf-8")

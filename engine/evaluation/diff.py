@@ -1,4 +1,4 @@
-"""The differences between a customized translation and the base's, in runs that a person can read."""
+"""The differences between a customized translation and the base's, in readable runs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from engine.corpora.language import base_language
 Op = tuple[str, str, str]
 
 BY_CHARACTER = ("zh", "ja", "th", "lo", "km", "my")
-WORK = 4_000_000  # pairs of tokens compared at most; longer texts, which no sentence is, differ as a whole
+WORK = 4_000_000  # maximum number of token pairs compared; longer texts differ as a whole
 
 
 def word_diff(vanilla: str, customized: str, language: str) -> list[Op]:
     """The differences as (op, a, b), where op is equal, replace, delete or insert.
 
-    All `a` joined are `vanilla`, all `b` joined are `customized`, to the letter. Words are compared in languages with
-    spaces, characters in Chinese, Japanese, Thai, Lao, Khmer and Burmese. A scrap that two changes leave between them
-    (one character, or no word) counts as changed, so that runs can be read.
+    All `a` joined are exactly `vanilla`, all `b` joined are exactly `customized`. Words are compared in languages with spaces,
+    characters in Chinese, Japanese, Thai, Lao, Khmer and Burmese. An equal run between two changes counts as changed if it is one
+    character or contains no word, so that runs stay readable.
     """
     wide = base_language(language) in BY_CHARACTER
     left, right = _tokens(vanilla, wide), _tokens(customized, wide)
@@ -30,7 +30,7 @@ def word_diff(vanilla: str, customized: str, language: str) -> list[Op]:
 
 
 def tokens(text: str, language: str) -> list[str]:
-    """What differences are marked by: words, spaces and signs, or characters in scripts without spaces; joined, the text."""
+    """The units of comparison: words, spaces and signs, or characters in scripts without spaces. Joined, they are the text."""
     return _tokens(text, base_language(language) in BY_CHARACTER)
 
 
@@ -79,7 +79,7 @@ def _opcodes(left: Sequence[str], right: Sequence[str]) -> list[Op]:
 
 
 def _append(ops: list[Op], item: Op) -> None:
-    """Add to the last run where both are equal or both are changes."""
+    """Append a run, merged with the last one if both are equal or both are changes."""
     op, a, b = item
     if not a and not b:
         return

@@ -1,4 +1,4 @@
-"""The edit distance of two translations, sentence by sentence, by which a list of sentences is sorted."""
+"""Edit distance and chrF of single sentences, by which lists of sentences are sorted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.evaluation.diff import tokens
 
 
 def edits(left: list[str], right: list[str]) -> int:
-    """The fewest insertions, deletions and replacements from one to the other, by bit vectors (Hyyrö, 2003)."""
+    """The minimum number of insertions, deletions and replacements between the two, by bit vectors (Hyyrö, 2003)."""
     if not left or not right:
         return max(len(left), len(right))
     masks: dict[str, int] = {}
@@ -28,7 +28,7 @@ def edits(left: list[str], right: list[str]) -> int:
 
 
 def difference(vanilla: str, customized: str, language: str) -> float:
-    """Edits as a share of the longer text, 0 to 1: words, or characters in scripts without spaces."""
+    """Edits as a share of the longer text, 0 to 1, in words, or characters in scripts without spaces."""
     if vanilla == customized:
         return 0.0
     left = [token for token in tokens(vanilla, language) if not token.isspace()]
@@ -37,7 +37,7 @@ def difference(vanilla: str, customized: str, language: str) -> float:
 
 
 def sentence_score(text: str, reference: str) -> float:
-    """chrF2 of one sentence, 0 to 100; unlike BLEU it means something for a single sentence."""
+    """chrF2 of one sentence, 0 to 100; unlike BLEU it is meaningful for a single sentence."""
     return float(_chrf().sentence_score(text, [reference]).score)
 
 

@@ -1,6 +1,8 @@
-"""Scores with confidence intervals and significance: BLEU, chrF and TER as sacrebleu's paired bootstrap (Koehn, 2004) and
-approximate randomisation give them, and with the style's own scorers perplexity and classifier score, and the hit rate of
-terms and COMET, by the same tests."""
+"""Scores with confidence intervals and significance tests.
+
+BLEU, chrF and TER use sacrebleu's paired bootstrap (Koehn, 2004) and approximate randomisation; perplexity and classifier score of
+the style, the hit rate of terms, and COMET use the same tests.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,14 @@ if TYPE_CHECKING:
     from engine.evaluation.comet import Comet
     from engine.evaluation.style_scorers import StyleScorers
 
-SEED = 12345  # sacrebleu's own
-TRIALS = 10_000  # of approximate randomisation, sacrebleu's own number
+SEED = 12345  # sacrebleu's default
+TRIALS = 10_000  # of approximate randomisation, sacrebleu's default
 
 
 @dataclass(frozen=True)
 class ExtraMetrics:
-    """What an evaluation may have beside the usual: TER, approximate randomisation with that many `trials`, the hit rate of
-    `terms`, with the `sources` (a line for a line) the share of copied words and COMET, and by `style` perplexity and the
-    classifier's score.
+    """Additional metrics: TER, approximate randomisation with `trials` trials, the hit rate of `terms`, with `sources` (one per
+    line) the share of copied words and COMET, and with `style` perplexity and the classifier's score.
     """
 
     ter: bool = False
@@ -45,19 +46,19 @@ class ExtraMetrics:
     style: StyleScorers | None = None
 
     def comet_scores(self, references: object | None) -> bool:
-        """Whether COMET can score, given these references or none (None)."""
+        """Whether COMET can score with these references, or without any (None)."""
         return self.comet is not None and (references is not None or not self.comet.needs_references)
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One metric: `stats` (n, k) of a system's lines, which add up, and the score of such a sum, at most `high`."""
+    """One metric: additive statistics `stats` (n, k) of a system's lines, and the score of their sum, at most `high`."""
 
     stats: Callable[[Sequence[str]], Any]
     score: Callable[[Any], float]
     signature: Callable[[], str]
     high: float = 100.0
-    ties: bool = True  # of randomisation; sacrebleu's own metrics are tested as sacrebleu does
+    ties: bool = True  # count ties in randomisation; off for sacrebleu's metrics, as in sacrebleu
 
 
 def evaluate(
@@ -71,14 +72,13 @@ def evaluate(
     further: ExtraMetrics | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Score each system's lines: BLEU and chrF2 against the references, and what `further` asks for, each with its 95 %
-    confidence interval.
+    """Score each system's lines: BLEU and chrF2 against the references and the metrics of `further`, with 95 % intervals.
 
-    `references` is one list of lines, or several of them; without them (None) what is in `further` alone scores. With a `baseline`
-    (a name among the systems) every other system gets p-values against it by paired bootstrap resampling. BLEU and chrF2
-    equal those of `SACREBLEU_SEED=<seed> sacrebleu --paired-bs --paired-bs-n <samples>`. Empty hypotheses are scored and
-    counted. Raises InputError when numbers of lines differ or there is nothing to score
-    with, OptionError on a baseline that is not among the systems, or `samples` or `seed` out of range.
+    `references` is one list of lines, several of them, or None to use only the metrics of `further`. With a `baseline` (a system's
+    name) every other system gets p-values against it by paired bootstrap resampling. BLEU and chrF2 equal those of
+    `SACREBLEU_SEED=<seed> sacrebleu --paired-bs --paired-bs-n <samples>`. Empty hypotheses are scored and counted. Raises
+    InputError when numbers of lines differ or there is nothing to score with, OptionError on an unknown baseline, or on `samples`
+    or `seed` out of range.
     """
     progress, further = progress or Progress(), further or ExtraMetrics()
     check(systems, references, baseline, samples, seed, further)
@@ -157,7 +157,7 @@ def check(
     if samples < 100:
         raise OptionError("samples: {samples} is too few for a confidence interval; use at least 100.", samples=samples)
     if seed < 1:
-        # sacrebleu takes 0 for "no seed", which would give other figures each time.
+        # sacrebleu treats 0 as "no seed", which would give different figures each time.
         raise OptionError("seed: {seed} is below the smallest allowed value, 1.", seed=seed)
 
 
@@ -172,7 +172,7 @@ def evaluate_files(
     further: ExtraMetrics | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """evaluate() over files, one sentence per line. Errors name the files: which has how many lines, which is no text."""
+    """evaluate() over files with one sentence per line. Error messages name the files."""
     lines = {name: read_lines(path) for name, path in systems.items()}
     wanted = None if reference is None else read_lines(reference)
     known = {str(systems[name]): items for name, items in lines.items()}
@@ -190,7 +190,7 @@ def evaluate_files(
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """All lines of a text file, blank ones too, without their ends. Raises CorpusError when it is no readable text."""
+    """All lines of a text file, including blank ones, without line ends. Raises CorpusError if it is not readable text."""
     path = Path(path)
     return lines_of_file(path, detect_encoding(path), str(path))
 
@@ -216,7 +216,7 @@ def _same_lines(named: Mapping[str, Sequence[str]]) -> None:
 def reference_measures(
     language: str, streams: Mapping[str, Sequence[str]], samples: int, seed: int, ter: bool
 ) -> dict[str, Measure]:
-    """BLEU, chrF2 and TER by sacrebleu's own counts of a line, so that resampling need not count again."""
+    """BLEU, chrF2 and TER from sacrebleu's statistics per line, so that resampling does not recount."""
     wanted = list(streams.values())
 
     def measure(name: str, metric: Any) -> Measure:
@@ -240,7 +240,7 @@ def reference_measures(
 
 
 def term_measures(further: ExtraMetrics, references: Sequence[str] | None) -> dict[str, Measure]:
-    """The hit rate of the terms, in percent of those called for."""
+    """The hit rate of the terms, in percent of the expected ones."""
     if not further.terms:
         return {}
     import numpy as np
@@ -257,7 +257,7 @@ def term_measures(further: ExtraMetrics, references: Sequence[str] | None) -> di
 def comet_measures(
     further: ExtraMetrics, systems: Mapping[str, Sequence[str]], references: Sequence[str] | None, progress: Progress
 ) -> dict[str, Measure]:
-    """The mean of COMET's scores of the lines, times 100."""
+    """The mean of COMET's line scores, times 100."""
     comet = further.comet
     if comet is None or further.sources is None or not further.comet_scores(references):
         return {}
@@ -276,7 +276,7 @@ def comet_measures(
 
 
 def length_ratio(lines: Sequence[str], streams: Mapping[str, Sequence[str]], language: str) -> float | None:
-    """Tokens of the translations over tokens of the (first) reference, as BLEU counts them; None without one."""
+    """Tokens of the translations over tokens of the (first) reference, as counted by BLEU; None without a reference."""
     if not streams:
         return None
     split = metrics(language)["BLEU"].tokenizer
@@ -285,7 +285,7 @@ def length_ratio(lines: Sequence[str], streams: Mapping[str, Sequence[str]], lan
 
 
 def style_measures(style: StyleScorers | None) -> dict[str, Measure]:
-    """Perplexity, lower is better, and the share of lines that the classifier takes for the style, in percent."""
+    """Perplexity (lower is better), and the share of lines that the classifier finds in the style, in percent."""
     if style is None:
         return {}
     import numpy as np
@@ -319,7 +319,7 @@ def _figure(
     mean, low, top = interval(scores)
     p = None if base is None else p_value(scores, base[1], score - base[0])
     if base is not None and score == base[0]:
-        # Of identical systems no resample differs, and sacrebleu's count of larger differences comes out as nearly 0.
+        # Resamples of identical systems never differ, but sacrebleu's count of larger differences would yield a p of nearly 0.
         p = 1.0
         swapped = None if swapped is None else 1.0
     return Figure(score, mean, max(0.0, low), min(high, top), p, swapped)

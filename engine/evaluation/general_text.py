@@ -1,6 +1,8 @@
-"""Plain everyday sentences to see what a plugin does to text it was not made for: the bundled general sample of the target
-language, with sources by the frozen reverse model. The references are what people wrote, so figures on them compare to
-figures on held-out samples, whose sources are made the same way.
+"""Everyday sentences that show how a plugin affects text it was not made for: the bundled general sample of the target language,
+with sources by the frozen reverse model.
+
+The references were written by people, so figures on them are comparable to figures on held-out samples, whose sources are made in
+the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from engine.core.step_cache import content_hash
 from engine.corpora.general_text import general_sentences
 from engine.corpora.types import SentencePair
 
-MOST = 120  # sentences; more would keep a user waiting for a third figure after the point
+MOST = 120  # sentences; more would take long and add little precision
 LEARNED = 60  # sentences
 
 
@@ -29,12 +31,12 @@ def general_pairs(
     exclude: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> list[tuple[str, str]]:
-    """Up to `max_sentences` (source, sentence) pairs of the bundled general sample of the language that `backward` translates from,
-    by default `MOST`; empty where none is bundled. Sentences among `exclude`, the user's own, are left out. Raises Cancelled,
-    StorageError.
+    """Up to `max_sentences` (default `MOST`) pairs (source, sentence) of the bundled general sample of `backward`'s source
+    language.
 
-    They are the same for whatever is measured. The sources are the reverse model's, as those of monolingual samples are, made once
-    and kept, so a figure on these pairs is good for comparing the base with its plugins and not with other bases.
+    Empty if none is bundled. Sentences in `exclude`, the user's own, are left out; otherwise the pairs are always the same. The
+    sources are written once by the reverse model, like those of monolingual samples, and stored. Figures on these pairs therefore
+    compare a base with its plugins, but not with other bases. Raises Cancelled, StorageError.
     """
     references = drawn(settings, backward.source, max_sentences)
     sources = translate_once(backward, settings, references, progress)
@@ -46,9 +48,7 @@ def general_pairs(
 def translate_once(
     base: BaseModel, settings: Settings, sentences: Sequence[str], progress: Progress | None = None
 ) -> list[str]:
-    """General sentences by greedy search of a base in one direction, made once for the base and kept. Raises Cancelled,
-    StorageError.
-    """
+    """Greedy translations of general sentences by a base, made once per base and stored. Raises Cancelled, StorageError."""
     from engine.decoding.greedy_search import back_translate
 
     known = kept_translations(base, settings, sentences)
@@ -59,7 +59,7 @@ def translate_once(
 
 
 def general_is_kept(backward: BaseModel, settings: Settings) -> bool:
-    """Whether `general_pairs` has nothing to translate."""
+    """Whether the sources of `general_pairs` are already stored."""
     return kept_translations(backward, settings, drawn(settings, backward.source)) is not None
 
 
@@ -68,7 +68,7 @@ def kept_translations(base: BaseModel, settings: Settings, sentences: Sequence[s
 
 
 def drawn(settings: Settings, language: str, max_sentences: int = 0) -> list[str]:
-    """The general sentences that are measured on, always the same ones and in the same order."""
+    """The general sentences used for evaluation, always the same ones in the same order."""
     known = general_sentences(settings.assets_dir, language)
     random.Random("general").shuffle(known)
     return known[: max(max_sentences, MOST)]
@@ -79,24 +79,24 @@ def greedy_key(base: BaseModel, sentences: Sequence[str]) -> str:
 
 
 def kept_in(settings: Settings) -> Path:
-    """The folder of what bases make of general text."""
+    """The folder of stored translations of general text."""
     return settings.home_dir / "evaluation"
 
 
 def baseline_key(base: BaseModel, sources: Sequence[str]) -> str:
-    """Of the translations of general text by the base alone, as it decodes by itself; they are kept in `kept_in`."""
+    """The key, in `kept_in`, of translations of general text by the base alone with its default decoding."""
     decoding = repr(base.decoding({}))
     return content_hash(base.fingerprint(), base.precision, base.source, base.target, decoding, list(sources))
 
 
 def translations(folder: Path, key: str, count: int) -> list[str] | None:
-    """The `count` translations kept under this key (of system and sources), None where they are not there or damaged."""
+    """The `count` translations stored under this key (of system and sources); None if they are missing or damaged."""
     result = read_json(folder / f"general.{key}.json").get("lines")
     return [str(line) for line in result] if isinstance(result, list) and len(result) == count else None
 
 
 def keep_translations(folder: Path, key: str, lines: Sequence[str]) -> None:
-    """Keep a system's translations of the general text. Raises StorageError."""
+    """Store a system's translations of the general text. Raises StorageError."""
     write_json(folder / f"general.{key}.json", {"lines": list(lines)}, "the general text's translations")
 
 
@@ -108,7 +108,7 @@ def learnable_pairs(
     progress: Progress | None = None,
     max_sentences: int | None = LEARNED,
 ) -> list[SentencePair]:
-    """Up to `max_sentences` other pairs of the same kind, none of which is measured on: what is to be left alone. None: all."""
+    """Up to `max_sentences` (None: all) other general pairs, which a plugin should leave unchanged; none is used for evaluation."""
     every = general_sentences(settings.assets_dir, pair.forward.target, exclude=exclude)
     random.Random("general").shuffle(every)
     measured = set(drawn(settings, pair.forward.target))

@@ -1,8 +1,8 @@
-"""Words that a reverse model writes again and again whatever it is given: "symptom", "snake", "surviv-" in a tenth of all sources.
+"""Hallucinated words: "symptom", "snake" or "surviv-", which a reverse model writes again and again regardless of its input.
 
-A weak model that does not know a word falls back on a few of its own. Within one pair such a word looks like any other; over the
-whole corpus it shows. A stem is hallucinated when it stands in far more of the back-translations than in general text of their
-language, and no words of the targets account for most of its occurrences.
+A weak model replaces words it does not know by a few others. Within one pair such a word is inconspicuous; over the whole corpus it
+stands out. A stem is hallucinated if it occurs in far more of the back-translations than in general text of their language, and no
+words of the targets account for most of its occurrences.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 from engine.corpora.tokenize import words
 from engine.phrases.keyness import keyness
 
-STEM = 6  # letters that tell a word from others: "symptom" and "symptoms" are one
-SHORT = 4  # letters below which a word is a function word, which comes and goes without a word of the other language
-LEAST, SHARE = 4, 0.003  # sentences, and share of the corpus, from which a stem is looked at
-USUAL = 0.005  # share of general sentences from which a word is everybody's
-TIMES = 3.0  # log2 of how much more often than in general text
-SURE = 10.83  # log-likelihood G² (p < 0.001) of being more frequent than in general text
-LINKED = 15.13  # G² (p < 0.0001) of a target unit with a stem, beside which it is at least twice as frequent: they go together
-# By how much the share of sentences with a linked unit is larger among those with the stem than among the others.
+STEM = 6  # letters that identify a word: "symptom" and "symptoms" are the same
+SHORT = 4  # letters; shorter words are function words, which need no counterpart in the other language
+LEAST, SHARE = 4, 0.003  # sentences, and share of the corpus, from which a stem is considered
+USUAL = 0.005  # share of general sentences above which a stem is ordinary
+TIMES = 3.0  # minimum log2 ratio to its frequency in general text
+SURE = 10.83  # minimum log-likelihood G² (p < 0.001) of being more frequent than in general text
+LINKED = 15.13  # minimum G² (p < 0.0001) of a target unit with a stem, next to which it is at least twice as frequent
+# Minimum difference in the share of sentences with a linked unit, between those with the stem and the others.
 EXPLAINED = 0.35
 
 
 def stems(text: str) -> set[str]:
-    """The words of a text cut to their first letters; in scripts without spaces each character, and two in a row."""
+    """The words of a text cut to their first letters; in scripts without spaces, characters and pairs of adjacent characters."""
     result = words(text)
     alone = {word[:STEM] for word in result if word[0].isalpha()}
     wide = [word if len(word) == 1 and ord(word) > 0x0E00 else "" for word in result]
@@ -38,9 +38,9 @@ def stems(text: str) -> set[str]:
 def hallucinated_stems(
     sources: Sequence[str], targets: Sequence[str], general: Sequence[str] = ()
 ) -> dict[str, list[int]]:
-    """{stem: the pairs (from 0) whose source holds it} for stems of the synthetic sources that their targets do not explain.
+    """{stem: the pairs (from 0) whose source contains it} for stems of the synthetic sources that their targets do not explain.
 
-    `general` is text of the sources' language that people wrote; without it nothing is known, and nothing is reported.
+    `general` is human-written text in the sources' language; without it nothing is reported.
     """
     if not general or not sources:
         return {}
@@ -58,7 +58,7 @@ def hallucinated_stems(
 
 
 def _frequent(occurrences: dict[str, list[int]], sentences: int, general: Sequence[set[str]]) -> dict[str, list[int]]:
-    """The stems that are a far larger part of what is written than of general text, whose sentences may be shorter."""
+    """The stems that are a far larger part of the sources than of general text, whose sentences may be shorter."""
     usual = Counter(stem for own in general for stem in own)
     some = [
         stem
@@ -77,7 +77,7 @@ def _frequent(occurrences: dict[str, list[int]], sentences: int, general: Sequen
 
 
 def _explained(where: Sequence[int], units: Sequence[set[str]], counts: Counter[str]) -> bool:
-    """Whether words of the targets that go with the stem account for most of the sentences that hold it."""
+    """Whether target words associated with the stem account for most of the sentences that contain it."""
     inside = Counter(unit for i in where for unit in units[i])
     some = [unit for unit, count in inside.items() if count >= 2]
     own = np.array([inside[unit] for unit in some])  # (U,)

@@ -1,4 +1,4 @@
-"""Which stretches of a sentence's translations differ from the base alone: what plugins replaced, and with what."""
+"""The parts of a sentence's translations that differ from the base alone: what plugins replaced, and with what."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Run = tuple[str, bool]  # text, and whether it differs
 
 
 def marks(texts: Sequence[str | None], language: str) -> list[list[Run]]:
-    """Runs of each system's text, joined the text itself; the first is the base alone, where every stretch counts as
-    different that some plugin replaced.
+    """Runs of each system's text; joined, they are the text. The first system is the base alone, in which every part that any
+    plugin replaced is marked as different.
     """
     vanilla = texts[0]
     if vanilla is None:
@@ -32,7 +32,7 @@ def marks(texts: Sequence[str | None], language: str) -> list[list[Run]]:
 
 
 def grouped(text: str, flags: Sequence[bool]) -> list[Run]:
-    """Neighbours with the same flag put together."""
+    """Runs of adjacent characters with the same flag."""
     runs: list[Run] = []
     for character, flag in zip(text, flags, strict=True):
         if runs and runs[-1][1] == flag:

@@ -1,4 +1,4 @@
-"""Which BLEU tokenizer a language takes, and the metrics made with it."""
+"""The BLEU tokenizer for each language, and the metrics that use it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from engine.corpora.language import base_language
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
 
-UNSPACED = ("zh", "ja")  # what TER's `asian_support` splits into characters
+UNSPACED = ("zh", "ja")  # languages that TER's `asian_support` splits into characters
 
 DEFAULT = "13a"
-# Scripts without spaces between words, for which sacrebleu has no tokenizer that needs no download.
+# Scripts without spaces between words, for which every sacrebleu tokenizer needs a download.
 CHARACTERS = ("th", "lo", "my", "km", "bo", "dz")
-# sacrebleu's own choice per language, and what stands in when its optional packages are not installed.
+# sacrebleu's choice for languages whose tokenizers need optional packages.
 OPTIONAL = {"ja": "ja-mecab", "ko": "ko-mecab"}
 
 
@@ -33,7 +33,7 @@ def _available(name: str) -> bool:
 def tokenizer(language: str) -> str:
     """sacrebleu's tokenizer for the target language: zh, ja-mecab, ko-mecab, char or 13a.
 
-    Japanese and Korean fall back to char where sacrebleu[ja] or sacrebleu[ko] is not installed; the signature says so.
+    Japanese and Korean fall back to char if sacrebleu[ja] or sacrebleu[ko] is not installed; the signature shows this.
     """
     code = base_language(language)
     if code == "zh":
@@ -44,8 +44,8 @@ def tokenizer(language: str) -> str:
 
 
 def metrics(language: str, *, ter: bool = False) -> dict[str, Metric]:
-    """BLEU (Papineni et al., 2002), chrF2 (Popović, 2015) and, where it is asked for, TER (Snover et al., 2006) as sacrebleu
-    (Post, 2018) computes them. TER counts characters in Chinese and Japanese, and takes some 50 ms a sentence there.
+    """BLEU (Papineni et al., 2002), chrF2 (Popović, 2015) and, if requested, TER (Snover et al., 2006), by sacrebleu (Post, 2018).
+    TER counts characters in Chinese and Japanese, where it is slow.
     """
     from sacrebleu.metrics import BLEU, CHRF, TER
 

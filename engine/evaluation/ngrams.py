@@ -1,7 +1,7 @@
-"""An n-gram model with modified Kneser-Ney smoothing (Chen and Goodman, 1998), as sorted tables that numpy searches.
+"""An n-gram model with modified Kneser-Ney smoothing (Chen and Goodman, 1998), as sorted tables searched with numpy.
 
-Level k holds the n-grams of k+1 tokens. Its key is (row of the n-gram without its last token on the level below) * size +
-(the last token), so that a row is found by one search in a sorted array, for all positions of all sentences at once.
+Level k contains the n-grams of k+1 tokens. An n-gram's key is `row * (size + 1) + token`, with its last token and the row, on the
+level below, of the n-gram without it, so that one search in a sorted array finds the rows for all positions of all sentences.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-UNKNOWN, END = 0, 1  # tokens of the vocabulary that every model has; the start of a sentence is its size
+UNKNOWN, END = 0, 1  # tokens in every vocabulary; the start token is `size`
 BLOCK = 200_000  # tokens scored at once
 
 
 @dataclass(eq=False)
 class Ngrams:
-    """`size` tokens, the start not counted; per level keys, natural log-probabilities and log-weights of backing off."""
+    """`size` tokens, without the start token; per level keys, natural log-probabilities and log backoff weights."""
 
     size: int
     keys: list[np.ndarray]  # (N_k,) int64, sorted
     chances: list[np.ndarray]  # (N_k,) float32
     weights: list[np.ndarray]  # (N_k,) float32
-    unknown: float  # log-probability of a token that the first level lacks
+    unknown: float  # log-probability of a token missing from the first level
 
     @property
     def order(self) -> int:
@@ -31,8 +31,8 @@ class Ngrams:
 
     @classmethod
     def count(cls, sentences: Sequence[Sequence[int]], size: int, order: int) -> Ngrams:
-        """From token ids below `size`, without start and end. There must be one sentence at least. The model's order is
-        lower than `order` where no sentence is that long.
+        """Count token ids below `size`, without start and end, in at least one sentence. The model's order is lower than `order` if
+        no sentence is that long.
         """
         flat, depth = joined(sentences, size)  # (P,), (P,)
         base = size + 1
@@ -58,7 +58,7 @@ class Ngrams:
             first.append(np.flatnonzero(known)[at])
             counts.append(times.astype(float))
         levels = len(keys)
-        for k in range(levels - 1):  # below the top, what counts is after how many different tokens an n-gram stands
+        for k in range(levels - 1):  # below the top, the count of an n-gram is the number of different tokens before it
             followers = np.bincount(rows[k][first[k + 1]], minlength=len(keys[k])).astype(float)
             counts[k] = np.where((depth[first[k]] == k + 1) & (k > 0), counts[k], followers)
         return cls._smoothed(size, keys, counts, [rows[k][first[k + 1]] for k in range(levels - 1)])
@@ -95,7 +95,7 @@ class Ngrams:
         )
 
     def surprise(self, sentences: Sequence[Sequence[int]]) -> list[float]:
-        """The negative log-probability of each sentence and its end, in nats."""
+        """The negative log-probability of each sentence including its end, in nats."""
         results: list[float] = []
         part: list[Sequence[int]] = []
         for sentence in sentences:
@@ -107,7 +107,7 @@ class Ngrams:
     def _surprise(self, sentences: Sequence[Sequence[int]]) -> list[float]:
         flat, depth = joined(sentences, self.size)  # (P,), (P,)
         value = np.full(len(flat), self.unknown)  # (P,)
-        passed = np.zeros(len(flat))  # (P,) what backing off from the longer contexts costs
+        passed = np.zeros(len(flat))  # (P,) log-weights of backing off from longer contexts
         row = np.full(len(flat), -1, np.int64)
         for k in range(self.order):
             known, key = np.ones(len(flat), bool), flat
@@ -127,7 +127,7 @@ class Ngrams:
 
 
 def joined(sentences: Sequence[Sequence[int]], start: int) -> tuple[np.ndarray, np.ndarray]:
-    """All sentences as one row of tokens, each between start and end; and how many tokens of its sentence each ends."""
+    """All sentences as one row of tokens, each between start and end; and each token's position in its sentence, from 1."""
     flat = np.array([token for one in sentences for token in (start, *one, END)], np.int64)
     indices = np.arange(len(flat))
     begin = np.maximum.accumulate(np.where(flat == start, indices, 0))
@@ -135,8 +135,8 @@ def joined(sentences: Sequence[Sequence[int]], start: int) -> tuple[np.ndarray, 
 
 
 def discounts(counts: np.ndarray) -> np.ndarray:
-    """What is taken off n-grams seen 0, 1, 2, and 3 times or more, by their numbers (Chen and Goodman, 1998, equation 26);
-    set values where there are too few for that.
+    """Discounts of n-grams seen 0, 1, 2, and 3 times or more, from their numbers (Chen and Goodman, 1998, equation 26), or fixed
+    values if there are too few.
     """
     seen = [float((counts == times).sum()) for times in (1, 2, 3, 4)]
     if min(seen[:3]) > 0:

@@ -1,8 +1,8 @@
-"""Which synthetic pairs are worth learning from.
+"""Selection of synthetic pairs that are worth learning from.
 
-A back-translation that lost its sentence's meaning teaches the adapter to invent. How well a source supports its target
-is how much likelier the frozen base finds the target given this source than given another one of like length: the
-pointwise mutual information log P(y|x) - log P(y|x'), a token.
+A back-translation that lost its sentence's meaning teaches the adapter to hallucinate. The support of a target is how much likelier
+the frozen base finds it given this source than given another source of similar length: the pointwise mutual information log P(y|x)
+- log P(y|x') per token.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from engine.base.precision import quick_arithmetic
 from engine.core.oom import HalveOnOom
 from engine.core.progress import Progress
 
-SIZE = 32  # pairs in a batch
+SIZE = 32  # pairs per batch
 
 
 def support(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[float]:
-    """log P(y|x) - log P(y|x') a target token (nats) of each pair, x' being the source next in length.
+    """log P(y|x) - log P(y|x') per target token (nats) of each pair, where x' is the source next in length.
 
-    Each source is encoded once, since it is the x' of the pair before. Codes of languages, which are forced in decoding, do not
-    count. Raises Cancelled.
+    A source is encoded once per batch, since it is also the x' of the preceding pair. Language codes, which are forced in decoding,
+    do not count. Raises Cancelled.
     """
     if len(pairs) < 2:
         return [0.0] * len(pairs)
@@ -62,8 +62,8 @@ def support(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progres
 
 
 def best_supported(values: Sequence[float | None], share: float, least: float | None = None) -> list[bool]:
-    """Which pairs are kept: the best `share` of those with a value, and all without one (their sources are real). Of these
-    the ones below `least` are left out too, as long as half of the share remains.
+    """Which pairs to keep: the best `share` of those with a value, and all without one, whose sources are real. Pairs below `least`
+    are dropped too, as long as half of the share remains.
     """
     known = sorted((value for value in values if value is not None), reverse=True)
     if not known or share >= 1:

@@ -1,9 +1,9 @@
-"""Perplexity of a text under the style: an n-gram model of characters, learned from the samples.
+"""Perplexity of a text under the style, by a character n-gram model trained on the samples.
 
-Paper 1 fine-tunes a pretrained Transformer; with some hundred sentences and nothing to download, characters with
-Kneser-Ney smoothing do better than a network trained from scratch, in seconds, and have no unknown words that a bad
-translation could hide in. Perplexity is given per character in scripts without spaces, per word or sign in others, as other
-models' is; compare it only between systems that the same model has scored.
+Paper 1 fine-tunes a pretrained Transformer. With a few hundred sentences and nothing to download, characters with Kneser-Ney
+smoothing are better than a network trained from scratch, train in seconds, and have no unknown words that could hide a bad
+translation. Perplexity is per character in scripts without spaces, and per word or sign in others, as usual; compare it only
+between systems scored by the same model.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from engine.messages import mark
 
 FILE = "style_language_model.safetensors"
 KIND = "tailor-mt style language model 1"
-MOST = 3_000_000  # characters learnt from
+MOST = 3_000_000  # maximum number of training characters
 HELD_OUT = 0.1
 ORDER, SPACED_ORDER = 5, 7  # characters
 
 
 @dataclass(eq=False)
 class StyleLanguageModel:
-    """`held_out` is the perplexity on samples that were kept out while it was measured; `sentences` were learnt from."""
+    """A character n-gram model; `held_out` is its perplexity on held-out samples, `sentences` the number of training sentences."""
 
     language: str
     letters: dict[str, int]
@@ -45,7 +45,8 @@ class StyleLanguageModel:
 
     @classmethod
     def learn(cls, texts: Sequence[str], language: str, seed: int = 1) -> StyleLanguageModel:
-        """From sentences of the style. Its own perplexity is measured on a tenth of them that a first model has not seen.
+        """Train on sentences of the style. The held-out perplexity is that of a first model, on a tenth of them not used to train
+        it.
 
         Raises CorpusError with fewer than 20 sentences.
         """
@@ -70,26 +71,26 @@ class StyleLanguageModel:
 
     @property
     def unit(self) -> str:
-        """What perplexity is counted in."""
+        """The unit of perplexity."""
         return mark("character") if unspaced(self.language) else mark("word")
 
     @property
     def signature(self) -> str:
-        """What a figure rests on, in sacrebleu's manner."""
+        """What a figure is based on, in sacrebleu's format."""
         return (
             f"model:character-{self.ngrams.order}-gram|smooth:kneser-ney|per:{self.unit}|sentences:{self.sentences}"
             f"|held-out:{self.held_out:.1f}"
         )
 
     def score(self, texts: Sequence[str]) -> list[tuple[float, int]]:
-        """(surprise in nats, units) of each text, its end included in both: their sums give the perplexity."""
+        """(negative log-probability in nats, units) of each text, both including its end; their sums yield the perplexity."""
         clean = [tidy(text) for text in texts]
         rows = [[self.letters.get(letter, UNKNOWN) for letter in text] for text in clean]
         units = [1 + sum(not token.isspace() for token in tokens(text, self.language)) for text in clean]
         return list(zip(self.ngrams.surprise(rows), units, strict=True))
 
     def perplexity(self, texts: Sequence[str]) -> float:
-        """Of all texts together. Raises InputError without texts."""
+        """The perplexity of all texts together. Raises InputError without texts."""
         result = self.score(texts)
         if not result:
             raise InputError("There is no text to measure perplexity on.")
@@ -123,7 +124,7 @@ class StyleLanguageModel:
 
     @classmethod
     def load(cls, folder: Path) -> StyleLanguageModel:
-        """What save() wrote. Raises InputError when it is missing or damaged."""
+        """Load what save() wrote. Raises InputError if it is missing or damaged."""
         path = folder / FILE
         try:
             with safe_open(path, "numpy") as file:
@@ -154,7 +155,7 @@ def tidy(text: str) -> str:
 
 
 def some(texts: list[str], seed: int) -> list[str]:
-    """In another order, and no more than MOST characters of them."""
+    """The texts in random order, up to MOST characters."""
     random.Random(seed).shuffle(texts)
     selected: list[str] = []
     size = 0

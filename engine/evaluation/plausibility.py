@@ -6,7 +6,7 @@ for the wrong inputs. Three signals show this, and each detects what the others 
     support       log P(y|x) - log P(y|x') per target token: how much the source helps the base to predict the target
     round trip    chrF between the target and the base's translation of the source (Sennrich et al., 2016, filtered by round
                   trip as in Imankulova et al., 2017, https://aclanthology.org/W17-5704)
-    hallucination a word that the reverse model writes again and again without a reason in the targets (hallucination.py)
+    hallucination a word that the reverse model writes repeatedly without a reason in the targets (hallucination.py)
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from engine.corpora.types import SentencePair
 from engine.evaluation.hallucination import hallucinated_stems
 from engine.evaluation.pair_filter import support
 
-# They tell real sources from mismatched ones for 95 % of 160 pairs of legal text, and rank back-translations by their likeness
-# to the real sources better than the support alone (correlation 0.43 against 0.34 of 80).
+# Logistic weights that separate real from mismatched sources for 95 % of 160 pairs of legal text, and rank back-translations by
+# similarity to the real sources better than support alone (correlation 0.43 against 0.34 on 80 pairs).
 PER_SUPPORT, PER_AGREEMENT, OFFSET = 0.8, 4.0, 2.0
-HALLUCINATED = 0.1  # what a hallucinated stem leaves of the plausibility; below it a source is one of chance
+HALLUCINATED = 0.1  # factor for a hallucinated stem; sources with a lower plausibility are considered random
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class Weighed:
 
 
 def plausibility(support: float, agreement: float | None = None, hallucinated: bool = False) -> float:
-    """From 0 to 1. `support` in nats per token, `agreement`: chrF of the round trip from 0 to 1, None where there was none."""
+    """From 0 to 1, by `support` in nats per token and `agreement`, chrF of the round trip from 0 to 1 (None: no round trip)."""
     other = 0.25 if agreement is None else agreement
     value = 1 / (1 + math.exp(OFFSET - PER_SUPPORT * support - PER_AGREEMENT * other))
     return value * (HALLUCINATED if hallucinated else 1.0)
 
 
 def pair_of(row: Mapping[str, Any]) -> SentencePair:
-    """A row of pairs.jsonl without its part. Rows of older versions know the support of their synthetic sources alone, and those
-    of which no share was chosen not even that.
+    """A row of pairs.jsonl, without its part, as a pair. Rows of older versions have only the support of a synthetic source, or not
+    even that.
     """
     made = SentencePair(**row)
     if not made.synthetic or made.support is None or "plausibility" in row:
@@ -59,8 +59,10 @@ def weigh(
     pair: LanguagePair, pairs: Sequence[tuple[str, str]], general: Sequence[str], progress: Progress,
     partial: Path | None = None,
 ) -> list[Weighed]:  # fmt: skip
-    """Weigh synthetic (source, target) pairs. `general`: text of the source language that people wrote; without it no
-    hallucinations are looked for. `partial` keeps finished parts of the round trip, as in `back_translate_all`. Raises Cancelled.
+    """Weigh synthetic (source, target) pairs.
+
+    `general` is human-written text in the source language; without it hallucinations are not detected. `partial` stores finished
+    parts of the round trip, as in `back_translate_all`. Raises Cancelled.
     """
     from sacrebleu.metrics import CHRF
 

@@ -1,8 +1,8 @@
 """Ratings of two systems: win, tie and lose in percent, the agreement of raters, and the significance.
 
-The table is Table 2 of Xu et al., Pluggable Neural Machine Translation Models via Memory-augmented Adapters (2023): for
-content, fluency and style the share of sentences on which the first system wins, ties and loses, a row a rater, their
-average, and Fleiss' kappa.
+The table is Table 2 of Xu et al., Pluggable Neural Machine Translation Models via Memory-augmented Adapters (2023): for content,
+fluency and style the share of sentences on which the first system wins, ties and loses, in one row per rater, their average, and
+Fleiss' kappa.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.messages import mark
 QUESTIONS = (mark("content"), mark("fluency"), mark("style"))
 CHOICES = ("win", "tie", "lose")  # of the first system against the second
 RESAMPLES = 1000
-# Altman, Practical Statistics for Medical Research (1991), table 14.2; the paper's words are these.
+# Altman, Practical Statistics for Medical Research (1991), table 14.2; the paper uses the same words.
 WORDS = (
     (0.2, mark("poor")),
     (0.4, mark("fair")),
@@ -33,10 +33,9 @@ Ratings = Mapping[str, Mapping[int, Mapping[str, str]]]  # {rater: {item: {quest
 def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float | None:
     """Fleiss' kappa, from -1 to 1: agreement beyond chance of several raters on named categories.
 
-    `counts` (N, k): how many raters put item i into category j; every row has the same sum n of at least 2. None where there
-    is no item, or where all ratings are of one category, since agreement beyond chance is then not defined. Raises InputError
-    on rows of different sums. Fleiss, Measuring Nominal Scale Agreement Among Many Raters, Psychological Bulletin 76 (1971),
-    equations 1 to 7.
+    `counts` (N, k): how many raters put item i into category j; every row has the same sum n of at least 2. None if there are no
+    items, or if all ratings are in one category, since agreement beyond chance is then undefined. Raises InputError on rows of
+    different sums. Fleiss, Measuring Nominal Scale Agreement Among Many Raters, Psychological Bulletin 76 (1971), equations 1 to 7.
     """
     if not counts:
         return None
@@ -53,7 +52,7 @@ def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float | None:
 
 
 def kappa_interval(counts: Sequence[Sequence[int]], seed: int = 1) -> tuple[float, float] | None:
-    """The 95 % percentile-bootstrap interval of Fleiss' kappa over items; None where it is not defined."""
+    """The 95 % percentile-bootstrap interval of Fleiss' kappa over items; None if it is undefined."""
     import numpy as np
 
     if len(counts) < 2 or fleiss_kappa(counts) is None:
@@ -75,7 +74,7 @@ def agreement_word(kappa: float) -> str:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """The two-sided exact p of the sign test: how likely so uneven a split is when neither is better; ties are left out.
+    """The two-sided exact p of the sign test: how likely so uneven a split is if neither is better; ties are left out.
 
     Dixon and Mood, The Statistical Sign Test, Journal of the American Statistical Association 41 (1946).
     """
@@ -85,7 +84,7 @@ def sign_test(wins: int, losses: int) -> float:
 
 @dataclass(frozen=True)
 class Shares:
-    """Decisions for, without, and against the first system, and their shares in percent."""
+    """Numbers of wins, ties and losses of the first system, and their shares in percent."""
 
     win: int
     tie: int
@@ -97,14 +96,14 @@ class Shares:
 
     @property
     def percent(self) -> tuple[float, float, float]:
-        """Win, tie, lose; zeros where nothing was decided."""
+        """Win, tie, lose; zeros without decisions."""
         whole = self.total or 1
         return (100 * self.win / whole, 100 * self.tie / whole, 100 * self.lose / whole)
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Fleiss' kappa over the `items` that every rater of the question decided; None where it is not defined."""
+    """Fleiss' kappa over the `items` that every rater of the question decided; None if it is undefined."""
 
     kappa: float | None
     low: float | None
@@ -121,7 +120,7 @@ class Agreement:
 class Question:
     """One question: each rater's shares, their average in percent, agreement, and the sign test over items.
 
-    An item counts for the system that more of its raters chose; items that are even are left out of the test.
+    An item counts for the system that more of its raters chose; even items are left out of the test.
     """
 
     name: str
@@ -158,7 +157,7 @@ class Summary:
 
     @property
     def raters(self) -> list[str]:
-        """Those who decided anything."""
+        """Raters who decided at least one item."""
         return list(dict.fromkeys(name for question in self.questions for name in question.raters))
 
     def to_mapping(self) -> dict[str, object]:
@@ -166,7 +165,7 @@ class Summary:
         return {question.name: question.to_mapping() for question in self.questions}
 
     def table(self) -> str:
-        """The table as text: a row a rater, the average, Fleiss' kappa and the sign test."""
+        """The table as text: one row per rater, the average, Fleiss' kappa and the sign test."""
         heads = ["", *(f"{question.name} {choice}" for question in self.questions for choice in CHOICES)]
         rows: list[list[str]] = []
         for name in self.raters:
@@ -186,8 +185,9 @@ def _percents(shares: Sequence[float]) -> list[str]:
 
 
 def summarize(ratings: Ratings, *, seed: int = 1) -> Summary:
-    """The table of what raters chose, {rater: {item: {question: choice}}}; a question may be open. Raises InputError on an
-    unknown choice."""
+    """The table of the raters' choices, {rater: {item: {question: choice}}}; questions may be unanswered. Raises InputError on an
+    unknown choice.
+    """
     return Summary(tuple(_question(name, ratings, seed) for name in QUESTIONS))
 
 

@@ -15,8 +15,8 @@ ALPHA = 0.05
 class Figure:
     """One metric of one system; `mean` and the 95 % confidence interval `low`..`high` are bootstrapped.
 
-    `p` is the paired-bootstrap p-value against the baseline, `p_ar` that of approximate randomisation, where it was asked
-    for; None for the baseline itself and without one.
+    `p` is the paired-bootstrap p-value against the baseline, `p_ar` that of approximate randomisation, if requested; both are None
+    for the baseline itself and without a baseline.
     """
 
     score: float
@@ -36,7 +36,7 @@ class Figure:
         return cls(**{name: float(values[name]) for name in ("score", "mean", "low", "high")}, p=p, p_ar=p_ar)
 
 
-# A figure's name in a mapping, its head in a table, and whether lower is better.
+# A figure's name in a mapping, its heading in a table, and whether lower is better.
 METRICS = (
     ("bleu", "BLEU", False),
     ("chrf", "chrF2", False),
@@ -46,7 +46,7 @@ METRICS = (
     ("terms", "terms %", False),
     ("comet", "COMET", False),
 )
-# Plain shares without an interval: a name in a mapping and its head in a table.
+# Plain ratios without an interval: name in a mapping and heading in a table.
 SHARES = (("length", "length"), ("copied", "copied %"))
 
 
@@ -55,9 +55,9 @@ class SystemScores:
     """One system: its figures and how many of its lines are empty.
 
     BLEU, chrF2 (0 to 100) and TER (lower is better) need references; perplexity (lower is better) and the classifier score
-    (percent of the lines that are taken for the style) need samples of the style; `terms` is the percentage of the terms
-    called for that are there; `comet`, times 100, needs sources and a checkpoint. `length` is the number of tokens over the
-    reference's, `copied` the percentage of words that stand in the source as well. None where what it needs was not given.
+    (percentage of lines in the style) need samples of the style; `terms` is the percentage of expected terms that are used;
+    `comet`, times 100, needs sources and a checkpoint. `length` is the number of tokens over the reference's, `copied` the
+    percentage of words that also occur in the source. A figure is None if its input was not given.
     """
 
     name: str
@@ -73,19 +73,19 @@ class SystemScores:
     comet: Figure | None = None
 
     def shares(self) -> dict[str, float]:
-        """Length ratio and copied words, where they are known, by their names in a mapping."""
+        """The known length ratio and percentage of copied words, by their names in a mapping."""
         named = ((name, getattr(self, name)) for name, _ in SHARES)
         return {name: value for name, value in named if value is not None}
 
     def figures(self) -> dict[str, Figure]:
-        """Those that there are, by their names in a mapping."""
+        """The known figures, by their names in a mapping."""
         named = ((name, getattr(self, name)) for name, _, _ in METRICS)
         return {name: figure for name, figure in named if figure is not None}
 
 
 @dataclass(frozen=True)
 class Report:
-    """An evaluation: `signatures` (by metric) are sacrebleu's and make every figure reproducible."""
+    """An evaluation; `signatures` (by metric), in sacrebleu's format, make every figure reproducible."""
 
     language: str
     lines: int
@@ -110,7 +110,7 @@ class Report:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Report:
-        """Build from what to_mapping gave. Raises InputError when something is missing or of the wrong kind."""
+        """Build from the result of to_mapping. Raises InputError if a value is missing or of the wrong type."""
         try:
             baseline = values["baseline"]
             return cls(

@@ -1,4 +1,4 @@
-"""The style's own scorers, a language model and a classifier: trained once from a project's samples, then kept."""
+"""The scorers of a style, a language model and a classifier, trained once from a project's samples and stored."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from engine.evaluation.classifier import StyleClassifier
 from engine.evaluation.perplexity import StyleLanguageModel
 
 ABOUT = "style.json"
-MADE = 2  # to be raised when scorers are made otherwise, so that those kept are made again
-MOST = 2000  # sentences that the classifier knows of the style
-REWORDED = 300  # of them put into the base's own words
+MADE = 2  # to be raised when training changes, so that stored scorers are trained again
+MOST = 2000  # maximum number of style sentences for the classifier
+REWORDED = 300  # how many of them are put into the base's own words
 STEPS = range(3)
 
 
 @dataclass(frozen=True)
 class StyleScorers:
-    """What scores translations by the samples alone. `classifier` is None where there is nothing to tell the style from;
-    `note` then says why.
+    """Scorers of translations that need only the samples. `classifier` is None if there is too little text to train it; `note` then
+    says why.
     """
 
     language_model: StyleLanguageModel
@@ -34,7 +34,7 @@ class StyleScorers:
     note: str = ""
 
     def to_mapping(self) -> dict[str, object]:
-        """What a reader of the figures should know of them."""
+        """Facts about the scorers for readers of the figures."""
         return {
             "sentences": self.language_model.sentences,
             "held_out_perplexity": round(self.language_model.held_out, 1),
@@ -55,10 +55,10 @@ def learn_style(
     progress: Progress | None = None,
     steps: range = STEPS,
 ) -> StyleScorers:
-    """The scorers of these sentences in the base's target language, from `folder` where they are kept, else learnt there.
+    """The scorers of these sentences in the base's target language, loaded from `folder` if stored there, else trained.
 
-    `sources`, one per text, may hold what the texts are translations of; others are made by `backward`, where it is given.
-    Raises CorpusError on too few sentences, Cancelled, StorageError.
+    `sources`, one per text, may contain the texts' sources; missing ones are written by `backward`, if given. Raises CorpusError on
+    too few sentences, Cancelled, StorageError.
     """
     progress = progress or Progress()
     cached = load_style(texts, base, folder)
@@ -90,7 +90,7 @@ def learn_style(
 
 
 def load_style(texts: Sequence[str], base: BaseModel, folder: Path) -> StyleScorers | None:
-    """The scorers kept in `folder`, where they were learnt from these sentences over this base; else None."""
+    """The scorers stored in `folder`, if they were trained on these sentences over this base; else None."""
     about = read_json(folder / ABOUT)
     if about.get("stamp") != style_key(texts, base):
         return None
@@ -108,7 +108,7 @@ def style_key(texts: Sequence[str], base: BaseModel) -> str:
 def in_own_words(
     style: Sequence[str], given: Sequence[str | None], base: BaseModel, backward: BaseModel | None, progress: Progress
 ) -> list[tuple[int, str]]:
-    """(place, the sentence as the base puts it): translated back, then forth again. Nothing for those without a source."""
+    """(index, the sentence in the base's words) by translating back and forth; sentences without a source are left out."""
     from engine.decoding.greedy_search import back_translate
 
     lacking = [i for i, source in enumerate(given) if not source]

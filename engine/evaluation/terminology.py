@@ -1,4 +1,4 @@
-"""Terms that a translation should use: how many of those called for are there; and what was copied from the source."""
+"""Term use in translations: how many of the expected terms occur, and how much was copied from the source."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from engine.evaluation.diff import tokens
 def term_counts(
     terms: Sequence[Term], lines: Sequence[str], sources: Sequence[str] | None, references: Sequence[str] | None
 ) -> list[tuple[float, float]]:
-    """(there, called for) of each line. A term is called for where its source term stands in the source and, where there are
-    references, it stands in the reference itself; a term without a source term by the reference alone.
+    """(found, expected) terms of each line.
+
+    A term is expected if its source term occurs in the source and, given references, it occurs in the reference itself. A term
+    without a source term depends on the reference only.
     """
     results = []
     for index, line in enumerate(lines):
@@ -31,8 +33,8 @@ def _called_for(term: Term, index: int, sources: Sequence[str] | None, reference
 
 
 def copied_share(lines: Sequence[str], sources: Sequence[str], language: str, source_language: str) -> float:
-    """Percent of the translations' words (characters in scripts without spaces) that stand in their sources as well. Marks,
-    numbers and single letters do not count.
+    """Percentage of the translations' words (characters in scripts without spaces) that also occur in their sources. Signs, numbers
+    and single letters do not count.
     """
     copied = words = 0
     for line, source in zip(lines, sources, strict=True):

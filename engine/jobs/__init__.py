@@ -1,11 +1,11 @@
-"""Background work: a queue in the store, and worker processes that empty it.
+"""Background work: a queue in the store, and worker processes that run its jobs.
 
-    job = enqueue(store, "customize", {...}, project_id=1)    # the studio, at once
-    start_background_worker(settings)                         # once; it outlives the studio
+    job = enqueue(store, "customize", {...}, project_id=1)    # the studio; returns at once
+    start_background_worker(settings)                         # once; the worker outlives the studio
     store.jobs.get(job.id).fraction                           # any process, any time
 
-A worker runs each job in a process of its own, so that memory is free again when it ends. A job without its worker
-stops: nobody is left to watch it, and the user who ended the worker wants the machine back. It can be resumed.
+A worker runs each job in a separate process, so that all memory is freed when the job ends. If the worker ends, so do its
+jobs, since nothing monitors them any more and the user wants the machine back. They can be resumed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A worker behind the studio: started when none is there, and alive after the studio has ended."""
+"""The studio's background worker: started if none is running, it continues after the studio has ended."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from engine.core.settings import Settings
 from engine.errors import StorageError, storage_errors
 from engine.jobs.processes import end_tree, running, spawn
 
-STARTING_SECONDS = 30.0  # for a worker that was just started to enter itself in the store
+STARTING_SECONDS = 30.0  # for a new worker to register in the store
 STOPPING_SECONDS = 15.0
 
 
 def start_background_worker(settings: Settings, *, kinds: Sequence[str] = ()) -> int | None:
-    """Start a worker for the store of `settings` unless one is alive; its process number, or None when one was there.
+    """Start a worker for the store of `settings` unless one is running; returns its process id, or None if one was running.
 
-    It runs in a session of its own, writes to `<home>/worker.log`, and goes on when this process ends. Two that start
-    at the same moment settle it in the store: the second ends by itself. Raises StorageError when the home folder
-    cannot be written or the process cannot be started; InputError when the store cannot be opened.
+    It runs in a separate session, writes to `<home>/worker.log`, and continues when this process ends. If two start at the
+    same time, the second to register in the store ends. Raises StorageError if the home folder or the store cannot be
+    written or the process cannot be started; InputError if the store cannot be opened.
     """
     from engine.jobs.worker import worker_alive
     from engine.store import Store
@@ -41,12 +41,12 @@ def start_background_worker(settings: Settings, *, kinds: Sequence[str] = ()) ->
         assert process.stdin is not None
         process.stdin.close()
     write_json(_file(settings), {"pid": process.pid, "store": address, "started": time.time()}, "the worker's number")
-    process.returncode = 0  # it is meant to outlive us: no warning about a child that still runs
+    process.returncode = 0  # it outlives this process: suppresses the warning about a running child
     return process.pid
 
 
 def stop_background_worker(settings: Settings) -> bool:
-    """Stop the worker that `start_background_worker` started; its job is interrupted. False when there was none."""
+    """Stop the worker that `start_background_worker` started; its jobs are interrupted. Returns False if there is none."""
     import psutil
 
     pid = read_json(_file(settings)).get("pid")
@@ -63,7 +63,7 @@ def stop_background_worker(settings: Settings) -> bool:
 
 
 def _starting(settings: Settings, address: str) -> bool:
-    """Whether a worker for this store was started a moment ago and has not entered itself in the store yet."""
+    """Whether a worker for this store was started recently and may not have registered yet."""
     note = read_json(_file(settings))
     young = 0 <= time.time() - float(note.get("started", 0)) < STARTING_SECONDS
     return note.get("store") == address and young and _is_worker(int(note.get("pid", 0)))

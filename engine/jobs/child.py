@@ -1,8 +1,8 @@
-"""The process of one job: `python -m engine.jobs.child JOB_ID`, or a fork that does the same, started by a worker and only by it.
+"""The process of one job: `python -m engine.jobs.child JOB_ID` or an equivalent fork, started only by a worker.
 
-It ends when its job does, and so gives all memory back. It also ends when its worker does: the pipe on stdin closes,
-the work stops at its next look, or after ORPHAN_SECONDS by force, and the job is interrupted, ready to be resumed. A worker
-that stops in order writes STOP into the pipe before; one that does not was lost, and that counts as an attempt.
+It ends with its job and so frees all memory. It also ends with its worker: the pipe on stdin closes, the work stops at its
+next check, or after ORPHAN_SECONDS by force, and the job is interrupted and can be resumed. A worker that shuts down normally
+writes STOP to the pipe first. Otherwise the worker was lost, and that counts as an attempt.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from engine.store import Store
 
 ORPHAN_SECONDS = 10.0
-WRITE_SECONDS = 600.0  # that the end of a job is tried to be written
-OPENING_SECONDS = 60.0  # that a database which is being started is waited for
+WRITE_SECONDS = 600.0  # of retries to store the end of a job
+OPENING_SECONDS = 60.0  # to wait for a database that is starting
 
 STOPPED = mark(
     "The job was stopped before its end: the worker was stopped or the computer shut down. Resume it: finished steps "
@@ -51,7 +51,7 @@ ORPHANED = mark(
 
 
 def main(arguments: list[str]) -> int:
-    """Run the job with that number; 0 when its end is written in its row, whatever that end is; 1 when it is not ours."""
+    """Run the job with this id; returns 0 if its end, of any kind, was handled; 1 if it was not stored or not this attempt's."""
     faulthandler.enable()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
@@ -60,8 +60,8 @@ def main(arguments: list[str]) -> int:
     except EOFError as error:  # the worker was killed before it sent the job; another worker will claim it
         print(f"nothing was begun: {error}", file=sys.stderr, flush=True)
         return 1
-    os.environ.update(payload.get("environment") or {})  # before anything looks for a GPU
-    share_cores(spin=False)  # it runs beside the studio
+    os.environ.update(payload.get("environment") or {})  # before any library detects GPUs
+    share_cores(spin=False)  # it runs alongside the studio
     from engine.store import Store
 
     settings = Settings.from_mapping(payload["settings"])
@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
 def _work(
     store: Store, job: JobRow, settings: Settings, progress: RowProgress, modules: list[str]
 ) -> Callable[[], bool] | None:
-    """Do it, and say how its end is to be written: None when the row is no longer ours."""
+    """Run the job; returns a function that stores its end, or None if the row belongs to another attempt."""
     jobs, key = store.jobs, (job.id, job.attempt)
     error: BaseException
     try:
@@ -96,7 +96,7 @@ def _work(
         _ignore_signals()
         return lambda: jobs.finish(*key, plain(result))
     except BaseException as caught:
-        # A library may turn the signal's Cancelled into an error of its own (a lazy import does): the reason counts.
+        # A library may convert the signal's Cancelled to another error (lazy imports do), so the stop reason decides.
         if isinstance(caught, Cancelled) or progress.stop_reason is not None:
             print(f"stopped: {progress.stop_reason or caught}", flush=True)
             return _stopped(jobs, key, progress.stop_reason)
@@ -144,7 +144,7 @@ def _sentence(error: BaseException, progress: RowProgress, number: int) -> str:
 
 
 def _write(store: Store, end: Callable[[], bool] | None) -> bool:
-    """Write the end of the job, patiently: hours of work must not be lost to a busy database."""
+    """Store the end of the job, retrying so that no work is lost to a busy database; returns whether it was stored."""
     if end is None:
         return True
     deadline = time.monotonic() + WRITE_SECONDS
@@ -166,7 +166,7 @@ def _watch_worker(store: Store, job: JobRow, progress: RowProgress) -> None:
             text = text or STOP in words
         progress.stop(StopReason.WORKER if text else StopReason.ORPHAN)
         time.sleep(ORPHAN_SECONDS)
-        # Still here: the work does not look up, so nobody but this thread can end it.
+        # The work has not checked for the stop, so only this thread can end it.
         try:
             store.jobs.interrupt(job.id, job.attempt, STOPPED if text else ORPHANED, lost=not text)
         finally:
@@ -185,7 +185,7 @@ def _stop_on_signals(progress: RowProgress) -> None:
 
 
 def _ignore_signals() -> None:
-    """The work is done; its end is being written, which takes a moment."""
+    """Ignore signals while the end of a job is stored."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -10,29 +10,29 @@ from engine.store.records import JobRow
 
 
 def workspace_folder(settings: Settings, project_id: int) -> Path:
-    """The folder with all that was made for a project, created when missing."""
+    """The folder of a project's files, created if missing."""
     return _made(settings.home_dir / "projects" / str(project_id))
 
 
 def job_workspace(settings: Settings, job: JobRow) -> Path:
-    """The folder a job works in: its project's, or one of its own."""
+    """The working folder of a job: its project's, or a separate one if it has no project."""
     if job.project_id is not None:
         return workspace_folder(settings, job.project_id)
     return _made(settings.home_dir / "jobs" / str(job.id))
 
 
 def job_folder(workspace: Path, job: JobRow) -> Path:
-    """The folder of what belongs to one job alone; a job without a project has its workspace to itself."""
+    """The folder of a job's private files; for a job without a project, the whole workspace."""
     return run_folder(workspace, job.id) if job.project_id is not None else workspace
 
 
 def log_file(settings: Settings, job_id: int) -> Path:
-    """The log of a job, all attempts one after the other; its folder is created when missing."""
+    """The log of a job with all its attempts; its folder is created if missing."""
     return _made(settings.home_dir / "jobs") / f"{job_id}.log"
 
 
 def log_tail(job: JobRow, characters: int = 20_000) -> str:
-    """The end of a job's log, from the start of a line; empty while there is none."""
+    """The end of a job's log, starting at a line; empty if there is no log."""
     if not job.log_path:
         return ""
     try:

@@ -1,6 +1,6 @@
-"""What nearly every job imports: loaded once in the process that jobs are forked from, it takes none of a job's time.
+"""Preloads modules used by most jobs in the process that jobs are forked from, so that jobs start faster.
 
-Nothing here starts a thread, opens the store or looks for a GPU: a fork could use none of it.
+This must not start threads, open the store or detect GPUs, since forks could not use them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MODULES = (
     "langcodes",
     "sacrebleu",
     "transformers.models.marian.tokenization_marian",
-    "torch._meta_registrations",  # half a second when the first model is loaded
+    "torch._meta_registrations",  # otherwise imported slowly when the first model is loaded
 )
 
 share_cores(spin=False)  # before torch is loaded
-with contextlib.suppress(Exception):  # what cannot be imported is reported by the job that needs it
+with contextlib.suppress(Exception):  # import errors are reported by the jobs that need the module
     from engine.base.load import load_libraries
 
     load_libraries("marian")
     for name in MODULES:
         importlib.import_module(name)
-gc.freeze()  # a job that looks for garbage touches, and so copies, none of this
+gc.freeze()  # keeps garbage collection in jobs from touching, and so copying, these objects

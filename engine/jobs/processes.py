@@ -1,4 +1,4 @@
-"""Starting, recognising and ending processes."""
+"""Starting, identifying and ending processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from engine.core.json_object import Json
 from engine.core.settings import ROOT
 
-# Windows knows no sessions: there, a group of its own without a window.
+# Windows has no sessions: there, a separate process group without a window.
 APART: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
 HOST = socket.gethostname()
-STOP = b"stop\n"  # what a worker that ends in order writes to the process of its job
+STOP = b"stop\n"  # written to the job's process by a worker that shuts down normally
 
 
 def running(pid: int) -> bool:
-    """Whether a process of this machine has that number and has not ended (a zombie has)."""
+    """Whether a process with this id is running on this machine; zombies are not."""
     import psutil
 
     try:
@@ -32,7 +32,7 @@ def running(pid: int) -> bool:
 
 
 def is_child(pid: int, job_id: int) -> bool:
-    """Whether that process is the one of that job: numbers of ended processes are given again."""
+    """Whether the process runs this job; process ids are reused, so the id alone is not enough."""
     import psutil
 
     try:
@@ -44,17 +44,17 @@ def is_child(pid: int, job_id: int) -> bool:
 
 
 def name_process(job_id: int) -> None:
-    """Have this process, a fork, listed by the name of its job (Linux)."""
+    """Name this forked process after its job in process lists (Linux)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text(_name(job_id), encoding="ascii")
 
 
 def _name(job_id: int) -> str:
-    return f"job {job_id}"  # of 15 letters at most
+    return f"job {job_id}"  # Linux keeps at most 15 characters
 
 
 def end_tree(pid: int) -> None:
-    """End a process and all that it started, at once."""
+    """Kill a process and all its descendants."""
     import psutil
 
     try:
@@ -70,10 +70,10 @@ def end_tree(pid: int) -> None:
 
 
 def spawn(module: str, arguments: list[str], payload: Json, log: Path) -> subprocess.Popen[bytes]:
-    """Start `python -m module` in a session of its own, its output appended to `log`, `payload` as a line on stdin.
+    """Start `python -m module` in a new session, with output appended to `log` and `payload` as a line on stdin.
 
-    The payload does not go on the command line, where all users of the machine could read a database password. The
-    pipe stays open: its end tells the process that this one is gone. Raises OSError when it cannot be started.
+    The payload is not passed on the command line, where other users of the machine could read a database password. The pipe
+    stays open; when it closes, the process knows that this one has ended. Raises OSError if it cannot be started.
     """
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {
@@ -89,7 +89,7 @@ def spawn(module: str, arguments: list[str], payload: Json, log: Path) -> subpro
             stderr=subprocess.STDOUT,
             bufsize=0,  # so that closing the pipe never writes
             env=environment,
-            start_new_session=True,  # Ctrl-C in a terminal is for the process that it was typed at
+            start_new_session=True,  # not affected by Ctrl-C in the terminal
             creationflags=APART,
         )
     assert process.stdin is not None
@@ -98,15 +98,13 @@ def spawn(module: str, arguments: list[str], payload: Json, log: Path) -> subpro
 
 
 def send(payload: Json, pipe: int) -> None:
-    """Write the payload for `receive` at the other end of the pipe."""
-    with contextlib.suppress(OSError):  # it has ended already: the process that waits for it notices
+    """Write the payload to the pipe, for `receive` at the other end."""
+    with contextlib.suppress(OSError):  # the process has already ended, which its watcher detects
         os.write(pipe, json.dumps(payload).encode() + b"\n")
 
 
 def receive() -> Json:
-    """Read the payload from stdin, unbuffered, so that the rest of the pipe can be watched. Raises EOFError where no
-    worker started this process.
-    """
+    """Read the payload from stdin, unbuffered, so that the pipe can be watched. Raises EOFError if no worker sent it."""
     line = b""
     while not line.endswith(b"\n"):
         part = os.read(0, 1)

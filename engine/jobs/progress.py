@@ -1,7 +1,7 @@
-"""How a job's process reports its progress to its row, and learns that it should stop.
+"""Reports a job's progress to its row, and detects that the job should stop.
 
-The work only notes figures in memory; a thread writes them, at most every half second, so that a busy database never
-slows training down. The same thread beats and looks whether the job was cancelled.
+The work only stores figures in memory; a thread writes them at most every half second, so that a busy database never slows
+training down. The same thread writes the heartbeat and checks whether the job should stop.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
 BEAT_SECONDS = 2.0
-MOST_STEPS = 60  # remembered of a job
-LOOKS = 4  # at which a job of another project still waits: no other place is free for it
+MOST_STEPS = 60  # stored per job
+LOOKS = 4  # checks at which a job of another project is still queued, so that no other slot is free for it
 
 
 class StopReason(StrEnum):
     """Why a job should stop."""
 
-    CANCEL = "cancel"  # the user asked
+    CANCEL = "cancel"  # requested by the user
     WORKER = "worker"  # the worker is ending
-    ORPHAN = "orphan"  # the worker is gone
-    TURN = "turn"  # somebody waits for another job, which comes first
-    LOST = "lost"  # the row belongs to another attempt by now: write nothing more
+    ORPHAN = "orphan"  # the worker was lost
+    TURN = "turn"  # a job of higher priority is waiting
+    LOST = "lost"  # the row belongs to another attempt: write nothing more
 
 
 class RowProgress(Progress):
-    """Progress of the job `job`, in its row. A context manager: the thread lives as long as the block."""
+    """Progress of a job, stored in its row. A context manager: the thread runs during the block."""
 
     def __init__(self, store: Store, job: JobRow) -> None:
         self.stop_reason: StopReason | None = None
         self.gives_way_to = ""  # as in `engine.jobs.registry.JobKind`
-        self._waiting: list[int] = []  # the job that waited, at each of the last looks
+        self._waiting: list[int] = []  # the id of the waiting job at each of the last checks
         self._store, self._job = store, job
         self._lock = threading.Lock()
         self._figures: JobFigures | None = None
@@ -75,7 +75,7 @@ class RowProgress(Progress):
             self._write()
 
     def stop(self, reason: StopReason) -> None:
-        """Make the next `check` raise Cancelled. The first reason stays."""
+        """Make the next `check` raise Cancelled. The first reason is kept."""
         self.stop_reason = self.stop_reason or reason
 
     def check(self) -> None:
@@ -85,7 +85,7 @@ class RowProgress(Progress):
     def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
         if step != self.step:
             moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            with self._lock:  # a step that is begun again, in this attempt or another, is one step
+            with self._lock:  # a step that restarts, in this attempt or another, is listed once
                 before = [one for one in self._trail if one.get("step") != step]
                 row: TrailStep = {"step": step, "index": index, "begun": moment, "attempt": self._job.attempt}
                 if self._job.earlier:
@@ -116,7 +116,7 @@ class RowProgress(Progress):
         log.info("%s", ", ".join(f"{key} {value:g}" for key, value in row.items() if isinstance(value, (int, float))))
 
     def _write(self) -> bool:
-        """Write what has changed; says whether there was anything."""
+        """Write changed figures; returns whether there were any."""
         with self._lock:
             if not self._changed or not self._figures:
                 return False
@@ -140,7 +140,7 @@ class RowProgress(Progress):
             self.stop(StopReason.TURN)
 
     def _in_the_way(self, row: JobRow) -> bool:
-        """Whether a job that comes first has to wait for this one: one of the same project, or one that nobody else takes."""
+        """Whether a job of higher priority waits for this one: one of the same project, or one that no other worker takes."""
         other = self._store.jobs.first_before(row, anyone=self.gives_way_to == "anyone")
         if other is None:
             self._waiting.clear()
@@ -161,14 +161,14 @@ class RowProgress(Progress):
                 elif time.monotonic() - beat >= BEAT_SECONDS:
                     beat = time.monotonic()
                     self._store.jobs.heartbeat(self._job.id, self._job.attempt)
-            except StorageError as error:  # the database is busy: the work goes on, the figures come later
+            except StorageError as error:  # the database is busy: the work continues, the figures are written later
                 log.warning("%s", error)
             except Exception:
                 log.exception("progress could not be written")
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON can hold it: numbers of numpy and torch unwrapped, NaN and infinity as None, others as text."""
+    """Convert a value for JSON: numpy and torch scalars unwrapped, NaN and infinity as None, other objects as text."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -184,7 +184,7 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Step:
-    """A step that a job went through."""
+    """A step of a job, with its state."""
 
     name: str
     state: str
@@ -195,7 +195,7 @@ class Step:
 
 
 def steps_of(job: JobRow) -> list[Step]:
-    """The steps of a job in order, as far as they are known; of one that waits and has not begun, none."""
+    """The steps that a job has started, in order; none for a job that has not started."""
     names = [str(row.get("step", "")) for row in job.trail]
     current = names.index(job.step) if job.step in names and job.state != JobState.SUCCEEDED else len(names)
     share = min(1.0, job.done / job.total) if job.total else 0.0

@@ -40,31 +40,29 @@ class JobContext:
 
     @property
     def run(self) -> Path:
-        """The folder of what belongs to this job alone; the jobs of a project share the rest of the workspace."""
+        """The folder of this job's private files; the jobs of a project share the rest of the workspace."""
         return job_folder(self.workspace, self.job)
 
 
 @dataclass(frozen=True)
 class JobKind:
-    """`run` does the work and returns what JSON can hold; it must be able to go on where an earlier attempt stopped.
+    """A kind of job.
 
-    `priority` is what jobs of the kind have where nobody says otherwise.
-    `check` returns the arguments as they are to be stored, with absolute paths, since a worker may run in another
-    folder; it raises a TailorError when they cannot be right, before the job is queued.
+    `run` does the work and returns a JSON object; it must be able to continue where an earlier attempt stopped. `check` is
+    called before a job is queued and returns the arguments to store, with absolute paths, since a worker may run in another
+    folder; it raises a TailorError if they are invalid. `priority` is the default priority.
     """
 
     title: str
     run: Callable[[JobContext], Json]
     check: Callable[[Mapping[str, Any]], Json] | None = None
     priority: int = LONG
-    device: str = ""  # "cpu" where no model is needed, "gpu" where nothing else will do
-    in_order: bool = False  # it changes what a project's jobs share, so it overtakes none of them
-    gives_way_to: str = (
-        ""  # whose jobs of a higher priority it stops for, to go on after them: "anyone", its "owner", or none
-    )
+    device: str = ""  # "cpu" if no model is needed, "gpu" if a GPU is required
+    in_order: bool = False  # it changes the project's shared files, so it does not overtake other jobs that do
+    gives_way_to: str = ""  # whose jobs of a higher priority it pauses for: "anyone", its "owner", or none
 
     def do(self, context: JobContext) -> Json:
-        """Run it between fetching the workspace and publishing what was made."""
+        """Fetch the workspace, run the job, and publish the workspace."""
         with working(context.settings, context.store, context.job, context.progress):
             return self.run(context)
 
@@ -86,11 +84,11 @@ def enqueue(
     owner: str = "",
     priority: int | None = None,
 ) -> JobRow:
-    """Queue a job. Raises InputError for an unknown kind or arguments that cannot be right, before anything is stored.
+    """Queue a job. Raises InputError for an unknown kind or invalid arguments, before anything is stored.
 
     `prepare` and `customize` take the fields of `CustomizeRequest`; base, source, target and name default to the project's,
-    output to a file in the workspace. `corpus_id` may name the corpus row to fill.
-    `owner` is whose turn it takes, else the project's.
+    output to a file in the workspace. `corpus_id` may specify the corpus row to fill. Fair scheduling is per `owner`, or
+    per project without one.
     """
     if kind not in KINDS:
         raise InputError(
@@ -115,7 +113,7 @@ def _check_request(arguments: Mapping[str, Any]) -> Json:
         selected["samples"] = [str(Path(path).expanduser().resolve()) for path in request.samples]
     for name in ("base", "backward", "output"):
         path = Path(str(selected.get(name) or "")).expanduser()
-        # A base may also be a hub id, which is no path.
+        # A base may also be a hub id instead of a path.
         if selected.get(name) and (name == "output" or path.exists()):
             selected[name] = str(path.resolve())
     return selected
@@ -133,16 +131,16 @@ def _request(context: JobContext) -> CustomizeRequest:
     values |= {key: value for key, value in context.job.arguments.items() if value not in ("", None)}
     held = held_samples(context.workspace)
     if held["samples"] and are_held(values.get("samples", ()), context.job.project_id):
-        # Files, labels and settings may have changed while the job waited: it works on what the project holds now.
+        # Files, labels and settings may have changed while the job was queued: use the project's current samples.
         values = {key: value for key, value in values.items() if key not in ("domains", "corpus_options")} | held
-    # The job's number in the name: a second plugin of the project must not overwrite the first.
+    # The job's id is in the name, so that a second plugin of the project does not overwrite the first.
     values.setdefault("output", str(context.workspace / "plugins" / f"{name}-{context.job.id}.zip"))
     Path(values["output"]).parent.mkdir(parents=True, exist_ok=True)
     return CustomizeRequest.of_job(values)
 
 
 def _corpus(context: JobContext, request: CustomizeRequest) -> CorpusRow | None:
-    """The row that this job's samples belong to: the named one, else the one of this workspace, else a new one."""
+    """The corpus row of this job's samples: the specified one, else that of this workspace, else a new one."""
     if context.job.project_id is None:
         return None
     folder, corpora = str(context.workspace), context.store.corpora
@@ -157,13 +155,13 @@ def _corpus(context: JobContext, request: CustomizeRequest) -> CorpusRow | None:
 
 
 def _report(context: JobContext) -> Any:
-    """What the step "samples" wrote of its reading; None before there was one."""
+    """The import report of the step "samples"; None if there is none."""
     path = context.workspace / "import_report.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def _record_samples(context: JobContext, corpus: CorpusRow | None) -> Json:
-    """Note in the store what the step "samples" left in the workspace."""
+    """Store the results of the step "samples"."""
     report = _report(context)
     if corpus is None:
         return {"kept": report["kept"]}
@@ -174,7 +172,7 @@ def _record_samples(context: JobContext, corpus: CorpusRow | None) -> Json:
 
 
 def _record_phrases(context: JobContext, corpus: CorpusRow | None) -> Json:
-    """Note in the store what the step "phrases" left in the workspace; a method may need none."""
+    """Store the results of the step "phrases"; an empty object if there are no phrases."""
     from engine.phrases import PhraseSet
 
     path = context.workspace / "phrases.jsonl"
@@ -189,7 +187,7 @@ def _record_phrases(context: JobContext, corpus: CorpusRow | None) -> Json:
 
 
 def _reading(context: JobContext, corpus: CorpusRow | None, work: Callable[[], Any]) -> Any:
-    """Do the work; the corpus row shows the state during the work and after a failure."""
+    """Do the work and keep the state in the corpus row up to date, during the work and after a failure."""
     if corpus is None:
         return work()
     before = corpus.state if corpus.state != "reading" else "new"
@@ -217,7 +215,7 @@ def _prepare(context: JobContext) -> Json:
 
 
 def _leakage(context: JobContext) -> Json:
-    """Compare the samples with the test files that the user named; nothing where there are none."""
+    """Compare the samples with the user's test files; an empty object without a project."""
     from engine.corpora.leakage import check_leaks
 
     project = None if context.job.project_id is None else context.store.projects.get(context.job.project_id)
@@ -227,14 +225,14 @@ def _leakage(context: JobContext) -> Json:
 
 
 def _look_soon(context: JobContext) -> None:
-    """After samples were read: queue what else can be shown of them, which trains nothing."""
+    """After samples were read, queue the preview of them."""
     if context.job.project_id is not None:
         arguments = {name: value for name, value in context.job.arguments.items() if name != "corpus_id"}
         enqueue(context.store, "preview", arguments, project_id=context.job.project_id, owner=context.job.owner)
 
 
 def _preview(context: JobContext) -> Json:
-    """The first look, then domain proportions and phrases; a look that fails does not keep the others back."""
+    """The first look, then domain proportions and phrases, which are computed even if the first look fails."""
     from engine.workflows.customize import pipeline
     from engine.workflows.customize.project_samples import are_held
     from engine.workflows.customize.steps import load_pair
@@ -244,9 +242,9 @@ def _preview(context: JobContext) -> Json:
     number, waiting = context.job.project_id, context.store.jobs.list
     later = waiting(number, states=("queued",), kinds=("prepare",)) if number else []
     if any(job.id > context.job.id for job in later):
-        return {"skipped": "the samples are about to be read again"}  # which ends with a look of its own
+        return {"skipped": "the samples are about to be read again"}  # which queues another preview
     request = _request(context)
-    # By itself it reads no files of the project: one that was removed can be brought back until somebody asks for a reading.
+    # An automatic preview does not reread files: a removed file can be restored until the user requests a new reading.
     automatic = context.job.priority == AUTOMATIC
     as_read = automatic and are_held(request.samples, context.job.project_id)
     if as_read and not any(Path(path).exists() for path in request.samples):
@@ -279,7 +277,7 @@ def _customize(context: JobContext) -> Json:
     before = _report(context)
     try:
         summary = pipeline.customize(request, context.workspace, context.progress, context.settings, run=context.run)
-    except BaseException:  # cancelled, say, after it had read the samples anew
+    except BaseException:  # for example cancelled after rereading the samples
         if _report(context) not in (None, before):
             _record_samples(context, _corpus(context, request))
         raise
@@ -298,21 +296,23 @@ def _customize(context: JobContext) -> Json:
     }
     plugins = context.store.plugins
     for row in plugins.list(context.job.project_id):
-        if row.path == request.output:  # an earlier attempt came this far
+        if row.path == request.output:  # created by an earlier attempt
             made = plugins.update(row.id, **values)
             break
     else:
         made = plugins.create(context.job.project_id, path=request.output, **values)
         explore.proportions_of_plugin(context, made.id, summary["method"])
     _tidy(context.run, ("method/datastore.*", "method/*.faiss", "knn"))
-    if summary.get("stopped_by") != "max_minutes":  # else it may go on
+    if summary.get("stopped_by") != "max_minutes":  # otherwise training may be continued
         _tidy(context.run, ("training/checkpoint*",))
     return summary | {"plugin_id": made.id}
 
 
 def _late(module: str, function: str) -> Callable[[Any], Json]:
-    """A function of a handler that is imported when it is called. What compares and what translates documents imports all that
-    reads files and decodes: as much again as a worker, or the process of another kind of job, needs to start.
+    """A function of a handler module that is imported when called.
+
+    The handlers for comparisons and documents import the file readers and decoders, which would slow down the start of workers
+    and of other kinds of jobs.
     """
 
     def call(argument: Any) -> Json:
@@ -323,7 +323,7 @@ def _late(module: str, function: str) -> Callable[[Any], Json]:
 
 
 def _take_over(context: JobContext) -> None:
-    """The training state of the run that this one continues."""
+    """Copy the training state of the run that this one continues."""
     number, own = context.job.arguments.get("continues"), context.run / "training"
     if number is None or own.exists():
         return
@@ -335,8 +335,9 @@ def _take_over(context: JobContext) -> None:
 
 
 def _tidy(run: Path, patterns: Iterable[str]) -> None:
-    """Drop what only a run that goes on would need: the bundle holds what was made. Tables, curves and the memory, which is
-    drawn as a map, stay.
+    """Remove files that only a continued run would need, since the bundle holds the results.
+
+    Tables, curves and the memory, which is shown as a map, are kept.
     """
     for pattern in patterns:
         for path in run.glob(pattern):

@@ -1,4 +1,4 @@
-"""The resources that a job's process uses, measured by itself every two seconds."""
+"""The resource usage of a job's process, measured in the process every two seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EVERY_SECONDS = 2.0
 
 
 class UsageMeter:
-    """Processor in percent of one core, memory in bytes; the GPU's memory where one is used."""
+    """Measures CPU in percent of one core, memory in bytes, and GPU memory in bytes if a GPU is used."""
 
     def __init__(self) -> None:
         import psutil
@@ -21,7 +21,7 @@ class UsageMeter:
         self._peak = 0
 
     def measure(self) -> dict[str, Any] | None:
-        """`cpu`, `memory`, `peak`, `gpu`, `gpu_total`; None while the last measure is young."""
+        """`cpu`, `memory`, `peak`, `gpu`, `gpu_total`; None if measured less than EVERY_SECONDS ago or on failure."""
         import psutil
 
         if time.monotonic() - self._last < EVERY_SECONDS:
@@ -37,7 +37,7 @@ class UsageMeter:
 
 
 def _gpu() -> tuple[int, int]:
-    """Bytes of GPU memory that this process holds, and that there are; never loads torch, nor wakes a GPU, for it."""
+    """GPU memory reserved by this process and total, in bytes; neither loads torch nor initialises a GPU."""
     torch = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
     if cuda is None or not getattr(cuda, "is_initialized", bool)():

@@ -1,4 +1,4 @@
-"""Slots for jobs on a machine: how many run at once on its processor, and on each of its GPUs."""
+"""Slots for jobs on a machine: how many run at once on its CPU, and on each of its GPUs."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from engine.core.cores import model_threads, usable_cores
 from engine.core.json_object import Json
 from engine.core.settings import Settings
 
-CPU, GPU = "cpu", "gpu"  # what a job may ask for; "" is wherever models run
+CPU, GPU = "cpu", "gpu"  # devices a job may request; "" is the device that runs models
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for one job: `takes` says which wishes for a device it serves, the rest is what its process is given."""
+    """A slot for one job: `takes` lists the requested devices it serves; the other fields configure the job's process."""
 
     name: str  # "cpu", "gpu 0"
     takes: tuple[str, ...]
-    device: str  # of the settings
+    device: str  # the setting of this name
     threads: int
     environment: dict[str, str] = field(default_factory=dict)
 
     def payload(self, settings: Settings) -> Json:
-        """The settings for a job here, and the environment that its process sets before it loads anything."""
+        """The settings for a job in this slot, and the environment that its process sets before loading libraries."""
         changed = settings.replace(device=self.device, threads=self.threads)
         return {"settings": changed.to_mapping(), "environment": self.environment}
 
 
 def slots_of(settings: Settings, cpu_jobs: int | None = None) -> list[Slot]:
-    """The places of this machine by its settings. `cpu_jobs` in place of the setting, where a backend has its own room.
+    """The slots of this machine. `cpu_jobs` replaces the setting, for a backend that has a different capacity.
 
-    Without a GPU all jobs are for the processor. With one, models run there, and on the processor what asks for it.
+    Without a GPU, all jobs run on the CPU. With one, models run on it, and jobs that request the CPU run there.
     """
     count = cpu_jobs or settings.cpu_jobs
-    if getattr(settings, "backend", "local") != "local":  # it finds a place for each job by itself
+    if getattr(settings, "backend", "local") != "local":  # the backend places the jobs
         return [Slot("away", ("", CPU, GPU), settings.device, settings.threads) for _ in range(count)]
     own = model_threads(settings.threads) if settings.threads else 0
     threads = own or (max(1, usable_cores() // count) if count > 1 else 0)
@@ -52,7 +52,7 @@ def slots_of(settings: Settings, cpu_jobs: int | None = None) -> list[Slot]:
 
 
 def gpus(settings: Settings) -> list[str]:
-    """Names of the NVIDIA GPUs that jobs may use, as CUDA_VISIBLE_DEVICES writes them; torch is not loaded for it."""
+    """The NVIDIA GPUs that jobs may use, in the format of CUDA_VISIBLE_DEVICES; does not load torch."""
     if settings.device.startswith("cuda:"):
         return [settings.device.partition(":")[2]]
     if settings.device not in ("auto", "cuda"):

@@ -1,25 +1,25 @@
-"""Transient errors, after which a job is tried again."""
+"""Transient errors, after which a job is retried."""
 
 from __future__ import annotations
 
 from engine.errors import Cancelled, InputError, MissingError, StorageError, TransientError
 
-# By name, so that no library is loaded for it; what Python's own OSErrors do not cover.
+# By name, to avoid importing the libraries; errors that are not subclasses of Python's OSErrors.
 NAMES = frozenset({
     "TransportError", "TimeoutException", "ConnectError", "RemoteProtocolError",  # httpx
     "OperationalError", "InterfaceError",  # databases
     "EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "ConnectionClosedError", "IncompleteReadError",
     "ClientConnectionError", "ServerTimeoutError", "ServerDisconnectedError",  # object stores
 })  # fmt: skip
-BUSY = frozenset({408, 429, 500, 502, 503, 504, 529})  # answers of services that ask to come again
+BUSY = frozenset({408, 429, 500, 502, 503, 504, 529})  # HTTP statuses after which a retry may succeed
 STAYS = ("disk is full", "no space", "no permission", "read-only", "readonly", "not a database", "malformed")
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same work may succeed a little later: nothing was wrong with what the user gave, nor with this machine.
+    """Whether a retry may succeed, because neither the user's input nor this machine caused the error.
 
-    What an error was caused by counts too: a StorageError whose cause is a broken connection may pass, one that says that
-    the disk is full does not.
+    The causes of an error are checked too: a StorageError caused by a broken connection is transient, one that reports a full
+    disk is not.
     """
     if isinstance(error, (Cancelled, InputError, MissingError)):
         return False
@@ -40,7 +40,7 @@ def may_pass(error: BaseException) -> bool:
 
 
 def _status(error: BaseException) -> int | None:
-    """The status of an answer that an error holds, as httpx and botocore have it."""
+    """The HTTP status of the response in an error of httpx or botocore, if any."""
     answer = getattr(error, "response", None)
     if isinstance(answer, dict):
         answer = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")

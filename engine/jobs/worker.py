@@ -1,10 +1,10 @@
-"""The worker: a process that takes jobs from the queue, as many at once as it has places, and watches the process of each.
+"""The worker: a process that claims jobs from the queue, up to its number of slots, and monitors the process of each.
 
     run(load_settings())                  # until SIGTERM or Ctrl-C
     python -m engine.jobs.worker          # the same, from a shell; `--once` ends when the queue is empty
 
-Several workers may serve one store, on one machine or on many: claiming a job is atomic. What a dead worker left
-behind is found by any other, at its start and while it waits.
+Several workers may serve one store, on one machine or on many: claiming a job is atomic. The jobs of a dead worker are
+detected by any other worker, at its start and regularly while it runs.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 BEAT_SECONDS = 2.0
 RECONCILE_SECONDS = 5.0
-OPENING_SECONDS = 60.0  # that a database which is being started is waited for
+OPENING_SECONDS = 60.0  # to wait for a database that is starting
 LOOK_SECONDS = 0.1
-CANCEL_SECONDS = (0.8, 0.4)  # as below, when the user waits for it
-GRACE_SECONDS = 5.0  # for a job to stop by itself
-FORCE_SECONDS = 2.0  # for it to stop after a signal
+CANCEL_SECONDS = (0.8, 0.4)  # as the next two, if the user is waiting
+GRACE_SECONDS = 5.0  # for a job to stop before it is signalled
+FORCE_SECONDS = 2.0  # for it to stop after the signal
 NEVER = 1e9  # seconds ago
 
 LOST = mark("The job's worker ended while it was running. Resume it: finished steps and the last checkpoint are kept.")
@@ -60,11 +60,11 @@ def run(
 ) -> None:
     """Run jobs until asked to stop (SIGTERM, Ctrl-C, or the event `stop`).
 
-    `once`: return when the queue is empty. `poll`: seconds between two looks at an empty queue. `kinds`: dotted names
-    of modules with further kinds of jobs in their KINDS. `alone`: return at once when another worker serves the store.
-    Also ends when the file of the store is removed, since its home folder was then deleted.
-    On the way out the job at work is interrupted, ready to be resumed. Raises InputError or StorageError when the
-    store cannot be opened.
+    `once`: return when the queue is empty. `poll`: seconds between checks of an empty queue. `kinds`: dotted names
+    of modules with further kinds of jobs in their KINDS. `alone`: return at once if another worker serves the store.
+    Also ends when the file of the store is removed, which happens when the home folder is deleted.
+    When stopped, running jobs are interrupted and can be resumed. Raises InputError or StorageError if the store
+    cannot be opened.
     """
     stop = stop or threading.Event()
     with _signals(stop):
@@ -72,7 +72,7 @@ def run(
 
 
 def worker_alive(row: WorkerRow) -> bool:
-    """Whether a worker seems to be there, at one look: it beat lately, and on this machine its process exists."""
+    """Whether a worker appears to be alive: its heartbeat is recent and, on this machine, its process exists."""
     return recent(row.heartbeat) and (row.host != HOST or running(row.pid))
 
 
@@ -86,9 +86,9 @@ class _Worker:
         self.backend = open_backend(settings, lasting)
         self.name = f"{HOST}:{os.getpid()}:{secrets.token_hex(4)}"
         self.slots = self.backend.slots(settings)
-        self.at_work: dict[int, Slot] = {}  # by the job's number
+        self.at_work: dict[int, Slot] = {}  # by job id
         self.threads: list[threading.Thread] = []
-        self.change = threading.Event()  # a slot is free again
+        self.change = threading.Event()  # set when a slot becomes free
         self.beat_at = self.reconciled_at = -NEVER
 
     def serve(self, once: bool, alone: bool) -> None:
@@ -102,7 +102,7 @@ class _Worker:
             while not self.stop.is_set() and not self.store.lost():
                 self.change.clear()
                 self.threads = [thread for thread in self.threads if thread.is_alive()]
-                busy = bool(self.at_work)  # one that ends now may make room for another in the queue
+                busy = bool(self.at_work)  # a job that ends now may unblock another in the queue
                 with _patience():
                     self.beat()
                     self.reconcile()
@@ -113,7 +113,7 @@ class _Worker:
         finally:
             for thread in self.threads:
                 thread.join()
-            if self.store.lost():  # a write would make a new, empty file there
+            if self.store.lost():  # a write would create a new, empty file
                 log.warning("%s was removed or replaced", self.store.address)
             else:
                 with _patience():
@@ -122,7 +122,7 @@ class _Worker:
             log.info("worker %s ends", self.name)
 
     def begin(self) -> bool:
-        """Take a job for each free place and begin it, in a thread that watches it to its end; says whether it found one."""
+        """Claim and start a job for each free slot, each monitored by a thread; returns whether there was any."""
         result, empty = False, set[tuple[str, ...]]()
         taken = list(self.at_work.values())
         for slot in self.slots:
@@ -142,20 +142,20 @@ class _Worker:
         return result
 
     def _rest(self, seconds: float) -> None:
-        """Wait so long, or until a place is free or the worker is to stop."""
+        """Wait for this time, or until a slot is free or the worker should stop."""
         end = time.monotonic() + seconds
         while not self.stop.is_set() and not self.change.wait(min(LOOK_SECONDS, max(0.0, end - time.monotonic()))):
             if time.monotonic() >= end:
                 return
 
     def beat(self) -> None:
-        """Say that this worker is alive, every two seconds."""
+        """Write this worker's heartbeat every BEAT_SECONDS."""
         if time.monotonic() - self.beat_at >= BEAT_SECONDS:
             self.beat_at = time.monotonic()
             self.store.workers.beat(self.name, HOST, os.getpid(), next(iter(self.at_work), None))
 
     def reconcile(self) -> None:
-        """Mark jobs that a dead worker left as interrupted, queue interrupted ones again, and forget dead workers."""
+        """Mark jobs of dead workers as interrupted, queue interrupted jobs again, and remove dead workers."""
         if time.monotonic() - self.reconciled_at < RECONCILE_SECONDS:
             return
         self.reconciled_at = time.monotonic()
@@ -168,7 +168,7 @@ class _Worker:
         watched: set[Hashable] = set(workers)
 
         def alive(job: JobRow) -> bool:
-            # Of this worker's own only those at work: another would be one whose end could not be written.
+            # This worker's other jobs have ended, but their end could not be stored.
             if job.worker == self.name:
                 return job.id in self.at_work
             watched.add((job.id, job.attempt))
@@ -185,7 +185,7 @@ class _Worker:
         self.pulses.forget(exclude=watched)
 
     def run_job(self, job: JobRow, slot: Slot) -> None:
-        """Run one job in a process of its own and see that its row says how it ended."""
+        """Run one job in a separate process and make sure that its end is stored."""
         log.info("job %d (%s), attempt %d, begins on %s", job.id, job.kind, job.attempt, slot.name)
         path = log_file(self.settings, job.id)
         payload = {**slot.payload(self.settings), "kinds": self.kinds, "attempt": job.attempt}
@@ -211,7 +211,7 @@ class _Worker:
             self.change.set()
 
     def watch(self, job: JobRow, process: JobProcess) -> None:
-        """Wait for the process to end; make it end when the job is cancelled, the worker stopped, or the job over."""
+        """Wait for the process to end; end it if the job is cancelled or over, or the worker is stopped."""
         since: float | None = None
         patience = GRACE_SECONDS, FORCE_SECONDS
         text = False
@@ -234,7 +234,7 @@ class _Worker:
             process.wait(LOOK_SECONDS)
 
     def stop_deadline(self, job: JobRow) -> tuple[float, float] | None:
-        """Whether the process of the job should be on its way out: the seconds it has, for itself and after a signal."""
+        """The seconds for the process to stop before and after a signal, if it should stop, else None."""
         try:
             row = self.store.jobs.get(job.id)
         except InputError:
@@ -245,16 +245,16 @@ class _Worker:
         return (GRACE_SECONDS, FORCE_SECONDS) if over else None
 
     def finalize(self, job: JobRow, process: JobProcess) -> None:
-        """If the process left no word about its end, say what is known. What cannot be written now, `reconcile` will."""
+        """If the process did not store its end, mark the job as interrupted; failing that, `reconcile` does so later."""
         with _patience(), contextlib.suppress(InputError):  # the row may have been deleted
             row = self.store.jobs.get(job.id)
             if row.state == JobState.RUNNING and row.attempt == job.attempt:
                 words = LOST if self.stop.is_set() else _last_words(process.poll() or 0, job.id)
-                # A machine that was lost is no fault of the job.
+                # A lost machine does not count as an attempt of the job.
                 self.store.jobs.interrupt(job.id, job.attempt, words, lost=not self.stop.is_set() and not process.lost)
                 row = self.store.jobs.get(job.id)
             if process.lost and row.state == JobState.INTERRUPTED and not self.stop.is_set():
-                row = self.store.jobs.resume(job.id)  # another machine does it
+                row = self.store.jobs.resume(job.id)  # on another machine
             self.reconciled_at = -NEVER
             log.info("job %d: %s", job.id, row.state)
 
@@ -278,19 +278,19 @@ def _last_words(code: int, number: int) -> str:
 
 
 def _job_alive(job: JobRow, beating: bool) -> bool:
-    """Whether somebody does this job that has no worker; ends its process where that gives no sign of life."""
+    """Whether a job without a worker is still running; kills its process if it has no heartbeat."""
     if job.worker.split(":")[0] != HOST:
         return beating
     if job.pid is None or not is_child(job.pid, job.id):
         return False
     if not beating:
         end_tree(job.pid)
-    return beating  # a process that has lost its worker is about to stop and says so itself
+    return beating  # a process that has lost its worker stops and stores its end itself
 
 
 @contextlib.contextmanager
 def _patience() -> Iterator[None]:
-    """A database that is busy for a while must not end the worker."""
+    """Log StorageErrors, so that a busy database does not end the worker."""
     try:
         yield
     except StorageError as error:
@@ -300,7 +300,7 @@ def _patience() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _signals(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and Ctrl-C set `stop`. Only the main thread may listen to signals; elsewhere only the event counts."""
+    """SIGTERM and Ctrl-C set `stop`. Only the main thread may handle signals; in other threads, only the event works."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

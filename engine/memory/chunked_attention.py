@@ -1,8 +1,8 @@
-"""softmax(Q Mᵀ) M over a constant memory, for learning: only the queries get a gradient, and no N weights a query are kept.
+"""softmax(Q Mᵀ) M over a constant memory, for training: only the queries get a gradient, and no attention weights are kept.
 
-Autograd keeps the weights (R, N) of every reader of both passes until the backward pass: gigabytes at 40,000 phrases. Here they are
-computed again, a block of queries at a time, as FlashAttention does (Dao et al., 2022, section 3.1). With P the weights, G the
-gradient of what was read and O what was read,
+Autograd keeps the weights (R, N) of every reader of both passes until the backward pass: gigabytes at 40,000 phrases. Here they
+are recomputed in blocks of queries, as in FlashAttention (Dao et al., 2022, section 3.1). With weights P, output O and its
+gradient G,
 
     dQ = (P ∘ (G Mᵀ - rowsum(G ∘ O))) M
 """
@@ -17,11 +17,11 @@ from torch import Tensor
 
 from engine.base.onednn import PackedLinear, pays
 
-BLOCK = 1 << 23  # weights that are held at once
+BLOCK = 1 << 23  # weights held at once
 
 
 class PackedMemory:
-    """A constant memory M (N, d) and its two products, x Mᵀ and w M, laid out for oneDNN where that pays."""
+    """A constant memory M (N, d) and its two products, x Mᵀ and w M, packed for oneDNN where that is faster."""
 
     def __init__(self, memory: Tensor) -> None:
         quick = memory.dtype == torch.float32 and memory.device.type == "cpu" and len(memory) > 0 and pays()
@@ -55,12 +55,12 @@ class Attend(torch.autograd.Function):
 
 
 def split(queries: Tensor, rows: PackedMemory) -> tuple[Tensor, ...]:
-    """Blocks of queries (R, ...) that hold as many weights as are held at once."""
+    """Blocks of queries (R, ...) whose weights fit into the limit BLOCK."""
     return queries.split(max(16, BLOCK // max(1, rows.count)))
 
 
 def attend(queries: Tensor, rows: PackedMemory) -> Tensor:
-    """What queries (..., d), with all scales in them, read from the memory: (..., d)."""
+    """The attention output (..., d) of queries (..., d), with all scaling included, over the memory."""
     flat = queries.reshape(-1, queries.shape[-1]).contiguous()  # (R, d)
     result: Tensor = Attend.apply(flat, rows)
     return result.view(queries.shape)

@@ -1,6 +1,6 @@
-"""Sentences by vectors of their n-grams (paper 3, section 2.1.3).
+"""Sentence retrieval by n-gram vectors (paper 3, section 2.1.3).
 
-An n-gram's vector is the mean of the frozen encoder's states over its sub-words; near is what has a small L2 distance.
+An n-gram's vector is the mean of the frozen encoder's states over its subwords; the distance is L2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Vectors = NDArray[np.float32]
 
 
 def gram_vectors(states: Vectors, width: int) -> Vectors:
-    """Means (G, d) of a sentence's states (T, d) over the n-grams of its reduced set."""
+    """Means (G, d) of a sentence's states (T, d) over its reduced set of n-grams."""
     sums = np.concatenate([np.zeros((1, states.shape[1])), np.cumsum(states, axis=0, dtype=np.float64)])  # (T + 1, d)
     first = np.array(starts(len(states), width), dtype=np.int64)  # (G,)
     last = np.minimum(first + width, len(states))  # (G,)
@@ -31,7 +31,7 @@ def gram_vectors(states: Vectors, width: int) -> Vectors:
 
 
 def content(base: BaseModel, ids: Sequence[int], states: torch.Tensor) -> Vectors:
-    """The states (T, d) of a sentence's sub-words, of its encoder states (S, d), without those of special tokens."""
+    """The states (T, d) of a sentence's subwords, from its encoder states (S, d), without special tokens."""
     selected = [i for i, token in enumerate(ids) if token not in base.special_ids]
     return states[selected].float().cpu().numpy()
 
@@ -39,7 +39,7 @@ def content(base: BaseModel, ids: Sequence[int], states: torch.Tensor) -> Vector
 def set_vectors(
     base: BaseModel, sources: Sequence[str], widths: Sequence[int], progress: Progress | None = None
 ) -> tuple[dict[int, Vectors], NDArray[np.int64]]:
-    """Vectors of all n-grams of all sentences, by width, and each sentence's number of sub-words. No plugin is attached."""
+    """Vectors of all n-grams of all sentences, by width, and each sentence's number of subwords. No plugin is attached."""
     progress = progress or Progress()
     with base.lock:
         rows = [ids[: base.max_tokens] for ids in base.encode(list(sources))]
@@ -81,9 +81,7 @@ class DenseNgrams:
             self.indexes[width] = VectorIndex(vectors[width], "l2", depth=depth), owners
 
     def hits(self, states: Vectors, blocked: Iterable[int] = ()) -> Iterator[Neighbour]:
-        """One neighbour for each n-gram of a sentence with states (T, d); see `IdfNgrams.hits`. A score is the distance,
-        negative, so that more is nearer.
-        """
+        """One neighbour per n-gram of a sentence with states (T, d), as in `IdfNgrams.hits`; a score is the negative distance."""
         shut = set(blocked)
         for width, (index, owners) in self.indexes.items():
             for start, vector in zip(starts(len(states), width), gram_vectors(states, width), strict=True):

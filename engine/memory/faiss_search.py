@@ -1,7 +1,7 @@
-"""Finding the nearest keys: squared L2 distances and rows for a batch of queries, on whatever device they are.
+"""Nearest-neighbour search: squared L2 distances and rows for a batch of queries, on any device.
 
-FlatSearch    exact, by torch: everywhere, and the way to go on a GPU while keys fit in its memory
-FaissSearch   a FAISS index on the CPU, or on the GPU where `faiss-gpu` is installed
+FlatSearch    exact, by torch; for all devices, and the best choice on a GPU as long as the keys fit in its memory
+FaissSearch   a FAISS index on the CPU, or on the GPU if `faiss-gpu` is installed
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from engine.errors import MissingError
 if TYPE_CHECKING:
     import torch
 
-CHUNK = 65_536  # keys that FlatSearch compares with at a time
-GATHERED = 1 << 24  # numbers of keys that are held at once when distances are computed again
+CHUNK = 65_536  # keys that FlatSearch compares at a time
+GATHERED = 1 << 24  # numbers of gathered keys held at once when distances are recomputed
 
 
 class Search(Protocol):
@@ -25,7 +25,7 @@ class Search(Protocol):
     def __call__(self, queries: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Squared distances (R, k) in float32, nearest first, and rows (R, k) for queries (R, d), on their device.
 
-        Where fewer were found, the row is 0 and the distance infinite.
+        If fewer are found, the row is 0 and the distance infinite.
         """
 
 
@@ -36,7 +36,7 @@ def has_faiss() -> bool:
 
 
 def faiss_for(what: str) -> Any:
-    """The module faiss, with as many threads as torch has. Raises MissingError with the way to install it."""
+    """The faiss module, set to torch's number of threads. Raises MissingError with installation instructions."""
     import torch
 
     try:
@@ -52,7 +52,7 @@ def faiss_for(what: str) -> Any:
 
 
 def gather_distances(queries: torch.Tensor, keys: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """Squared distances (R, k) of queries (R, d) from the keys (N, d) in rows (R, k), from the differences themselves."""
+    """Squared distances (R, k) of queries (R, d) from the keys (N, d) in rows (R, k), computed from the differences."""
     import torch
 
     step = max(1, GATHERED // (rows.shape[1] * queries.shape[1]))
@@ -70,14 +70,14 @@ def nearest_first(distances: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Te
 
 
 class FlatSearch:
-    """Exact search by matrix products, in pieces, so that memory does not grow with the datastore times the batch."""
+    """Exact search by matrix products, in chunks, so that memory does not grow with datastore size times batch size."""
 
     kind = "flat"
 
     def __init__(self, keys: torch.Tensor, device: Any) -> None:
         import torch
 
-        # A GPU holds the keys in half precision; products are taken in float32, since those of long keys overflow the half.
+        # A GPU holds the keys in half precision; products use float32, since those of long keys overflow half precision.
         self.keys = keys.to(device, torch.float32 if torch.device(device).type == "cpu" else torch.float16)  # (N, d)
         self.norms = torch.cat([part.float().square().sum(1) for part in self.keys.split(CHUNK)])  # (N,)
 
@@ -89,7 +89,7 @@ class FlatSearch:
         best = rows = None
         for begin in range(0, len(self.keys), CHUNK):
             part = self.keys[begin : begin + CHUNK]  # (C, d)
-            # |q|² is the same for all keys of a query, so the order does without it.
+            # The term ‖q‖² is the same for all keys of a query and does not affect the order.
             far = self.norms[begin : begin + CHUNK] - 2 * (queries @ part.float().T)  # (R, C)
             values, result = far.topk(min(k, len(part)), dim=1, largest=False)  # (R, k')
             result = result + begin  # (R, k')
@@ -103,18 +103,18 @@ class FlatSearch:
 
 
 class FaissSearch:
-    """Search in a FAISS index; with `keys`, distances are computed again from them."""
+    """Search in a FAISS index; with `keys`, distances are recomputed from them."""
 
     def __init__(self, index: Any, kind: str, keys: torch.Tensor | None = None, *, resources: Any = None) -> None:
         self.index, self.kind, self.keys = index, kind, keys
-        self.resources = resources  # of the GPU that the index is on; they must live as long as it does
+        self.resources = resources  # of the GPU that the index is on; they must live as long as the index
         self.entries = int(index.ntotal)
 
     def __call__(self, queries: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
         import torch
 
         k = min(k, self.entries)
-        if self.resources is not None:  # faiss.contrib.torch_utils lets the index take and give tensors where they are
+        if self.resources is not None:  # faiss.contrib.torch_utils lets the index use tensors where they are
             distances, rows = self.index.search(queries.contiguous(), k)  # (R, k), (R, k)
         else:
             value = self.index.search(queries.detach().cpu().contiguous().numpy(), k)
@@ -129,14 +129,14 @@ class FaissSearch:
 
 
 def on_gpu(index: Any, kind: str, faiss: Any) -> Any:
-    """The index on the GPU and its resources there, or None where this build of faiss has none or the kind does not run there."""
+    """The index on the GPU and its resources, or None if this build of faiss has no GPU support or the kind does not run there."""
     if kind == "hnsw" or not hasattr(faiss, "StandardGpuResources") or not faiss.get_num_gpus():
         return None
     import faiss.contrib.torch_utils
 
     resources = faiss.StandardGpuResources()
     options = faiss.GpuClonerOptions()
-    options.useFloat16 = True  # codes of 64 bytes need tables of half precision to fit in shared memory
+    options.useFloat16 = True  # codes of 64 bytes need half-precision tables to fit in shared memory
     return faiss.index_cpu_to_gpu(resources, 0, index, options), resources
 
 
@@ -144,20 +144,20 @@ BLOCK = 65_536
 
 
 def add_keys(index: Any, keys: torch.Tensor) -> None:
-    """Add keys (N, d) to a FAISS index, a block at a time."""
+    """Add keys (N, d) to a FAISS index in blocks."""
     for begin in range(0, len(keys), BLOCK):
         index.add(keys[begin : begin + BLOCK].float().numpy())
 
 
 def put_behind(graph: Any, storage: Any, keys: torch.Tensor) -> None:
-    """Fill an empty storage with the graph's keys (N, d), and give it to the graph, which frees it."""
+    """Fill an empty storage with the graph's keys (N, d), and pass its ownership to the graph."""
     add_keys(storage, keys)
     storage.this.disown()
     graph.storage, graph.own_fields = storage, True
 
 
 def sound_graph(faiss: Any, index: Any, entries: int, d: int, metric: int | None = None) -> bool:
-    """Whether sizes and metric (by default L2) fit and every link of the graph leads to an entry."""
+    """Whether sizes and metric (default L2) match and every link of the graph leads to an entry."""
     import numpy as np
 
     metric = faiss.METRIC_L2 if metric is None else metric
@@ -177,7 +177,7 @@ def sound_graph(faiss: Any, index: Any, entries: int, d: int, metric: int | None
     top = 0 <= graph.max_level < levels.max() and 0 <= graph.entry_point < entries
     if not top or levels[graph.entry_point] <= graph.max_level or links.min() < -1 or links.max() >= entries:
         return False
-    for layer in range(1, int(levels.max())):  # a link on a layer leads to an entry that is on this layer
+    for layer in range(1, int(levels.max())):  # a link on a layer leads to an entry on that layer
         starts = offsets[:-1][levels > layer].astype(np.int64)
         slots = starts[:, None] + np.arange(room[layer], room[layer + 1])
         ends = links[slots.ravel()]

@@ -1,8 +1,8 @@
-"""The graph over the keys of a large memory, and their clusters: made when a plugin is first opened, and kept beside its files.
+"""The graph over the keys of a large memory, and their clusters: built when a plugin is first opened and cached beside its files.
 
-Making both takes some tenth of a millisecond a key, minutes for a plugin of a million phrases; reading them again seconds.
-Of the graph its links alone are kept, since the keys are there. They are known again by a digest of the keys, and what is kept is
-looked through before it is used: a damaged file costs the time of making it anew, nothing else.
+Building both takes about a tenth of a millisecond per key, minutes for a plugin with a million phrases; reading takes seconds. Of
+the graph only the links are stored, since the keys are in the memory. A digest of the keys identifies them, and the files are
+checked before use: a damaged file is rebuilt.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from engine.core.tensor_files import save_tensors
 from engine.errors import StorageError
 from engine.memory.faiss_search import add_keys, faiss_for, put_behind, sound_graph
 
-CLUSTERS = 512  # at most; fewer where there are few rows for each
+CLUSTERS = 512  # at most; fewer if there are few rows for each
 PER_CLUSTER = 16
-TRAINING = 64  # rows a cluster that k-means sees
+TRAINING = 64  # rows per cluster for k-means training
 ROUNDS = 6
 LINKS, CONSTRUCTION = 32, 40
 BLOCK = 65_536
@@ -32,8 +32,8 @@ BLOCK = 65_536
 def graph_and_clusters(keys: Tensor, path: Path | None = None) -> tuple[Any, Tensor]:
     """A FAISS graph over keys (N, d) in float32, by inner products, and the cluster (N,) of each.
 
-    With `path`, a path without its ending, they are read from there where they were made of the same keys, and else written there.
-    Raises MissingError without faiss.
+    `path`, without its suffix, is the cache: it is read if made from the same keys, otherwise written. Raises MissingError
+    without faiss.
     """
     faiss = faiss_for("Reading a memory by its likeliest phrases")
     known = digest(keys) if path else ""
@@ -42,7 +42,7 @@ def graph_and_clusters(keys: Tensor, path: Path | None = None) -> tuple[Any, Ten
     index = make_graph(faiss, keys)
     cluster = make_clusters(faiss, keys)  # (N,)
     if path is not None:
-        with contextlib.suppress(StorageError):  # a disk that is full costs the time of the next start, no more
+        with contextlib.suppress(StorageError):  # with a full disk, only the next start takes longer
             write(faiss, path, known, index, cluster)
     return index, cluster
 
@@ -68,7 +68,7 @@ def make_clusters(faiss: Any, keys: Tensor) -> Tensor:
 
 
 def digest(keys: Tensor) -> str:
-    """Of the keys and of how graph and clusters are made."""
+    """A digest of the keys and of the build parameters."""
     made = hashlib.sha256(f"{LINKS} {CONSTRUCTION} {CLUSTERS} {PER_CLUSTER} {TRAINING} {ROUNDS}".encode())
     for begin in range(0, len(keys), BLOCK):
         made.update(keys[begin : begin + BLOCK].numpy().tobytes())
@@ -84,7 +84,7 @@ def write(faiss: Any, path: Path, known: str, index: Any, cluster: Tensor) -> No
 
 
 def read(faiss: Any, path: Path, known: str, keys: Tensor) -> tuple[Any, Tensor] | None:
-    """What was kept of just these keys; None where there is nothing of the kind, or it is damaged."""
+    """The cached graph and clusters of exactly these keys; None if missing or damaged."""
     count, d = keys.shape
     try:
         with safe_open(path.with_suffix(".safetensors"), "pt") as file:

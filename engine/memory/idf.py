@@ -3,11 +3,11 @@
     f_t = log(|C| / n_t)                                     |C| sentences, n_t of them with the token t
     sim(X, X') = 2 Σ_{X ∩ X'} f - Σ_{X ∪ X'} f               (paper 3, equation 1)
 
-With I the sum over the shared tokens and S that over a set, Σ_{X ∪ X'} f = S(X) + S(X') - I, so sim = 3 I - S(X) - S(X').
-The index holds for each token the sets that have it. A query goes through its tokens from the rarest on. A set that it has
-not met yet shares at most the tokens that are left, with sum R, and then 3 I - S(X') <= 2 I <= 2 R; as soon as the k-th
-best is above 2 R, no new set can be among the k best, and the long lists of frequent words are only looked up for the
-candidates that are there. The result is exact.
+With I the sum over the shared tokens and S that over a set, Σ_{X ∪ X'} f = S(X) + S(X') - I, so sim = 3 I - S(X) - S(X'). The
+index holds for each token the sets that contain it. A query processes its tokens from the rarest on. A set not met so far
+shares at most the remaining tokens, with sum R, and then 3 I - S(X') <= 2 I <= 2 R. As soon as the k-th best score is above 2
+R, no new set can be among the k best, and the long lists of frequent words are only searched for the existing candidates. The
+result is exact.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-LONG = 2048  # sets in a list before it is worth asking whether the search can end
+LONG = 2048  # list length from which the search checks whether it can end
 
 
 class Idf:
@@ -30,16 +30,16 @@ class Idf:
         self.ids: dict[str, int] = {}
         ids = self.ids
         flat = [ids.setdefault(word, len(ids)) for sentence in sentences for word in sentence]
-        self.tokens: Ints = np.array(flat, dtype=np.int64)  # all sentences, one after the other
+        self.tokens: Ints = np.array(flat, dtype=np.int64)  # all sentences, concatenated
         self.lengths: Ints = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         owners = np.repeat(np.arange(len(sentences)), self.lengths)
         pairs = np.unique(owners * max(1, len(ids)) + self.tokens)  # each (sentence, token) once
         counts = np.bincount(pairs % max(1, len(ids)), minlength=len(ids))
         self.weights: Floats = np.log(max(1, len(sentences)) / np.maximum(1, counts))
-        self.unknown = float(np.log(max(1, len(sentences))))  # a word that no sentence has, as if one had it
+        self.unknown = float(np.log(max(1, len(sentences))))  # the weight of an unknown word, as if one sentence had it
 
     def numbers(self, words: Iterable[str]) -> Ints:
-        """Numbers of words, -1 for those that no sentence has."""
+        """Numbers of words, -1 for unknown ones."""
         return np.array([self.ids.get(word, -1) for word in words], dtype=np.int64)
 
     def total(self, words: Iterable[str]) -> float:
@@ -48,7 +48,7 @@ class Idf:
 
 
 class IdfIndex:
-    """Sets of tokens, each a part of a sentence (or a whole one), found by their similarity to another set."""
+    """Sets of tokens (sentences or parts of them), retrieved by their similarity to another set."""
 
     def __init__(self, weights: Floats, tokens: Ints, begins: Ints, sizes: Ints, owners: Ints) -> None:
         """`tokens[begins[i] : begins[i] + sizes[i]]` are the tokens of set i, which belongs to sentence `owners[i]`."""
@@ -68,9 +68,10 @@ class IdfIndex:
         return self.lists[self.begins[token] : self.begins[token + 1]]
 
     def nearest(self, query: Ints, top_k: int = 1, blocked: NDArray[np.bool_] | None = None) -> tuple[Ints, Floats]:
-        """The `top_k` sets most similar to the query's token set, the best first, and 3 I - S(X') of each: the similarity
-        but for the query's own sum. Sets that share nothing of weight are never among them, nor those of sentences that
-        are `blocked`; of equals the first comes first.
+        """The `top_k` sets most similar to the query's token set, best first, and 3 I - S(X') of each.
+
+        That is the similarity without the query's constant sum. Sets that share no weight and those of `blocked` sentences are
+        excluded; ties are in order.
         """
         query = np.unique(query[query >= 0])
         query = query[self.weights[query] > 0]
@@ -110,7 +111,7 @@ class IdfIndex:
     def _kth(
         self, candidates: NDArray[np.int32], shared: Floats, top_k: int, blocked: NDArray[np.bool_] | None
     ) -> float:
-        """A lower bound of the `top_k`-th best score, from what is known so far."""
+        """A lower bound of the `top_k`-th best score from the tokens processed so far."""
         if blocked is not None:
             candidates = candidates[~blocked[self.owners[candidates]]]
         if len(candidates) < top_k:
@@ -121,7 +122,7 @@ class IdfIndex:
     def _complete(
         self, candidates: NDArray[np.int32], scores: Floats, tokens: Ints, f: Floats, left: float, top_k: int
     ) -> tuple[NDArray[np.int32], Floats]:
-        """Add what candidates share of the tokens whose lists were not gone through, for those that can still be best."""
+        """Add the candidates' shares of the tokens whose lists were skipped, for those that can still be best."""
         if len(candidates) > top_k:
             bound = np.partition(scores, len(scores) - top_k)[len(scores) - top_k]
             able = scores + 3 * left >= bound - 1e-9
@@ -134,9 +135,9 @@ class IdfIndex:
 
 
 def distinct(tokens: Ints, begins: Ints, sizes: Ints, vocabulary: int) -> tuple[Ints, Ints]:
-    """(set, token) for each token of each set once, sets in order.
+    """(set, token) pairs without duplicates, ordered by set.
 
-    Sets of one size are sorted as a matrix, so that nothing is done a set at a time.
+    Sets of equal size are sorted as one matrix, which avoids a loop over sets.
     """
     documents, members = [], []
     for size in np.unique(sizes):

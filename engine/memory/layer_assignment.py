@@ -13,9 +13,8 @@ ORDERS = ("short_to_long", "long_to_short", "random")
 def assign_layers(lengths: Sequence[int], layers: int, order: str = "short_to_long", seed: int = 1) -> list[int]:
     """The layer (from 0, the bottom) of each phrase, given the phrases' lengths in tokens.
 
-    Sorted by length and cut into `layers` parts of even size (they differ by one phrase at most); phrases of one length
-    keep their order. `random` deals parts of the same sizes without regard to length.
-    Raises OptionError on an unknown order.
+    Phrases are sorted by length and divided into `layers` parts of equal size (up to one phrase); phrases of one length keep
+    their order. `random` assigns parts of the same sizes regardless of length. Raises OptionError on an unknown order.
     """
     if order not in ORDERS:
         raise OptionError("order: {order!r} is not one of {orders}.", order=order, orders=", ".join(ORDERS))

@@ -1,4 +1,4 @@
-"""Neighbours of a sentence by IDF similarity: of whole sentences, or of their n-grams (paper 3, sections 2.1.1, 2.1.2)."""
+"""Neighbours of a sentence by IDF similarity of whole sentences or their n-grams (paper 3, sections 2.1.1, 2.1.2)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engine.memory.ngrams import WIDTHS, all_ngrams, reduced_ngrams
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A sentence that was found."""
+    """A retrieved sentence."""
 
-    sentence: int  # its place in the set
-    score: float  # similarity (equation 1), of n-grams that of the n-grams; or a negative distance
-    width: int = 0  # of the n-gram that found it; 0: the whole sentence
-    start: int = 0  # where that n-gram begins in the sentence that was looked up
+    sentence: int  # its index in the set
+    score: float  # similarity (equation 1) of the sentences or n-grams; or a negative distance
+    width: int = 0  # of the matching n-gram; 0: the whole sentence
+    start: int = 0  # position of that n-gram in the query sentence
 
 
 class IdfSentences:
@@ -30,7 +30,7 @@ class IdfSentences:
         self.index = IdfIndex(self.idf.weights, self.idf.tokens, begins, self.idf.lengths, np.arange(len(sentences)))
 
     def neighbours(self, sentence: Sequence[str], top_k: int, blocked: Iterable[int] = ()) -> list[Neighbour]:
-        """The `top_k` most similar sentences, the best first, without those in `blocked`."""
+        """The `top_k` most similar sentences, best first, without those in `blocked`."""
         shut = np.zeros(len(self.index), dtype=bool)
         shut[list(blocked)] = True
         result, scores = self.index.nearest(self.idf.numbers(sentence), top_k, shut)
@@ -39,7 +39,7 @@ class IdfSentences:
 
 
 class IdfNgrams:
-    """Sentences by their n-grams: for each n-gram of a sentence, the one with the most similar n-gram of that width."""
+    """Sentences by their n-grams: for each n-gram of a sentence, the sentence with the most similar n-gram of that width."""
 
     def __init__(self, sentences: Sequence[Sequence[str]], widths: Sequence[int] = WIDTHS) -> None:
         self.idf = Idf(sentences)
@@ -50,13 +50,13 @@ class IdfNgrams:
             self.indexes[width] = IdfIndex(self.idf.weights, self.idf.tokens, begins, sizes, owners)
 
     def __len__(self) -> int:
-        """N-grams of all widths."""
+        """The number of n-grams of all widths."""
         return sum(map(len, self.indexes.values()))
 
     def hits(self, sentence: Sequence[str], blocked: Iterable[int] = ()) -> Iterator[Neighbour]:
-        """One neighbour for each n-gram: the sentence of the nearest n-gram, or of the next best where that sentence is
-        blocked or was found before. Of equally near n-grams the first in the set is taken (the paper: any), so that the
-        same question always has the same answer.
+        """One neighbour per n-gram: the sentence of the nearest n-gram, skipping sentences that are blocked or already found.
+
+        Of equally near n-grams the first in the set is taken (the paper: any), so that results are reproducible.
         """
         shut = np.zeros(self.size, dtype=bool)
         shut[list(blocked)] = True
@@ -70,12 +70,13 @@ class IdfNgrams:
                 yield Neighbour(owner, float(scores[0]) - own, width, number * max(1, width // 2))
 
     def neighbours(self, sentence: Sequence[str], top_k: int | None, blocked: Iterable[int] = ()) -> list[Neighbour]:
-        """The neighbours of all n-grams; where there are more than `top_k`, those with the greatest similarity: exact matches
-        of rare words come first, and a full stop that equals another counts for what a full stop is worth.
+        """The neighbours of all n-grams, limited to the `top_k` with the greatest similarity.
+
+        Exact matches of rare words come first; a matching full stop weighs as little as a full stop does.
         """
         return chosen(self.hits(sentence, blocked), top_k)
 
 
 def chosen(hits: Iterable[Neighbour], top_k: int | None) -> list[Neighbour]:
-    """The `top_k` best, the best first; of equals the wider n-gram, then the earlier one."""
+    """The `top_k` best hits, best first; of equal ones the wider n-gram, then the earlier one."""
     return sorted(hits, key=lambda hit: (-hit.score, -hit.width, hit.start))[:top_k]

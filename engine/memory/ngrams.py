@@ -2,9 +2,9 @@
 
     Ŝ_X^n = {(t_i, …) : 1 <= i <= T, i mod n/2 = 1}
 
-Every half-width one n-gram begins, so each token is in two of them. Those that reach beyond the end hold what is left: a
-padding token is in every such n-gram and carries no information. An n-gram here has n tokens; the paper's (t_i, …, t_{i+n}) has,
-read literally, one more.
+An n-gram begins at every half width, so each token is in two of them. N-grams that reach beyond the end are shortened: a
+padding token would be in every such n-gram and carries no information. An n-gram here has n tokens; read literally, the paper's
+(t_i, …, t_{i+n}) has one more.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-WIDTHS = (6, 10, 18)  # the paper's
+WIDTHS = (6, 10, 18)  # those of the paper
 
 Ints = NDArray[np.int64]
 
 
 def starts(length: int, width: int) -> range:
-    """Where n-grams begin in a sentence of `length` tokens, counted from 0 (the paper counts from 1)."""
+    """Start positions of n-grams in a sentence of `length` tokens, from 0 (the paper counts from 1)."""
     return range(0, length, max(1, width // 2))
 
 
@@ -31,9 +31,7 @@ def reduced_ngrams(tokens: Sequence[Any], width: int) -> list[tuple[Any, ...]]:
 
 
 def all_ngrams(lengths: Ints, width: int) -> tuple[Ints, Ints, Ints]:
-    """Sentence, first token and number of tokens of every n-gram of many sentences, whose tokens stand in one array one
-    sentence after the other; `lengths` are the sentences'.
-    """
+    """Sentence, first token and size of every n-gram of many sentences; `lengths` are the sentences' in one concatenated array."""
     step = max(1, width // 2)
     counts = -(-lengths // step)  # (S,)
     owners = np.repeat(np.arange(len(lengths)), counts)  # (G,)

@@ -1,9 +1,9 @@
-"""Sources of phrases from the user's own translations: phrase pairs that agree with a word alignment.
+"""Sources of phrases from the user's own translations: phrase pairs that are consistent with a word alignment.
 
-Samples with their own sources know better than any model what a phrase was translated from. Words are aligned by eflomal
-(Östling and Tiedemann, 2016) in both directions and the two made one (grow-diag-final-and, Koehn et al., 2003), or, where it
-is not installed, by the base's own attention (engine.decoding.word_alignment); a phrase then has the source words that are aligned
-with it, when these are aligned with nothing outside it (Och and Ney, 2004).
+Samples with the user's sources show better than any model what a phrase was translated from. Words are aligned by eflomal
+(Östling and Tiedemann, 2016) in both directions, symmetrised by grow-diag-final-and (Koehn et al., 2003), or, if eflomal is not
+installed, by the base's attention (engine.decoding.word_alignment). A phrase's source consists of the source words aligned with
+it, if these are aligned with nothing outside it (Och and Ney, 2004).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from engine.phrases.tokenize import clauses_of
 Links = set[tuple[int, int]]  # (source word, target word), from 0
 Spans = list[tuple[int, int]]
 NEAR = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
-LONGEST = 40  # words of a stretch that is looked for among the phrases
-LINKED = 0.4  # of a target word's attention on one source word; less is no link
+LONGEST = 40  # maximum words of a stretch that is compared with the phrases
+LINKED = 0.4  # minimum share of a target word's attention on a source word for a link
 
 
 def can_align() -> bool:
@@ -34,7 +34,7 @@ def can_align() -> bool:
 
 
 def align_words(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Links]:
-    """The links of each pair of (source words, target words), no side empty. Raises MissingError without eflomal."""
+    """The links of each pair of (source words, target words), both non-empty. Raises MissingError without eflomal."""
     if not can_align():
         raise MissingError(
             "The word aligner eflomal is not installed: pip install 'tailor-mt[align]', or set aligner to none."
@@ -54,7 +54,7 @@ def align_words(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Li
 
 
 def read_links(file: Path) -> list[Links]:
-    """One line a pair, as `0-0 1-2`: source word, target word."""
+    """Parse one line per pair, such as `0-0 1-2`: source word, target word."""
     results: list[Links] = []
     for line in file.read_text(encoding="ascii").splitlines():
         split = (link.split("-") for link in line.split())
@@ -63,7 +63,7 @@ def read_links(file: Path) -> list[Links]:
 
 
 def symmetric(forward: Links, reverse: Links) -> Links:
-    """grow-diag-final-and: the links of both, then neighbouring links of either, then links of two words without any."""
+    """grow-diag-final-and: the common links, then neighbouring links of either side, then links between two unlinked words."""
     union = forward | reverse
     links = forward & reverse
     sources, targets = {i for i, _ in links}, {j for _, j in links}
@@ -90,10 +90,9 @@ def symmetric(forward: Links, reverse: Links) -> Links:
 
 
 def consistent_span(first: int, last: int, links: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
-    """The least source span (both ends included) that is consistent with the target words `first` to `last`.
+    """The smallest source span (both ends included) consistent with the target words `first` to `last`.
 
-    It holds every word linked into the target span, and no word of it is linked outside. None where no word is linked, or
-    one of the span is linked outside too.
+    It contains every word linked to the target span. None if no word is linked, or a word in the span is also linked outside.
     """
     links = list(links)
     inside = [i for i, j in links if first <= j <= last]
@@ -106,12 +105,12 @@ def consistent_span(first: int, last: int, links: Iterable[tuple[int, int]]) -> 
 
 
 def spans_of(text: str, language: str) -> Spans:
-    """The words of a text as character offsets (characters where the language is written without spaces)."""
+    """The words of a text as character offsets (characters in languages written without spaces)."""
     return list(itertools.chain.from_iterable(clauses_of(text, language)))
 
 
 def folded(text: str) -> str:
-    """As phrases are counted: upper and lower case and runs of spaces are one."""
+    """The form in which phrases are counted: lower case, with runs of spaces collapsed."""
     return " ".join(text.split()).lower()
 
 
@@ -121,9 +120,9 @@ def sources_of_phrases(
     languages: tuple[str, str],
     align: Callable[[Sequence[tuple[Sequence[str], Sequence[str]]]], list[Links]] = align_words,
 ) -> dict[str, str]:
-    """{phrase: its source} for phrases of the target sides of (source, target) pairs; `languages` are of source and target.
+    """{phrase: its source} for phrases of the target sides of (source, target) pairs; `languages` are source and target.
 
-    Where a phrase has several sources, the most frequent one stands; of equals, the first.
+    If a phrase has several sources, the most frequent one is used, the first of equally frequent ones.
     """
     cut = [(a, b, spans_of(a, languages[0]), spans_of(b, languages[1])) for a, b in pairs]
     cut = [row for row in cut if row[2] and row[3]]
@@ -136,8 +135,9 @@ def sources_of_phrases(
 def sources_by_attention(
     phrases: Iterable[str], pairs: Sequence[tuple[str, str]], base: BaseModel, progress: Progress | None = None
 ) -> dict[str, str]:
-    """The same by the attention of `base`, which translates in the pairs' direction: a target word is linked with the source
-    word that has most of its attention. Raises Cancelled.
+    """Like `sources_of_phrases`, linking each target word with the source word that has most of its attention.
+
+    `base` translates in the pairs' direction. Raises Cancelled.
     """
     rows = []
     for (source, target), result in zip(pairs, align(base, pairs, progress=progress), strict=True):
@@ -148,7 +148,7 @@ def sources_by_attention(
 
 
 def _most_frequent(phrases: Iterable[str], rows: Iterable[tuple[str, str, Spans, Spans, Links]]) -> dict[str, str]:
-    """{phrase: its most frequent source} of aligned pairs: texts, spans of their words, links."""
+    """{phrase: its most frequent source} of aligned pairs (texts, word spans, links)."""
     wanted = {folded(phrase): phrase for phrase in phrases}
     result: dict[str, Counter[str]] = defaultdict(Counter)
     for source, target, left, right, links in rows:

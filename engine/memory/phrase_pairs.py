@@ -1,4 +1,4 @@
-"""Phrase pairs: each phrase of the user's samples with the source that the frozen reverse model gives for it."""
+"""Phrase pairs: each phrase of the user's samples with its source by the frozen reverse model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PhrasePair:
-    """A phrase in the user's words (`target`), its source, and the decoder layer (from 0) that remembers it."""
+    """A phrase in the user's words (`target`), its source, and the decoder layer (from 0) that stores it."""
 
     layer: int
     target: str
@@ -35,15 +35,15 @@ class PhrasePair:
 
 @dataclass(frozen=True)
 class PairRules:
-    """Which phrases are remembered, and in which layer."""
+    """Which phrases are stored, and in which layer."""
 
     order: str = "short_to_long"
     seed: int = 1
-    max_length_ratio: float = 5.0  # of two sides in subword pieces; a pair of it or more is a failed translation
-    per_layer: int | None = None  # phrases kept of each layer, of every length its share
-    typicality: Sequence[float] | None = None  # one figure per phrase: the highest are kept; else the highest counts
-    unit: str = "parser"  # "pieces": lengths are of subword pieces, not of the parser's tokens
-    bounds: Sequence[int] | None = None  # the longest phrase of each layer from the bottom up, in place of even parts
+    max_length_ratio: float = 5.0  # between the two sides in subwords; a pair at or above it is a failed translation
+    per_layer: int | None = None  # maximum phrases per layer, distributed over lengths in proportion
+    typicality: Sequence[float] | None = None  # one value per phrase: the highest are kept; by default the counts
+    unit: str = "parser"  # "pieces": lengths are counted in subwords, not in the parser's tokens
+    bounds: Sequence[int] | None = None  # the longest phrase of each layer from the bottom up, instead of equal parts
 
 
 def translate_phrases(
@@ -57,12 +57,12 @@ def translate_phrases(
     partial: Path | None = None,
     progress: Progress | None = None,
 ) -> list[PhrasePair]:
-    """Translate phrases back with the frozen reverse model and give each a layer.
+    """Translate phrases back with the frozen reverse model and assign each a layer.
 
-    Phrases in `known` have that source and are not translated. `round_trip`, the forward model, translates the sources again,
-    and phrases that come back with `max_length_ratio` times their length are dropped. `partial` names a file that keeps
-    finished translations, so that a stopped run goes on from there. Layers are cut before a cap, which so does not move the
-    borders between them. Raises OptionError where the bounds are not rising or not one for each layer.
+    Phrases in `known` have that source and are not translated. With `round_trip`, the forward model, sources are translated
+    again, and phrases that come back `max_length_ratio` times longer or shorter are dropped. `partial` names a file of finished
+    translations, with which a stopped run can resume. Layers are assigned before a cap is applied, which therefore does not
+    move their borders. Raises OptionError if the bounds are not increasing or not one per layer.
     """
     progress, known, rules = progress or Progress(), known or {}, rules or PairRules()
     bounds, ratio = rules.bounds, rules.max_length_ratio
@@ -113,7 +113,7 @@ def within_cap(
     phrases: Sequence[Phrase], lengths: Sequence[int], assigned_layers: Sequence[int | None], per_layer: int | None,
     typicality: Sequence[float] | None,
 ) -> list[int]:  # fmt: skip
-    """Which phrases (from 0) a memory of `per_layer` phrases a layer holds; `assigned_layers` are the phrases' layers."""
+    """Indices of the phrases in a memory of `per_layer` phrases per layer; `assigned_layers` are the phrases' layers."""
     values = [phrase.count for phrase in phrases] if typicality is None else typicality
     chosen: list[int] = []
     for layer in sorted({one for one in assigned_layers if one is not None}):
@@ -128,10 +128,10 @@ def within_cap(
 
 
 def stratified(lengths: Sequence[int], values: Sequence[float], sentences: Sequence[int], max_pairs: int) -> list[int]:
-    """Places of at most `max_pairs` phrases, in order: each length has the share that it has among all (largest remainders), filled
-    with the phrases of the highest `values`; of equals first one of every sentence, then a second one.
+    """Indices of at most `max_pairs` phrases, in order, with each length's share unchanged (largest remainders).
 
-    A few frequent words would else take all the room, and no phrase of several words was remembered.
+    Of each length, those with the highest `values` are chosen; of equal ones first one from every sentence, then a second one.
+    Otherwise a few frequent words would take all the room and leave none for phrases of several words.
     """
     if len(lengths) <= max_pairs:
         return list(range(len(lengths)))
@@ -154,7 +154,7 @@ def stratified(lengths: Sequence[int], values: Sequence[float], sentences: Seque
 
 
 def by_bounds(lengths: Sequence[int], bounds: Sequence[int], layers: int) -> list[int | None]:
-    """The first layer whose bound a length does not pass; None for longer ones. Raises OptionError on unfit bounds."""
+    """The first layer whose bound is at least the length; None for longer phrases. Raises OptionError on invalid bounds."""
     if len(bounds) != layers or list(bounds) != sorted(set(bounds)):
         raise OptionError(
             "bounds: {bounds} must be increasing lengths, one for each of the base's {layers} decoder layers.",
@@ -170,7 +170,7 @@ def save_pairs(pairs: Sequence[PhrasePair], path: Path) -> None:
 
 
 def load_pairs(path: Path) -> list[PhrasePair]:
-    """Raises CorpusError naming the line that cannot be read."""
+    """Read phrase pairs. Raises CorpusError naming an invalid line."""
     pairs = []
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):

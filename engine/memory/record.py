@@ -3,9 +3,9 @@
 For a pair (x, y) of layer i (paper 1, section 4.2 and equations 1-2):
     source memory   mean over the tokens of x of the encoder output E
     target memory   mean over the tokens of y of the self-attention output S(i)
-The tokens of a phrase are its subword pieces; the end of sentence, padding and language tags are not among them.
-A target token is taken at the position where it is the decoder's input: the position that predicts it has not seen it, and
-for a phrase of one token would hold the same vector for every phrase.
+The tokens of a phrase are its subwords, without end of sentence, padding and language tags. A target token is taken at the
+position where it is the decoder's input: the position that predicts it does not depend on it, and for single-token phrases
+would store the same vector for every phrase.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def record(
 ) -> Memory:
     """Run the pairs through the frozen base and write `memory.safetensors`.
 
-    `pooling="sum_with_eos"` is the released code's way: the sum, the end of sentence included.
-    `batch_tokens` is the base's where none is given. Rows of a layer's tensors are in the order of the layer's pairs.
+    `pooling="sum_with_eos"` follows the released code: the sum, end of sentence included. `batch_tokens` defaults to the
+    base's. Rows of a layer's tensors are in the order of the layer's pairs.
     """
     import torch
 

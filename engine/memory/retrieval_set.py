@@ -1,5 +1,6 @@
-"""A retrieval set as a file: pairs.jsonl, one {"source", "target", "domain"?, "plausibility"?} a line; no source in a
-monolingual one. The plausibility, below 1, says how likely a source is that the base wrote.
+"""A retrieval set as a file: pairs.jsonl, one {"source", "target", "domain"?, "plausibility"?} per line.
+
+A monolingual set has no source. A plausibility below 1 is the likelihood of a source that the base wrote.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ FILE = "pairs.jsonl"
 
 
 def save_sentences(pairs: Sequence[SentencePair], path: Path, *, sources: bool = True) -> None:
-    """Write the set; `sources=False` leaves the source side out. Raises StorageError."""
+    """Write the set; `sources=False` omits the source side. Raises StorageError."""
     rows: list[dict[str, Any]] = []
     for pair in pairs:
         row = {"source": pair.source, "target": pair.target} if sources else {"target": pair.target}
@@ -27,7 +28,7 @@ def save_sentences(pairs: Sequence[SentencePair], path: Path, *, sources: bool =
 
 
 def load_sentences(path: Path, *, sources: bool = True) -> list[SentencePair]:
-    """Read a set in its order. Raises BundleError when it is missing or a line is no sentence."""
+    """Read a set in order. Raises BundleError if it is missing or a line is not a sentence."""
     if not path.exists():
         raise BundleError(
             "it has no {path}, from which the method retrieves sentences. Get a new copy of the bundle.", path=path.name

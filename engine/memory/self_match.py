@@ -1,6 +1,6 @@
-"""Which sentences of a retrieval set are a given sentence, or the same text but for trifles.
+"""Finding the sentences of a retrieval set that are near-identical to a given sentence.
 
-In training a sentence must not find itself: a model that may look its answer up learns to look nothing else up.
+In training a sentence must not retrieve itself: a model that can look up its answer learns to look up nothing else.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ class OwnText:
                     self.by_key.setdefault(key(text), set()).add(number)
 
     def of(self, *texts: str) -> set[int]:
-        """Places of all sentences of the set that are near-identical to one with any of these texts on either side."""
+        """Indices of all sentences of the set that are near-identical to one with any of these texts on either side."""
         groups = {number for text in texts if text for number in self.by_key.get(key(text), ())}
         return {i for number in groups for i in self.members[number]}

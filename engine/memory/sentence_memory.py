@@ -1,18 +1,19 @@
-"""The memory that is read by sentence: a row for each target token of the samples, recorded inside its sentence.
+"""The memory that is read by sentence: one row per target token of the samples, recorded within its sentence.
 
-The key of a row is the state of a decoder layer at the position that predicts its token, where decoding asks too; its value is
-the token. So that a row takes few bytes a key is kept in the r directions of its place in which the samples' states vary most:
+The key of a row is the state of a decoder layer at the position that predicts its token, where decoding makes its query too.
+The value is the token. To save space, a key is projected to the r directions in which the samples' states vary most at its
+location:
 
     k = B (s - m)        B (r, d): principal axes, each divided by the fourth root of its variance; m (d,): the mean state
 
 memory.safetensors
-    tokens                    (R,)    int32     the target tokens, sentence after sentence, each sentence's end included
-    {layer}.{place}.keys      (R, r)  int8      one for each place that reads
-    {layer}.{place}.exponents (R,)    int8      of the power of two that a key is multiplied with; without them keys are float16
+    tokens                    (R,)    int32     the target tokens of all sentences, each with its end of sentence
+    {layer}.{place}.keys      (R, r)  int8      for each location that reads the memory
+    {layer}.{place}.exponents (R,)    int8      of the power of two that scales a key; without them keys are float16
     {layer}.{place}.basis     (r, d)  float32
     {layer}.{place}.mean      (d,)    float32
 memory.sources.safetensors              which sentences share the rarest words of an input (source_index.py)
-memory.jsonl                            {"source", "target"} a sentence; may be left out for confidentiality
+memory.jsonl                            {"source", "target"} per sentence; may be omitted for confidentiality
 """
 
 from __future__ import annotations
@@ -41,22 +42,22 @@ from engine.memory.retrieval_set import load_sentences, save_sentences
 from engine.memory.source_index import OF_MEMORY, Sources, row_names, shown_pieces
 
 FILE, TEXTS = "memory.safetensors", "memory.jsonl"
-SURVEYED = 20_000  # rows that the axes of a place are computed from
+SURVEYED = 20_000  # rows from which the axes of a location are computed
 MOST_ROWS = 1024  # read for an input sentence, at most
 
-Location = tuple[int, str]  # a decoder layer and which of its attentions
+Location = tuple[int, str]  # a decoder layer and the name of one of its attentions
 
 
 @dataclass(frozen=True)
 class Axes:
-    """Where a place's states lie, and the directions in which they vary most."""
+    """The mean of a location's states and the directions in which they vary most."""
 
     mean: torch.Tensor  # (d,)
     basis: torch.Tensor  # (r, d)
 
     @classmethod
     def of(cls, states: torch.Tensor, size: int) -> Axes:
-        """Of states (N, d)."""
+        """The axes of states (N, d)."""
         mean = states.mean(0)  # (d,)
         centred = states - mean  # (N, d)
         variances, axes = torch.linalg.eigh(centred.T @ centred / len(states))  # (d,), (d, d)
@@ -64,7 +65,7 @@ class Axes:
         return cls(mean, (axes * variances**-0.25).T.contiguous())
 
     def fit(self, d: int) -> bool:
-        """Whether they are those of states of d numbers."""
+        """Whether their shapes suit states of size d and all values are finite."""
         shaped = self.basis.dim() == 2 and self.basis.shape[1] == d and self.mean.shape == (d,)
         return shaped and all(bool(one.isfinite().all()) for one in (self.basis, self.mean))
 
@@ -74,10 +75,10 @@ class Axes:
 
 
 class Keys(EightBits):
-    """R keys of r numbers; of bundles that were made before, `values` are float16 and exponents 0."""
+    """R keys of size r; in bundles of early versions `values` are float16 and exponents 0."""
 
     def fit(self, rows: int, axes: Axes, d: int) -> bool:
-        """Whether they are of so many rows in these axes, which are of states of d numbers."""
+        """Whether there are `rows` keys in these axes of states of size d."""
         kinds = self.values.dtype in (torch.int8, torch.float16), self.exponents.dtype == torch.int8
         shaped = self.values.shape == (rows, len(axes.basis)) and self.exponents.shape == (rows,)
         return all(kinds) and shaped and axes.fit(d)
@@ -85,15 +86,15 @@ class Keys(EightBits):
 
 @dataclass(frozen=True)
 class Shortlist:
-    """The rows that each of B sentences may read, of the samples that share the rarest words with it."""
+    """The rows that each of B sentences may read: those of samples that share its rarest words."""
 
-    rows: torch.Tensor  # (B, R) into the memory; 0 where there is none
+    rows: torch.Tensor  # (B, R) into the memory; 0 for padding
     real: torch.Tensor  # (B, R) whether there is a row
     coverage: torch.Tensor  # (B, R) share of the input's IDF mass that the row's sentence has, 0 to 1
     known: torch.Tensor  # (B,) share of it that any sample has
 
     def shifted(self, offset: int) -> Shortlist:
-        """The same, but each sentence has that of the one `offset` positions before it."""
+        """The same, with each sentence's shortlist replaced by that of the sentence `offset` positions before it."""
         return Shortlist(*(value.roll(offset, 0) for value in (self.rows, self.real, self.coverage, self.known)))
 
 
@@ -105,7 +106,7 @@ class SentenceMemory:
     keys: dict[Location, Keys]  # of R rows each
     axes: dict[Location, Axes]
     sources: Sources
-    sentences: list[SentencePair] = field(default_factory=list)  # empty where they were left out
+    sentences: list[SentencePair] = field(default_factory=list)  # empty if omitted
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -113,7 +114,7 @@ class SentenceMemory:
     def shortlist(
         self, base: BaseModel, inputs: Sequence[Sequence[int]], top_k: int, blocked: Sequence[Collection[int]] = ()
     ) -> Shortlist:
-        """The rows for source token ids, one row per sentence; of `top_k` samples each, without those that are `blocked`."""
+        """The rows for source token ids, one list per sentence, from `top_k` samples each, without those that are `blocked`."""
         plain = [[i for i in row if i not in base.special_ids] for row in inputs]
         parts = []
         for i, row in enumerate(plain):
@@ -130,7 +131,7 @@ class SentenceMemory:
         return Shortlist(*(value.to(base.device) for value in (indices, real, covered, shares)))
 
     def sentence_of(self, row: int) -> int:
-        """The sentence of a row."""
+        """The index of the sentence that a row belongs to."""
         return int(np.searchsorted(self.sources.starts, row, side="right")) - 1
 
     def changed(self, **parts: Any) -> SentenceMemory:
@@ -189,9 +190,9 @@ def record_sentences(
     progress: Progress | None = None,
     axes: Mapping[Location, Axes] | None = None,
 ) -> SentenceMemory:
-    """One teacher-forced pass of the frozen base over the pairs, keys of `size` numbers; `axes`, where given, are used again.
+    """One teacher-forced pass of the frozen base over the pairs, with keys of `size` numbers; existing `axes` are reused.
 
-    Pairs without a source, or longer than the base takes, are left out. Raises CorpusError where none is left.
+    Pairs without a source, or longer than the base's maximum length, are skipped. Raises CorpusError if none is left.
     """
     progress = progress or Progress()
     sentences = [pair for pair in pairs if pair.source and pair.target]
@@ -244,8 +245,9 @@ def index_of(
 def forced_states(
     base: BaseModel, inputs: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], locations: Sequence[Location]
 ) -> Iterator[tuple[list[int], dict[Location, torch.Tensor]]]:
-    """For batches of the sentences: which they are, and the states (M, d) of their M target tokens at each place, one sentence
-    after the other. The state is what a reader's query is (memory_adapter/method.py: `of_reader`).
+    """For each batch: the sentences' indices, and the states (M, d) of their M target tokens at each location, in sentence order.
+
+    The state is the query of a reader (memory_adapter/method.py: `of_reader`).
     """
     seen: dict[Location, torch.Tensor] = {}
     lengths = [max(len(a), len(b)) for a, b in zip(inputs, labels, strict=True)]
@@ -266,7 +268,7 @@ def forced_states(
 
 @contextlib.contextmanager
 def watched(base: BaseModel, locations: Sequence[Location], seen: dict[Location, torch.Tensor]) -> Iterator[None]:
-    """The states (B, T, d) at these places are put into `seen` whenever the decoder runs inside the block."""
+    """Store the states (B, T, d) at these locations in `seen` whenever the decoder runs within the block."""
 
     def watch(location: Location) -> Any:
         def hook(module: Any, args: Any, kwargs: Any, output: Any) -> None:

@@ -1,13 +1,14 @@
-"""What is known of the samples' sources: which sentences share the rarest words of an input, and which numbers and names stand
-where in their translations. A row is a target token of the samples: an entry of a datastore, or of a memory by sentence.
+"""An index of the samples' sources: which sentences share the rarest words of an input, and which rows are numbers or names.
+
+A row is a target token of the samples: an entry of a datastore, or of a memory that is read by sentence.
 
 datastore.sources.safetensors, memory.sources.safetensors
-    features  (U,)   int64     n-grams of one and two source pieces, in rising order
+    features  (U,)   int64     n-grams of one and two source pieces, in increasing order
     begins    (U+1,) int32     where the list of each begins
-    lists     (E,)   int32     sentences that have it, one list after the other
+    lists     (E,)   int32     sentences that contain it, as concatenated lists
     starts    (N+1,) int32     where the rows of each sentence begin in the datastore
-    names     (R,)   int32     of each row: the number, name, tag or placeholder that its token is a part of, as a checksum; 0: none
-    mean      (d,)   float32   the mean of the keys; of a datastore alone
+    names     (R,)   int32     of each row: the checksum of the number, name, tag or placeholder that its token is part of; 0: none
+    mean      (d,)   float32   the mean of the keys; only for a datastore
 """
 
 from __future__ import annotations
@@ -38,27 +39,27 @@ CODES = (
     "brace",
     "printf-strict",
     "variable",
-)  # kinds of placeholders that a sample must not bring
-COMMON = 0.25  # a feature of more than this share of the sentences says nothing, and its list is the longest
+)  # kinds of placeholders that must not be copied from a sample
+COMMON = 0.25  # a feature of more than this share of the sentences is uninformative, and its list is the longest
 WORDS = re.compile(r"\d+|[^\W\d_]+")
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that stands for one byte
-STEM = 5  # letters by which a name is known, so that an ending does not make it another
+STEM = 5  # letters by which a name is identified, regardless of its ending
 
 Ints = NDArray[np.int64]
 
 
-PAIRS = 1 << 24  # n-grams of two pieces begin here
+PAIRS = 1 << 24  # codes of n-grams of two pieces start here
 
 
 def features_of(row: Sequence[int]) -> Ints:
-    """The n-grams of a row of pieces as numbers, each once."""
+    """The n-grams of a row of pieces as numbers, without duplicates."""
     ids = np.asarray(row, dtype=np.int64) + 1
     return np.unique(np.concatenate([ids, ids[:-1] * PAIRS | ids[1:]]))
 
 
 @dataclass
 class Sources:
-    """An inverted index of N sentences over U features, with the places of their R rows."""
+    """An inverted index of N sentences over U features, with the start of each sentence among the R rows."""
 
     features: Ints  # (U,)
     begins: NDArray[np.int32]  # (U + 1,)
@@ -90,9 +91,10 @@ class Sources:
     def shortlist(
         self, row: Sequence[int], top_k: int, blocked: Collection[int] = ()
     ) -> tuple[Ints, NDArray[np.float32], float]:
-        """The `top_k` sentences that share most with a row of source pieces, by the sum of IDF over the features that both have;
-        the best first, of equals the first; each one's coverage, that sum as a share of the row's own, 0 to 1; and the share
-        that any sentence has. Sentences that share nothing are not among them.
+        """The `top_k` sentences with the largest sum of IDF over features shared with a row of source pieces, best first.
+
+        Also returns each one's coverage (that sum as a share of the row's, 0 to 1) and the share that any sentence has. Ties
+        are in order; sentences that share nothing are excluded.
         """
         positions, known = located(self.features, features_of(row))
         if not len(positions):
@@ -107,14 +109,15 @@ class Sources:
             sharing = scores[best]
             best = best[sharing >= np.partition(sharing, len(best) - top_k)[len(best) - top_k]]
         best = best[np.lexsort((best, -scores[best]))][:top_k]
-        # A feature that no sample has weighs as one that a single sample has.
+        # A feature that no sample has weighs as much as one that a single sample has.
         shared = float(self.weights[positions].sum())
         whole = shared + float(np.log1p(count)) * int((~known).sum())
         return best, (scores[best] / whole).astype(np.float32), shared / whole
 
     def rows_of(self, sentences: Ints, text: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """The rows (R,) of these sentences (S,) that may be taken into a translation of a text, and each one's place (R,) among the
-        sentences: a part of a number, name, tag or placeholder that the text lacks is left out.
+        """The rows (R,) of these sentences (S,) that may be used in a translation of a text, and each one's sentence index (R,).
+
+        Parts of a number, name, tag or placeholder that the text lacks are excluded.
         """
         starts = self.starts
         rows = torch.from_numpy(
@@ -134,7 +137,7 @@ class Sources:
 
     @classmethod
     def open(cls, folder: Path, rows: int, d: int | None = None, name: str = FILE) -> Sources:
-        """Map the file of a folder. Raises BundleError unless it fits that many rows and, of a datastore, keys of size d."""
+        """Map the file of a folder. Raises BundleError unless it fits this number of rows and, for a datastore, keys of size d."""
         try:
             data = load_file(folder / name)
             flat = {name: data.pop(name).numpy() for name in ("features", "begins", "lists", "starts")}
@@ -161,7 +164,7 @@ class Sources:
 
 
 def located(features: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """The places (K,) among features (U,) in rising order of those asked for that are there, and which those are (Q,)."""
+    """The positions (K,) of the wanted features in sorted features (U,), and which ones exist (Q,)."""
     if not len(features):
         return np.zeros(0, dtype=np.int64), np.zeros(len(wanted), dtype=bool)
     positions = np.minimum(np.searchsorted(features, wanted), len(features) - 1)
@@ -178,22 +181,22 @@ def checksum(word: str) -> int:
 
 
 def is_name(word: str) -> bool:
-    """Digits, a capitalised word that is no short first word of a sentence, or letters that are all capitals."""
+    """Whether the word is a number, a capitalised word of more than three letters, or all capitals."""
     return word[0].isdigit() or (word[0].isupper() and (len(word) > 3 or (len(word) > 1 and word.isupper())))
 
 
 def number_sum(word: str) -> int:
-    """A number's checksum, of all its digits, whatever script they are in."""
+    """A number's checksum, of all its digits, in any script."""
     return zlib.crc32(str(int(word)).encode()) & 0x7FFFFFFF | 1 if word.isdecimal() else checksum(word)
 
 
 def names_in(text: str) -> set[int]:
-    """Checksums of the numbers of a source text, of all its words, of which some are names, and of its tags and placeholders."""
+    """Checksums of a source text's numbers, words (some are names), tags and placeholders."""
     return {number_sum(word) for word in WORDS.findall(text)} | {code_sum(text[a:b]) for a, b in codes(text)}
 
 
 def codes(text: str) -> list[tuple[int, int]]:
-    """The places of tags and placeholders in a text."""
+    """The positions of tags and placeholders in a text."""
     if not any(sign in text for sign in "<{%$"):
         return []
     return [*find_placeholders(text, CODES), *((begin, end) for begin, end, _, _ in find_tags(text))]
@@ -204,7 +207,7 @@ def code_sum(code: str) -> int:
 
 
 def shown_pieces(base: BaseModel, ids: Sequence[int]) -> list[str]:
-    """The pieces of these ids; empty for those of the model alone, one of which, </s>, looks like a tag."""
+    """The pieces of these ids; empty for special tokens, since </s> looks like a tag."""
     return [
         "" if i in base.special_ids else piece
         for i, piece in zip(ids, base.tokenizer.convert_ids_to_tokens(ids), strict=True)
@@ -212,9 +215,9 @@ def shown_pieces(base: BaseModel, ids: Sequence[int]) -> list[str]:
 
 
 def row_names(pieces: Iterable[Sequence[str]], sources: Iterable[str]) -> list[int]:
-    """For each target piece of each sentence the checksum of the number, name, tag or placeholder that it is a part of, else 0.
+    """The checksum of the number, name, tag or placeholder that each target piece is part of, else 0.
 
-    A name is a capitalised word that the sentence's own source has as well, so that it was taken over, not translated.
+    A name is a capitalised word that the sentence's source contains as well, so it was copied rather than translated.
     """
     results: list[int] = []
     for row, source in zip(pieces, sources, strict=True):

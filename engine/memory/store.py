@@ -1,4 +1,4 @@
-"""`memory.safetensors`: for every decoder layer i two tensors of half precision, memory-mapped when read.
+"""`memory.safetensors`: two half-precision tensors per decoder layer i, memory-mapped when read.
 
     layer.{i}.target   (N_i, d)   self-attention outputs of layer i
     layer.{i}.source   (N_i, d)   encoder outputs
@@ -34,7 +34,7 @@ def save_memory(
 
 
 class Memory:
-    """A recorded memory on disk; tensors are mapped, so nothing is read before it is used."""
+    """A recorded memory on disk; tensors are memory-mapped, so nothing is read before it is used."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
@@ -62,7 +62,7 @@ class Memory:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Phrases remembered by each layer."""
+        """The number of phrases stored for each layer."""
         return [self._file.get_slice(f"layer.{i}.target").get_shape()[0] for i in range(self.layers)]
 
     def target(self, layer: int) -> torch.Tensor:
@@ -85,9 +85,7 @@ class Memory:
 
 
 def open_memory(folder: Path, base: BaseModel) -> Memory:
-    """The memory in an unpacked bundle. Raises BundleError unless it has, for each decoder layer of the base, rows of the
-    base's size.
-    """
+    """The memory in an unpacked bundle. Raises BundleError unless each decoder layer of the base has rows of the base's size."""
     from safetensors import SafetensorError, safe_open
 
     file = folder / "memory.safetensors"

@@ -1,7 +1,7 @@
-"""An index of vectors: the nearest by inner product or by squared distance. FAISS does the work.
+"""An index of vectors for search by inner product or squared distance, based on FAISS.
 
-A small set is searched through, which is exact. A large one gets the paper's index, cells of an inverted file found through a
-graph, with codes of 8 bits a number: `IVF1024_HNSW32,SQ8` (paper 2, section 4.1).
+A small set is searched exactly. A large one uses the paper's index, `IVF1024_HNSW32,SQ8`: cells of an inverted file, found
+through a graph, with codes of 8 bits per number (paper 2, section 4.1).
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ from engine.errors import MissingError
 
 Vectors = NDArray[np.float32]
 
-LARGE = 100_000  # vectors from which the search is approximate
-TRAINED_ON = 64  # vectors a cell that the cells are made from
+LARGE = 100_000  # number of vectors from which the search is approximate
+TRAINED_ON = 64  # training vectors per cell
 
 
 def factory(size: int) -> str:
-    """The FAISS description of the index for that many vectors."""
+    """The FAISS description of the index for this number of vectors."""
     return "Flat" if size < LARGE else "IVF1024_HNSW32,SQ8"
 
 
 class VectorIndex:
-    """Vectors (N, d) and a way to find the nearest to others. The same vectors give the same index."""
+    """Vectors (N, d) with nearest-neighbour search; deterministic."""
 
     def __init__(self, vectors: Vectors, metric: str = "dot", *, depth: int = 64) -> None:
-        """`metric` is "dot" (largest first) or "l2" (smallest squared distance first); `depth` cells are searched of a large
-        set. Raises MissingError when a large set needs FAISS and it is not installed.
+        """Create the index. Raises MissingError if a large set needs FAISS and it is not installed.
+
+        `metric` is "dot" (largest first) or "l2" (smallest squared distance first); `depth` is the number of cells searched in
+        a large set.
         """
         self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         self.metric, self.depth = metric, depth
@@ -59,9 +61,7 @@ class VectorIndex:
         return len(self.vectors)
 
     def search(self, queries: Vectors, top_k: int) -> tuple[NDArray[np.int64], Vectors]:
-        """Numbers (Q, k) and scores (Q, k) of the k = min(most, N) nearest of each query, the best first; -1 where a large
-        index found fewer.
-        """
+        """Indices and scores (Q, k) of the nearest k = min(top_k, N) per query, best first; -1 if a large index finds fewer."""
         queries, top_k = np.ascontiguousarray(queries, dtype=np.float32), min(top_k, len(self))
         if not top_k or not len(queries):
             return np.zeros((len(queries), 0), dtype=np.int64), np.zeros((len(queries), 0), dtype=np.float32)
@@ -77,8 +77,9 @@ class VectorIndex:
         return order, np.take_along_axis(scores, order, 1)
 
     def search_unblocked(self, query: Vectors, top_k: int, blocked: Any, owners: Any = None) -> list[tuple[int, float]]:
-        """Number and score of the `top_k` nearest of one query (d,) that are not blocked: `blocked` holds sentences, and
-        `owners[number]` is a vector's sentence (by default the number itself). Looks further until there are enough.
+        """Index and score of the `top_k` nearest vectors to a query (d,) that are not blocked.
+
+        `blocked` holds sentences; `owners[number]` is a vector's sentence (by default the number itself).
         """
         reach = top_k + 8
         while True:

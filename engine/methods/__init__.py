@@ -1,4 +1,4 @@
-"""Methods of customization behind one interface; nothing outside this package knows a method by name."""
+"""Methods of customization behind a common interface. No code outside this package refers to a method by name."""
 
 from engine.methods.interface import Artefacts, Capabilities, Loss, Method
 from engine.methods.registry import get_method, method_names, register

@@ -1,11 +1,11 @@
 """Replacements for a plugin's memory that show whether its content matters: `Method.ablate` and `tailormt plugin ablate`.
 
-empty      nothing is remembered
-foreign    general text in the place of the samples, made into a memory in the same way
-noise      Gaussian noise of the rows' own mean and covariance
-shuffled   the same rows, each key with the value of another
-mean       one row: the mean of all
-oracle     the references' own phrases or sentence pairs: the upper bound, and if it does not help, reading is broken
+empty      an empty memory
+foreign    a memory made from general text instead of the samples, in the same way
+noise      Gaussian noise with the mean and covariance of the rows
+shuffled   the same rows, each key with the value of another row
+mean       a single row, the mean of all rows
+oracle     phrases or sentence pairs of the references: the upper bound. If it does not help, memory reading is broken.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ KINDS = tuple(HOLDS)
 
 
 class UnavailableError(TailorError):
-    """A memory that this plugin cannot be given; the sentence says why."""
+    """Raised if the plugin's memory cannot be replaced in the requested way; the message states the reason."""
 
 
 def kinds_of(text: str) -> list[str]:
-    """The kinds in `empty,noise`, in their usual order. Raises OptionError on an unknown one, or where there is none."""
+    """The kinds in a list such as `empty,noise`, in the order of `KINDS`. Raises OptionError if one is unknown or there is none."""
     wanted = [word.strip() for word in text.split(",") if word.strip()]
     for word in wanted:
         if word not in KINDS:
@@ -63,8 +63,8 @@ def kinds_of(text: str) -> list[str]:
 
 @dataclass
 class Material:
-    """What memories are made of. `texts` has the segments of "foreign" and "oracle"; those without a source get one from the
-    reverse base where they need it.
+    """The material from which replacement memories are made. `texts` has the segments of "foreign" and "oracle"; missing sources
+    are back-translated with the reverse base on demand.
     """
 
     base: BaseModel
@@ -78,20 +78,20 @@ class Material:
 
     @cached_property
     def pair(self) -> LanguagePair:
-        """Both directions. Raises UnavailableError where no base translates back."""
+        """The bases of both directions. Raises UnavailableError if there is no base for the reverse direction."""
         try:
             return self.load_pair()
         except TailorError as error:
             raise UnavailableError(error.message) from None
 
     def folder(self, kind: str) -> Path:
-        """Where the files of a memory of that kind are written."""
+        """The directory for the files of a memory of that kind; created if missing."""
         folder = self.workspace / kind
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def segments(self, kind: str) -> Sequence[Segment]:
-        """Raises UnavailableError where there is no text of that kind."""
+        """The segments of "foreign" or "oracle". Raises UnavailableError if there are none."""
         if not self.texts[kind]:
             raise UnavailableError(
                 "No general text in {target} is bundled. Provide some in a file with --foreign.",
@@ -100,7 +100,7 @@ class Material:
         return self.texts[kind]
 
     def pairs(self, kind: str, *, sources: bool = True) -> list[SentencePair]:
-        """Sentence pairs of "foreign" or "oracle"; with `sources=False` a missing source stays empty."""
+        """Sentence pairs of "foreign" or "oracle"; with `sources=False`, missing sources are left empty."""
         from engine.methods.data import with_sources
 
         segments = self.segments(kind)
@@ -109,7 +109,7 @@ class Material:
         return with_sources(segments, backward, partial, self.progress)
 
     def samples(self, kind: str) -> Samples:
-        """The segments and their phrases, as the main job gives them to `Method.prepare`."""
+        """The segments and their phrases, as the main job passes them to `Method.prepare`."""
         from engine.methods.data import Samples
         from engine.phrases import extract_phrases
 
@@ -122,20 +122,20 @@ class Material:
         return Samples(self.pair, segments, [], self.folder(kind), self.settings, phrases)
 
     def generator(self, number: int = 0) -> torch.Generator:
-        """Random numbers of this seed, others for each `number`."""
+        """A random generator derived from the seed; `number` selects independent streams."""
         import torch
 
         return torch.Generator().manual_seed(self.seed * 1_000_003 + number)
 
     def order(self, count: int) -> Tensor:
-        """A permutation (count,) that leaves no row in its place. Raises UnavailableError on fewer than two rows."""
+        """A random permutation (count,) without fixed points. Raises UnavailableError for fewer than two rows."""
         import torch
 
         if count < 2:
             raise UnavailableError("The memory has fewer than two rows, which cannot be shuffled.")
         draw = torch.randperm(count, generator=self.generator())  # (count,)
         order = torch.empty_like(draw)
-        order[draw] = draw.roll(1)  # each gets the value of the one drawn before it
+        order[draw] = draw.roll(1)  # each row gets the row drawn before it
         return order
 
 
@@ -153,7 +153,7 @@ def gaussian_like(rows: Tensor, count: int, generator: torch.Generator) -> Tenso
 
 
 def evenly_spaced(values: Tensor, count: int) -> Tensor:
-    """At most `count` of the values (N,), each as often as its share of them: evenly spaced in their sorted order."""
+    """At most `count` of the values (N,), in proportion to their frequency: evenly spaced in sorted order."""
     import torch
 
     ordered = values.sort().values  # (N,)
@@ -162,20 +162,20 @@ def evenly_spaced(values: Tensor, count: int) -> Tensor:
 
 
 class SubstituteStates:
-    """What takes the place of a memory's states where these are computed for each sentence: noise, or their mean.
+    """Replaces memory states that are computed per sentence by noise or by their mean.
 
-    Noise is drawn once for each item of the memory, so that it reads alike wherever it is found.
+    Noise is drawn once per memory item, so that an item has the same states wherever it is retrieved.
     """
 
     def __init__(self, states: Tensor, kind: str, material: Material, longest: int) -> None:
-        """`states` (N, d): some of the memory's, which give mean and covariance; `longest`: tokens of an item at most."""
+        """`states` (N, d): a sample of the memory's states for mean and covariance; `longest`: maximum tokens per item."""
         self.mean = states.float().mean(0)  # (d,)
         self.noise = gaussian_like(states, 4096, material.generator()) if kind == "noise" else None  # (4096, d)
         self.material, self.longest = material, longest
         self.drawn: dict[int, Tensor] = {}
 
     def __call__(self, numbers: Sequence[int], states: Tensor) -> Tensor:
-        """States (E, L, d) of the items `numbers` (E,) -> those in their place."""
+        """The replacement of the states (E, L, d) of the items `numbers` (E,), in the same shape."""
         import torch
 
         if self.noise is None:

@@ -1,6 +1,6 @@
-"""The frozen base's own translations of the samples' sources: the other side for methods that learn the difference.
+"""The frozen base's translations of the samples' sources, for methods that learn how the samples differ from them.
 
-Also the settings that such a method prepares with, kept in its workspace for the encoding of the pairs.
+Also stores the settings passed to `Method.prepare` in the workspace, since `Method.encode` needs them.
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ SETTINGS = "settings.json"
 
 
 def keep_settings(samples: Samples, config: Any) -> None:
-    """Write a method's settings to its workspace, which is emptied when they change."""
+    """Write a method's settings to its workspace. The workspace is emptied when they change."""
     write_json(samples.workspace / SETTINGS, config.to_mapping(), "the method's settings")
 
 
 def prepared_settings(samples: Samples, cls: Any) -> Any:
-    """The settings that the method prepared with; the defaults where it did not."""
+    """The settings stored by `keep_settings`, or the defaults if there are none."""
     return cls.from_mapping(read_json(samples.workspace / SETTINGS))
 
 
 def machine_translations(
     samples: Samples, pairs: Sequence[SentencePair], beam: int, progress: Progress, part: str
 ) -> list[str]:
-    """The base's translation of each pair's source, in order, by beam search.
+    """The base's translation of each pair's source by beam search, in order.
 
-    Kept in `machine.jsonl` of the method's workspace by their sources; those that are there are not made again, and a
-    stopped run goes on where it was.
+    Translations are cached by source in `machine.jsonl` in the method's workspace. An interrupted run is resumed.
     """
     file = samples.workspace / FILE
     known: dict[str, str] = {row["source"]: row["machine"] for row in read_jsonl(file)} if file.exists() else {}

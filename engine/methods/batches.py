@@ -1,4 +1,4 @@
-"""Training pairs as token ids, and batches of like length whose order depends on seed and epoch alone."""
+"""Training pairs as token ids, and batches of similar length whose order depends only on seed and epoch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Pairs:
 
     sources: list[list[int]]
     labels: list[list[int]]
-    sentences: list[SentencePair]  # what they were made from
+    sentences: list[SentencePair]  # the pairs that were encoded
 
     @classmethod
     def encode(cls, base: BaseModel, pairs: Sequence[SentencePair | tuple[str, str]], max_tokens: int = 256) -> Pairs:
-        """Encode for the base's direction; a pair longer than `max_tokens` on a side is left out, never cut."""
+        """Encode for the base's direction. A pair with more than `max_tokens` tokens on either side is omitted, not truncated."""
         sentences = [pair if isinstance(pair, SentencePair) else SentencePair(*pair) for pair in pairs]
         limit = min(max_tokens, base.max_tokens)
         sources, labels = (
@@ -39,14 +39,14 @@ class Pairs:
 
 
 def epoch_batches(lengths: Sequence[int], tokens: int, *, seed: int, epoch: int) -> list[list[int]]:
-    """The batches of an epoch: pairs of like length together, at most `tokens` padded tokens, in random order.
+    """The batches of an epoch in random order: pairs of similar length, at most `tokens` padded tokens per batch.
 
-    The same arguments give the same batches, so a position in training is just (epoch, batch).
+    The same arguments give the same batches, so a position in training is determined by (epoch, batch).
     """
     draw = random.Random(f"{seed}/{epoch}")
     order = list(range(len(lengths)))
     draw.shuffle(order)
-    order.sort(key=lambda i: lengths[i])  # stable: pairs of one length stay shuffled
+    order.sort(key=lambda i: lengths[i])  # stable: pairs of equal length stay shuffled
     batches: list[list[int]] = []
     for i in order:
         if batches and lengths[i] * (len(batches[-1]) + 1) <= tokens:

@@ -1,4 +1,4 @@
-"""The cost of a method, from settings and sizes alone: nothing is loaded. `Method.cost` states it, the estimate adds it up."""
+"""The cost of a method, from settings and sizes without loading anything. Returned by `Method.cost` for the estimate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Shape:
-    """A base as its config.json describes it, and how many weights it has."""
+    """The dimensions of a base from its config.json, and its number of weights."""
 
     d: int
     encoder: int
@@ -34,14 +34,14 @@ class Shape:
         )
 
     def layer(self, cross: bool, encoder: bool = False) -> int:
-        """Weights of one layer of the decoder, with or without its cross-attention, or of the encoder."""
+        """Number of weights of a decoder layer, with or without cross-attention, or of an encoder layer."""
         hidden = self.encoder_hidden if encoder else self.hidden
         attention = 4 * (self.d * self.d + self.d)
         norms = (3 if cross else 2) * 2 * self.d
         return attention * (2 if cross else 1) + 2 * self.d * hidden + hidden + self.d + norms
 
     def part(self, which: str) -> float:
-        """Weights of a part of the base, by the names of `engine.methods.weight_groups`."""
+        """Approximate number of weights in a part of the base, named as in `engine.methods.weight_groups`."""
         decoder = self.decoder * self.layer(True)
         shares = {"all": 1.0, "encoder": 0.4, "embeddings": 0.4}
         return {"decoder": decoder, "cross_attention": 0.3 * decoder}.get(which, self.weights * shares.get(which, 0.01))
@@ -49,36 +49,36 @@ class Shape:
 
 @dataclass(frozen=True)
 class Workload:
-    """The samples and the base that a cost is of; `learnt` and `held` are characters of sentences, without the held-out ones."""
+    """Sizes of the samples and the base for an estimate. `learnt` and `held` are characters, without held-out sentences."""
 
     shape: Shape
     sentences: int
     sentence: float  # tokens per sentence
     learnt: float  # trained on
-    held: float  # all, whatever is trained on
+    held: float  # all, including those not trained on
     tokens: float  # of `held`
     phrases: float
     domains: int
-    sourced: float = 1.0  # share of the sentences with a source of their own
+    sourced: float = 1.0  # share of the sentences that come with a source
 
     def datastore(self) -> float:
-        """Bytes of a vector for each token, with its index."""
+        """Bytes of a datastore with one vector per token, including its index."""
         return self.tokens * (2 * self.shape.d + 12 + (280 if self.tokens > 20_000 else 0))
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a method takes. Tokens are counted in plain forward passes of the base in full precision, where half precision is fast;
-    the factors were measured with bench/paces.py.
+    """The resources a method needs. Work is measured in tokens of a plain forward pass of the base in full precision, where half
+    precision is fast; the factors come from bench/paces.py.
     """
 
-    weights: float = 0.0  # that training changes
-    bytes_each: float = 4.0  # of a weight in the bundle
-    training: float = 1.0  # tokens of forward passes that a token of training takes
-    terms: float = 1.0  # how much longer that is with the terms that the settings add to the loss
-    units: float | None = None  # that `prepare` goes over; None: the characters it learns from
-    preparing: float = 0.12  # tokens of forward passes a unit
-    warming: float = 0.0  # tokens of forward passes of a training before the training
-    translates: bool = False  # training begins with the base's translations of all sources
-    decoding: float = 1.0  # how much longer translating takes than with the base alone
-    files: float = 0.0  # bytes that the bundle keeps beside the weights
+    weights: float = 0.0  # number of trained weights
+    bytes_each: float = 4.0  # bytes per weight in the bundle
+    training: float = 1.0  # forward-pass tokens per training token
+    terms: float = 1.0  # factor on `training` for additional loss terms that the settings enable
+    units: float | None = None  # units that `prepare` processes; None: the characters trained on
+    preparing: float = 0.12  # forward-pass tokens per unit
+    warming: float = 0.0  # forward-pass tokens of a preliminary training
+    translates: bool = False  # training starts by translating all sources with the base
+    decoding: float = 1.0  # translation time relative to the base
+    files: float = 0.0  # bytes in the bundle in addition to the weights

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Samples:
-    """Everything that was made of the samples before the method's turn; see `Capabilities` for what is there when."""
+    """The samples and the data derived from them before `Method.prepare`; `Capabilities` states which data a method needs."""
 
     pair: LanguagePair
     train: Sequence[Segment]
@@ -30,15 +30,15 @@ class Samples:
     sentence_pairs: dict[str, list[SentencePair]] = field(default_factory=dict)  # "train", "memory" and "valid"
 
     def pairs(self, part: str = "train") -> list[SentencePair]:
-        """The sentence pairs of a part. "train": those that training keeps, where it keeps a share; "memory": all of them, for
-        whatever looks sentences up, the source empty where none could be written; "valid": the held-out ones.
+        """The sentence pairs of a part. "train": the share of the pairs selected for training; "memory": all training pairs, for
+        retrieval, with an empty source if none could be generated; "valid": the held-out pairs.
         """
         if part == "memory" and part not in self.sentence_pairs:
             return self.sentence_pairs["train"]
         return self.sentence_pairs[part]
 
     def general_pairs(self, progress: Progress) -> list[SentencePair]:
-        """Pairs of everyday text on which a method may learn not to change the base; empty if no general sample is bundled."""
+        """Pairs of general text, with which a method can learn to leave the base unchanged; empty if none are bundled."""
         from engine.evaluation.general_text import learnable_pairs
 
         own = [segment.text for segment in (*self.train, *self.valid)]
@@ -46,7 +46,7 @@ class Samples:
 
     @property
     def sourced(self) -> float:
-        """The share of the training sentences that have a source of their own."""
+        """The share of the training sentences that come with a source."""
         return sum(segment.source is not None for segment in self.train) / max(1, len(self.train))
 
     @property
@@ -56,7 +56,7 @@ class Samples:
 
 
 def with_sources(segments: Sequence[Segment], backward: Any, partial: Path, progress: Progress) -> list[SentencePair]:
-    """Sentence pairs of segments; those without a source get one from the base `backward`, or an empty one without it."""
+    """Sentence pairs of segments. Missing sources are back-translated with the base `backward`, or left empty if it is None."""
     from engine.decoding.back_translation import write_back
 
     missing = [segment.text for segment in segments if segment.source is None]

@@ -169,7 +169,7 @@ class Method(ABC):
         return Artefacts(files={file.name: file for file in folder.iterdir()})
 
     def cost(self, config: Any, work: Workload) -> Cost:
-        """An estimate from settings and sizes alone. The default is for a method that trains a few weights, or, if it trains
+        """An estimate from settings and sizes only. The default is for a method that trains a few weights, or, if it trains
         nothing and calls no service, stores one vector for each token of the samples.
         """
         if self.capabilities.trains or self.capabilities.needs_endpoint:
@@ -275,7 +275,7 @@ class Method(ABC):
         """
         return None
 
-    def set_source(  # noqa: B027 - only methods that look something up need it
+    def set_source(  # noqa: B027 - only methods with retrieval need it
         self, base: BaseModel, module: nn.Module, sources: torch.Tensor, batch: Batch | None = None
     ) -> None:
         """Called with the source tokens (B, S) before each batch that is translated, scored or trained on, to retrieve what
@@ -291,7 +291,7 @@ class Method(ABC):
         """Whether `set_source` stores data for each row of the batch, so that finished sentences must remain in the batch."""
         return type(self).set_source is not Method.set_source
 
-    def on_batch_shrink(self, module: nn.Module, active: torch.Tensor) -> None:  # noqa: B027 - only methods that hold something a sentence do
+    def on_batch_shrink(self, module: nn.Module, active: torch.Tensor) -> None:  # noqa: B027 - optional
         """Called with the indices (b,) of the sentences of `set_source` that remain when finished ones leave the batch."""
 
     def batches_beams_per_sentence(self, module: nn.Module) -> bool:

@@ -1,11 +1,11 @@
-"""Methods that work inside a base's layers: which layers they take, and their parts hooked in for the duration of a block.
+"""Methods that work inside a base's layers: selection of layers, and hooks that apply the method's parts inside a block.
 
-    residual + f(x)              post-norm (Marian):             x = LN(x + sublayer(x))
-    one sub-layer of a layer     pre-norm (M2M100, NLLB, mBART): x = x + sublayer(LN(x))
+    post-norm (Marian):             x = LN(x + sublayer(x))
+    pre-norm (M2M100, NLLB, mBART): x = x + sublayer(LN(x))
 
-Both kinds name their modules alike: `self_attn`, `encoder_attn` (decoder only), `fc1`, `fc2`, a `*_layer_norm` beside each.
-So a place means the same in both: the output of an attention or of `fc2` is the sub-layer's own, before dropout, the
-residual sum and, in a post-norm base, the layer norm.
+Both architectures use the same module names: `self_attn`, `encoder_attn` (decoder only), `fc1`, `fc2`, each sub-layer with a
+`*_layer_norm`. A position therefore means the same in both: the output of an attention or of `fc2` is the sub-layer's output
+before dropout, the residual sum and, in a post-norm base, the layer norm.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def layers_of(base: BaseModel, side: str) -> Any:
 
 
 def chosen_layers(base: BaseModel, config: LayerOptions) -> list[tuple[str, int, nn.Module]]:
-    """(side, number, layer of the base), from the bottom up. Raises OptionError when the base lacks one, or none is left."""
+    """(side, number, module) of the selected layers, bottom up. Raises OptionError if one does not exist or none is selected."""
     results: list[tuple[str, int, nn.Module]] = []
     for side in (side for side in SIDES if side in config.sides):
         layers, chosen = layers_of(base, side), getattr(config, f"{side}_layers")
@@ -81,7 +81,7 @@ def norms(layer: nn.Module) -> list[str]:
 
 @contextlib.contextmanager
 def applied(points: Iterable[HookPoint]) -> Iterator[None]:
-    """Each change works at its place for the duration of the block."""
+    """Register the hooks of the points for the duration of the block."""
     with contextlib.ExitStack() as hooks:
         for point in points:
             hooks.enter_context(point.hook())
@@ -89,13 +89,13 @@ def applied(points: Iterable[HookPoint]) -> Iterator[None]:
 
 
 def hook_points(base: BaseModel, module: LayerModules, strength: float) -> list[HookPoint]:
-    """Where the parts of a module work on what a layer passes on; at strength 0 nowhere.
+    """The hook points of a module's parts, by position; none at strength 0.
 
-    layer        the whole layer's output
-    self_attn    the attention's output, so `encoder_attn`
-    fc2          the feed-forward's output
-    hidden       the feed-forward's hidden layer: what `fc2` is given
-    *_layer_norm the layer norm's input; the part does the norm's work
+    layer                    changes the output of the whole layer
+    self_attn, encoder_attn  changes the output of the attention
+    fc2                      changes the output of the feed-forward block
+    hidden                   changes the hidden layer of the feed-forward block, the input of `fc2`
+    *_layer_norm             replaces the layer norm: the part computes it from the norm's input
     """
     results = []
     for side, number, position, part in module.placed() if strength != 0.0 else ():

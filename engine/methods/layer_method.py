@@ -1,4 +1,4 @@
-"""What methods with parts inside a base's layers have in common; each says which parts stand where."""
+"""The common base of methods that insert parts into a base's layers; subclasses define the parts and their positions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def layer_counts(config: LayerOptions, shape: Shape) -> tuple[int, int]:
-    """Encoder and decoder layers that a method within layers works at."""
+    """The numbers of encoder and decoder layers that the settings select."""
     named = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
     there = {"encoder": shape.encoder, "decoder": shape.decoder}
     encoder, decoder = (
@@ -32,11 +32,11 @@ def layer_counts(config: LayerOptions, shape: Shape) -> tuple[int, int]:
 
 
 class LayerMethod(Method):
-    """A method whose module is `Parts`."""
+    """A method whose module is `LayerModules`."""
 
     def prepare(self, samples: Samples, config: LayerOptions, progress: Progress) -> Artefacts:
-        """Nothing is made of the samples; what the base lacks is refused before any work is done. Raises OptionError
-        where no layer that was chosen has the place.
+        """Check the settings early; nothing is computed. Raises OptionError if the selected layers do not exist or have none of
+        the selected positions.
         """
         layers = chosen_layers(samples.pair.forward, config)
         if not any(self.positions(layer, config) for _, _, layer in layers):
@@ -56,11 +56,11 @@ class LayerMethod(Method):
 
     @abstractmethod
     def positions(self, layer: nn.Module, config: Any) -> list[str]:
-        """Where in a layer of the base parts stand; see `engine.methods.layer_hooks.hook_points`."""
+        """The positions of the parts in a layer of the base; see `engine.methods.layer_hooks.hook_points`."""
 
     @abstractmethod
     def part(self, base: BaseModel, layer: nn.Module, position: str, config: Any) -> nn.Module:
-        """A new part for a place."""
+        """A new, untrained part for a position."""
 
     def changes_encoder(self, module: Any) -> bool:
         return bool(module.changes_encoder)
@@ -69,7 +69,7 @@ class LayerMethod(Method):
         return float(getattr(module.config, "speed", 1.0))
 
     def batches_beams_per_sentence(self, module: Any) -> bool:
-        """Adapters treat each position by itself."""
+        """True: the parts treat positions independently."""
         return True
 
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""Methods that add a weighted difference of two language models' scores to the base's: z + α (z⁺ - z⁻)."""
+"""Methods that add a weighted difference of the scores of two language models to the base's logits: z + α (z⁺ - z⁻)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 class LogitDifference(Method):
-    """The module has a `config.weight`, a `strength`, 1 outside of `attach`, and `difference(inputs, real)`: (B, T, V) at all
-    positions of decoder inputs (B, T), or (M, V) at those where `real` (B, T) is true.
+    """Base class. The module has `config.weight`, `strength` (1 outside of `attach`) and `difference(inputs, real)`:
+    (B, T, V) at all positions of the decoder inputs (B, T), or (M, V) at the positions where `real` (B, T) is true.
     """
 
     @abstractmethod
     def next_difference(self, module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
-        """A function of the prefixes (R, t) of one search's step after another: the difference for the next tokens (R, V)."""
+        """A function that returns the difference (R, V) for the prefixes (R, t), called at each step of one search."""
 
     @contextlib.contextmanager
     def attach(self, base: Any, module: Any, strength: float = 1.0) -> Iterator[None]:
-        """For given translations: the decoder provides its whole input, and the output layer adds the weighted difference.
+        """Add the weighted difference at the output layer when given translations are scored, from the whole decoder input.
 
-        In a search the decoder sees one token at a time; there `logits_processors` does it.
+        In a search the decoder receives one token at a time; there `logits_processors` adds the difference.
         """
         if strength == 0.0:
             yield
@@ -43,7 +43,7 @@ class LogitDifference(Method):
         def add(head: Any, args: Any, logits: torch.Tensor) -> torch.Tensor | None:
             given, inputs[0] = inputs[0], None
             if given is None or logits.shape[:-1] != given.shape:
-                return None  # a step of a search, or chosen positions, which `log_probabilities` sees to
+                return None  # a search step, or selected positions, for which `log_probabilities` adds the difference
             return logits + (weight * module.difference(given)).to(logits.dtype)  # (B, T, V)
 
         before, module.strength = module.strength, strength
@@ -68,20 +68,19 @@ class LogitDifference(Method):
             by_prefix = True
 
             def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-                """For prefixes (R, t) and scores (R, V), which are logits or log-probabilities; gives log-probabilities.
+                """Log-probabilities for prefixes (R, t) and scores (R, V), which may be logits or log-probabilities.
 
-                Beam search adds them up over the tokens, so they are brought to a sum of one again. What is forbidden (-inf)
-                stays so.
+                They are renormalised because beam search sums them over tokens. Forbidden tokens (-inf) remain forbidden.
                 """
                 change = difference(input_ids).to(scores.dtype)  # (R, V)
                 if not bool(change.any()):
-                    return scores  # untrained: the base's own scores, bit for bit
+                    return scores  # untrained: exactly the base's scores
                 return (scores + weight * change).log_softmax(-1)  # (R, V)
 
         return [Mixture()]
 
     def log_probabilities(self, base: Any, module: Any, batch: Batch) -> torch.Tensor:
-        """Of the mixture, at the real target positions."""
+        """Log-probabilities of the mixture at the real target positions."""
         base_log_p = super().log_probabilities(base, module, batch)  # (M, V)
         difference = module.difference(batch.inputs, batch.labels != base.pad)  # (M, V)
         return (base_log_p + module.strength * module.config.weight * difference.float()).log_softmax(-1)  # (M, V)

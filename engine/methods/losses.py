@@ -1,4 +1,4 @@
-"""Likelihood of given translations under the base as it is attached now, for the losses of methods."""
+"""Likelihood of given translations under the base with whatever is attached to it, for the losses of methods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.methods.interface import Batch
 
 
 def encode_sources(base: BaseModel, batch: Batch) -> torch.Tensor:
-    """The encoder's output (B, S, d): the one computed before, or that of the encoder as it is attached."""
+    """The encoder's output (B, S, d): the precomputed one of the batch if any, otherwise that of the current encoder."""
     if batch.encoded is not None:
         return batch.encoded
     return base.encoder_states(batch.sources)  # (B, S, d)
@@ -27,7 +27,7 @@ def target_states(base: BaseModel, batch: Batch) -> torch.Tensor:
 
 
 def log_probabilities(base: BaseModel, batch: Batch) -> torch.Tensor:
-    """Log-probabilities (M, V) of the M real target positions of a batch; padding costs nothing in the output layer."""
+    """Log-probabilities (M, V) of the M real target positions of a batch; the output layer skips padding."""
     logits = base.model.get_output_embeddings()(target_states(base, batch))  # (M, V)
     bias = getattr(base.model, "final_logits_bias", None)
     if bias is not None:

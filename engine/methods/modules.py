@@ -1,4 +1,4 @@
-"""Networks of methods that work inside a base's layers: small parts, each at its place; see `engine.methods.layer_hooks`."""
+"""Networks of methods that work inside a base's layers: small parts at given positions; see `engine.methods.layer_hooks`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ from engine.methods.layer_hooks import LayerOptions
 
 
 def own_precision(states: Tensor, weight: Tensor) -> bool:
-    """Whether a part must compute in its own type: one in training over a base held in half precision, without autocast."""
+    """Whether a part must compute in the type of its weights: it is trained over a half-precision base without autocast."""
     return states.dtype != weight.dtype and not torch.is_autocast_enabled(states.device.type)
 
 
 def in_precision_of(weight: Tensor, part: Callable[..., Tensor], *states: Tensor) -> Tensor:
-    """What a part makes of states, computed in the type of its weights where that is its own (`own_precision`), and given in
-    that of the states.
-    """
+    """The part's output for the states, in the type of the states. It is computed in the type of `weight` if `own_precision`."""
     if not own_precision(states[0], weight):
         return part(*states)
     return part(*(one.to(weight.dtype) for one in states)).to(states[0].dtype)
 
 
 def submodule(module: nn.Module, path: Iterable[str]) -> nn.Module:
-    """The module at that path below another one, with empty ones on the way to it where there are none."""
+    """The submodule at a path; missing modules on the path are created empty."""
     for name in path:
         if name not in module._modules:
             module.add_module(name, nn.Module())
@@ -36,7 +34,7 @@ def submodule(module: nn.Module, path: Iterable[str]) -> nn.Module:
 
 
 class LayerModules(nn.Module):
-    """The parts of a method; the keys of its state_dict read `encoder.0.self_attn.…`: side, layer, place."""
+    """The parts of a method. Keys of the state_dict have the form `encoder.0.self_attn.…`: side, layer, position."""
 
     def __init__(self, config: LayerOptions | None) -> None:
         super().__init__()
@@ -46,7 +44,7 @@ class LayerModules(nn.Module):
         submodule(self, (side, str(number))).add_module(position, part)
 
     def placed(self) -> list[tuple[str, int, str, Any]]:
-        """(side, layer, place, part), in the order in which they were put."""
+        """(side, layer, position, part), in order of insertion."""
         return [
             (side, int(number), position, part)
             for side, layers in self.named_children()
@@ -62,7 +60,7 @@ class LayerModules(nn.Module):
 class Bottleneck(nn.Module):
     """z + s · W_up f(W_down LN(z)): two projections around a nonlinearity, and a residual connection.
 
-    W_up starts at zero, so the untrained part is the identity, bit for bit.
+    W_up is initialised to zero, so the untrained part is exactly the identity.
     """
 
     def __init__(self, d: int, size: int, *, normalise: bool, bias: bool, activation: str = "relu") -> None:
@@ -77,7 +75,7 @@ class Bottleneck(nn.Module):
                 nn.init.zeros_(linear.bias)
 
     def forward(self, states: Tensor, strength: float = 1.0) -> Tensor:
-        """For states (B, T, d); `strength` scales the change."""
+        """The changed states (B, T, d); `strength` scales the change."""
         own = states.to(self.up.weight.dtype) if own_precision(states, self.up.weight) else states  # (B, T, d)
         return (states + strength * self.change(own)).to(states.dtype)  # (B, T, d)
 
@@ -88,7 +86,7 @@ class Bottleneck(nn.Module):
 
 
 class NormShift(nn.Module):
-    """What is added to the weight and bias of one of the base's layer norms; zero before training."""
+    """Trained offsets to the weight and bias of one of the base's layer norms; zero before training."""
 
     def __init__(self, d: int) -> None:
         super().__init__()
@@ -96,7 +94,7 @@ class NormShift(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d))
 
     def forward(self, norm: nn.LayerNorm, states: Tensor, strength: float = 1.0) -> Tensor:
-        """The layer norm of states (B, T, d) with γ + s Δγ and β + s Δβ in place of the base's γ and β."""
+        """The layer norm of states (B, T, d) with γ + s Δγ and β + s Δβ instead of the base's γ and β."""
         kind = self.weight.dtype
         weight = norm.weight.to(kind) + strength * self.weight  # (d,)
         bias = norm.bias.to(kind) + strength * self.bias  # (d,)

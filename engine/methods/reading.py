@@ -1,4 +1,4 @@
-"""The method `attributions`: the memory that each token of a given translation reads, as rows of plain data."""
+"""Helpers for `Method.attributions`: the memory that each token of a given translation reads, as rows of plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Items = list[dict[str, object]]
 
 
 def given(base: BaseModel, source: str, translation: str) -> tuple[Tensor, Tensor, list[str]]:
-    """A sentence and its translation as ids (1, S) and (1, T), and the translation's T tokens in words."""
+    """A sentence and its translation as ids (1, S) and (1, T), and the translation's T tokens as strings."""
     sources, labels = (
         base.pad_batch(base.encode([source])),
         base.pad_batch(base.encode_target([translation])),
@@ -23,7 +23,7 @@ def given(base: BaseModel, source: str, translation: str) -> tuple[Tensor, Tenso
 
 
 def force(base: BaseModel, sources: Tensor, labels: Tensor) -> None:
-    """Run the base, with what is attached to it, over a given translation."""
+    """Run the base with everything attached to it over a given translation."""
     import torch
 
     with torch.no_grad():
@@ -42,8 +42,9 @@ def reads_of(
     tokens: Sequence[str],
     items: Callable[[int, Any, Tensor], Items],
 ) -> list[dict[str, object]]:
-    """A row for each token and each of `readers` (layer, place, module), which keeps what it does in `seen` where that is a
-    mapping: `gate` and `weights`, of which `items` makes what was read, from (layer, module, weights (N,)).
+    """A row per token and reader; `readers` are (layer, place, module).
+
+    A reader whose `seen` is a mapping records `gate` and `weights` in it. `items(layer, module, weights (N,))` returns the items.
     """
     try:
         for _, _, reader in readers:
@@ -64,7 +65,7 @@ def reads_of(
 
 
 def shares_of(owners: Sequence[int], weights: Tensor) -> dict[int, float]:
-    """The weights (K,) of single tokens added up by what they belong to: {owner: its share}, the heaviest first."""
+    """The weights (K,) of single tokens summed by owner: {owner: its share}, by descending share."""
     shares: dict[int, float] = {}
     for owner, weight in zip(owners, weights.float().tolist(), strict=True):
         shares[owner] = shares.get(owner, 0.0) + weight

@@ -1,7 +1,7 @@
-"""Finding methods by name: those of this package, and those that other distributions add by an entry point.
+"""Lookup of methods by name: those of this package, and those that other distributions add as entry points.
 
-A distribution adds a method with an entry point of the group `tailormt.methods`, whose value is the Method class.
-Modules are imported when a method is asked for, so that listing names costs nothing.
+A distribution adds a method with an entry point in the group `tailormt.methods` that refers to the Method class.
+Modules are imported only when a method is requested, so that listing names is cheap.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BUILT_IN = {
     "dexperts": "engine.methods.dexperts.method:DExperts",
     "llm_prompt": "engine.methods.llm_prompt.method:LlmPrompt",
 }
-# What bundles can be of without being a way to make one: found by name, in no list.
+# Methods that bundles can have but that cannot be chosen to make one: found by name, but not listed.
 UNLISTED = {"blend": "engine.plugins.blend:Blend"}
 _registered: dict[str, type[Method]] = {}
 
@@ -54,7 +54,7 @@ def method_names() -> list[str]:
 
 
 def get_method(name: str) -> Method:
-    """The method of that name. Raises OptionError naming the nearest known one."""
+    """The method of that name. Raises OptionError that suggests the closest known name."""
     if name in _registered:
         return _registered[name]()
     target = {**_entry_points(), **UNLISTED, **BUILT_IN}.get(name)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class TrainedMethod(Protocol):
-    """What datastores are built over: keys are recorded with the method attached."""
+    """A method and its module over which a datastore is built: keys are recorded with the method attached."""
 
     method: Method
     module: nn.Module
 
     def with_datastore(self, knn: Knn) -> Adapter:
-        """The same method and module with this datastore beside it."""
+        """The same method and module combined with this datastore."""

@@ -1,7 +1,7 @@
-"""Transformer layers that a method trains itself, beside the frozen base, and the base's embeddings as their input.
+"""Transformer layers that a method trains in addition to the frozen base, with the base's embeddings as their input.
 
-Layers have the base's shape and order of norms, and may start as copies of the base's own, which a short training on few
-sentences needs. Names within a layer are those of transformers, so that a copy is a `load_state_dict`.
+Layers have the shape and norm order of the base and can be initialised as copies of its layers, which a short training on few
+sentences requires. Submodules are named as in transformers, so that copying is a `load_state_dict`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from engine.base.precision import held_in_integers
 
 
 class Inputs:
-    """What enters the first layer of one side of the base: embeddings and positions, as the base makes them.
+    """Computes the input of the first layer of the base's encoder or decoder: embeddings plus positions.
 
-    Not a module: the embeddings are the base's own, neither trained nor saved. Safe to use from several threads.
+    Not a module: the embeddings belong to the base and are neither trained nor saved. Thread-safe.
     """
 
     def __init__(self, base: BaseModel, side: str) -> None:
         """`side` is "encoder" or "decoder"."""
         stack = base.model.get_encoder() if side == "encoder" else base.model.get_decoder()
         self.embedding = stack.embed_tokens
-        # Marian scales outside of its embedding, the others inside.
+        # Marian scales outside of its embedding module, other families inside.
         self.scale = 1.0 if hasattr(self.embedding, "embed_scale") else float(getattr(stack, "embed_scale", 1.0))
         self.norm = getattr(stack, "layernorm_embedding", None)
         table = stack.embed_positions
-        # M2M100 counts from behind the padding's number, mBART from 2, Marian from 0.
+        # Positions start after the padding index in M2M100, at 2 in mBART, at 0 in Marian.
         self.first = table.padding_idx + 1 if hasattr(table, "weights") else int(getattr(table, "offset", 0))
         self.positions: Tensor = table.weights if hasattr(table, "weights") else table.weight  # (P, d)
         self.longest = len(self.positions) - self.first
@@ -63,17 +63,17 @@ class Attention(nn.Module):
         return states.unflatten(-1, (self.heads, self.size)).transpose(1, 2)  # (B, H, L, d/H)
 
     def project(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values (B, H, S, d/H) of what is attended to (B, S, d)."""
+        """Keys and values (B, H, S, d/H) of the attended states (B, S, d)."""
         return self.split(self.k_proj(states)), self.split(self.v_proj(states))  # (B, H, S, d/H), (B, H, S, d/H)
 
     def weights(self, query: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
-        """Attention weights (B, H, T, S) of queries (B, T, d) over keys whose mask (B, S) is true."""
+        """Attention weights (B, H, T, S) of queries (B, T, d) over the keys where the mask (B, S) is true."""
         q = self.split(self.q_proj(query))  # (B, H, T, d/H)
         scores = (q @ keys.transpose(-1, -2)) * self.size**-0.5  # (B, H, T, S)
         return scores.masked_fill(~mask[:, None, None], float("-inf")).float().softmax(-1)  # (B, H, T, S)
 
     def read(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        """What queries (B, T, d) read; each row of the mask (B, S) holds one true place at least."""
+        """The attention output (B, T, d) for queries (B, T, d). Each row of the mask (B, S) must have a true position."""
         q = self.split(self.q_proj(query))  # (B, H, T, d/H)
         result = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask[:, None, None])  # (B, H, T, d/H)
         return self.out_proj(result.transpose(1, 2).flatten(-2))  # (B, T, d)
@@ -83,7 +83,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """Self-attention over the whole sentence, attention to another one where `cross`, and a feed-forward part."""
+    """Self-attention over the whole sentence, cross-attention to another sentence if `cross`, and a feed-forward block."""
 
     def __init__(
         self, d: int, heads: int, hidden: int, *, cross: bool, post_norm: bool, dropout: float,
@@ -100,7 +100,7 @@ class Layer(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def around(self, norm: nn.LayerNorm, states: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
-        """A part with its residual sum and its norm, which comes after the sum (Marian) or before the part."""
+        """Apply a sub-layer with its residual sum and norm; the norm follows the sum (Marian) or precedes the sub-layer."""
         if self.post_norm:
             return norm(states + F.dropout(part(states), self.dropout, self.training))  # (B, L, d)
         return states + F.dropout(part(norm(states)), self.dropout, self.training)  # (B, L, d)
@@ -108,7 +108,7 @@ class Layer(nn.Module):
     def forward(
         self, states: Tensor, mask: Tensor, other: Tensor | None = None, other_mask: Tensor | None = None
     ) -> Tensor:
-        """States (B, L, d) with mask (B, L); `other` (B, S, d) with its mask is attended to by a layer with `cross`."""
+        """The output (B, L, d) for states (B, L, d) with mask (B, L); a layer with `cross` attends to `other` (B, S, d)."""
         states = self.around(self.self_attn_layer_norm, states, lambda x: self.self_attn(x, x, mask))  # (B, L, d)
         if other is not None and other_mask is not None:
             states = self.around(
@@ -117,7 +117,7 @@ class Layer(nn.Module):
         return self.around(self.final_layer_norm, states, lambda x: self.fc2(self.activation(self.fc1(x))))  # (B, L, d)
 
     def quiet(self) -> Layer:
-        """Let the layer add nothing before it has learnt to: its parts' last maps become zero (pre-norm layers)."""
+        """Zero the output maps of the sub-layers so that the untrained pre-norm layer is the identity. Returns the layer."""
         for linear in (self.self_attn.out_proj, self.fc2):
             nn.init.zeros_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -127,9 +127,9 @@ class Layer(nn.Module):
 def make_layers(
     base: BaseModel, side: str, count: int, *, cross: bool, dropout: float, copied: bool, post_norm: bool | None = None
 ) -> nn.ModuleList:
-    """`count` layers of the shape of one side of the base, as copies of its lowest ones where `copied`.
+    """`count` layers with the shape of the base's encoder or decoder layers; if `copied`, copies of the lowest ones.
 
-    A copy of an encoder layer has no attention to another sentence; that part begins silent then.
+    Encoder layers have no cross-attention to copy: its output map is then zero.
     """
     config = base.model.config
     theirs = base.decoder_layers if side == "decoder" else base.model.get_encoder().layers
@@ -148,7 +148,7 @@ def make_layers(
             if not isinstance(like.activation_fn, nn.Module)
             else like.activation_fn.forward,
         )
-        if copied and not held_in_integers(base):  # a plugin that is loaded brings its own weights
+        if copied and not held_in_integers(base):  # a loaded plugin brings its own weights
             known = own.state_dict()
             own.load_state_dict({key: w.float() for key, w in like.state_dict().items() if key in known}, strict=False)
             if cross and side == "encoder":
@@ -166,7 +166,7 @@ def padded(rows: list[list[int]], pad: int, device: torch.device) -> tuple[Tenso
 
 
 class PackedSentences:
-    """Places for the tokens of E found sentences, behind one another in the rows of the sentences they were found for."""
+    """Layout that concatenates the tokens of E retrieved sentences in the batch rows for which they were retrieved."""
 
     def __init__(self, mask: Tensor, owners: Sequence[int], rows: int) -> None:
         """`mask` (E, L) is true at tokens; sentence e belongs to row `owners[e]` of `rows` = B."""
@@ -180,11 +180,11 @@ class PackedSentences:
         within = torch.arange(mask.shape[1], device=device)  # (L,)
         self.column = (torch.tensor(offsets, device=device)[:, None] + within)[mask]  # (N,)
         sizes = torch.tensor(totals, device=device)  # (B,)
-        # A row without any token has its first place unmasked, since attention needs one; `any` says that it is empty.
+        # Attention needs an unmasked position per row, so rows without tokens unmask the first; `any` marks them as empty.
         self.mask = torch.arange(self.width, device=device) < sizes.clamp(min=1)[:, None]  # (B, K)
         self.any = (sizes > 0)[:, None, None]  # (B, 1, 1)
 
     def put(self, values: Tensor) -> Tensor:
-        """Values (E, L, ...) of the sentences' tokens at their places (B, K, ...), zeros elsewhere."""
+        """Arrange values (E, L, ...) of the sentences' tokens in the layout (B, K, ...), zeros elsewhere."""
         empty = values.new_zeros(self.rows, self.width, *values.shape[2:])  # (B, K, ...)
         return empty.index_put((self.row, self.column), values[self.from_mask])  # (B, K, ...)

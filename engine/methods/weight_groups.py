@@ -1,4 +1,4 @@
-"""The parts of a base whose weights can be tuned, by name; apart from the code that needs torch."""
+"""The names of the parts of a base that can be tuned, in a module that does not import torch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ BY_SAMPLES = "auto"
 
 
 def part_of(which: str, sourced: float = 1.0) -> str:
-    """The part of the base that is tuned where this share of the samples has a source of its own."""
+    """The part of the base to tune; "auto" depends on the share of the samples that come with a source."""
     if which != BY_SAMPLES:
         return which
     return "all" if sourced >= 0.5 else "decoder"

@@ -1,8 +1,7 @@
-"""Tuned copies of a base's weights, exchanged with the base's own for the duration of a block.
+"""Tuned copies of a base's weights that replace the base's weights for the duration of a block.
 
-The base is a tree of modules that hold Parameters. A tuned weight takes the place of a Parameter object in every module
-that holds it (tied weights are held by several), and afterwards the very same object is put back: not a copy of it, so
-that the base is the base bit for bit.
+A tuned weight replaces a Parameter object in every module that holds it (tied weights are held by several). Afterwards the
+same object is put back, not a copy, so that the base is restored exactly.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from engine.methods.losses import likelihood
 from engine.methods.modules import submodule
 from engine.methods.weight_groups import WHICH
 
-# What ends the keys of a weight of which a bundle holds w1 - w0; matrices in eight bits, whose rows have exponents.
+# Key suffixes of weights that a bundle stores as w1 - w0; matrices are stored in eight bits with one exponent per row.
 CHANGE, EXPONENTS = ".change", ".exponents"
-LEAST = 2.0**-17  # of the largest weight of a row: a smaller step of its change would be lost in the sum of the two
-# A weight belongs to a part when one of its names matches. Tied weights have several names: for "decoder" they are left
-# out, since the encoder would change with them.
+LEAST = 2.0**-17  # relative to the largest weight of a row: a smaller step of the change would be lost in w0 + change
+# A weight belongs to a part if one of its names matches. Tied weights have several names: "decoder" and "encoder" require all
+# names to match, since the other side would change with them.
 NAMES = {
     "all": r"",
     "decoder": r"\bdecoder\.",
@@ -41,7 +40,7 @@ NAMES = {
 
 
 def parameter_holders(model: nn.Module) -> dict[int, list[tuple[str, nn.Module, str]]]:
-    """{id of a Parameter: [(its full name, the module that holds it, its name there)]}, in the model's order."""
+    """{id of a Parameter: [(full name, module that holds it, its name in the module)]}, in the model's order."""
     result: dict[int, list[tuple[str, nn.Module, str]]] = {}
     for prefix, module in model.named_modules():
         for name, parameter in module._parameters.items():
@@ -52,18 +51,18 @@ def parameter_holders(model: nn.Module) -> dict[int, list[tuple[str, nn.Module, 
 
 
 def chosen(names: Sequence[str], which: str) -> bool:
-    """Whether the weight of these names belongs to the part `which`."""
+    """Whether the weight with these names belongs to the part `which`."""
     if any("embed_positions" in name for name in names):
-        return False  # they are computed in most families, and a few sentences teach nothing about positions
+        return False  # computed in most families; and a few sentences teach nothing about positions
     if which in ("decoder", "encoder"):
         return all(re.search(NAMES[which], name) for name in names)
     return any(re.search(NAMES[which], name) for name in names)
 
 
 class TunedWeights(nn.Module):
-    """Trained copies of a part of a base's weights, under the base's own names (of tied ones, the first).
+    """Trained copies of a part of a base's weights, with the names of the base (the first name of tied weights).
 
-    `strength` s in `exchanged` gives w0 + s (w1 - w0), with w0 the base's weight and w1 the tuned one; 1 is exactly w1.
+    `exchanged` with strength s applies w0 + s (w1 - w0), with base weight w0 and tuned weight w1; exactly w1 for s = 1.
     """
 
     def __init__(self, base: BaseModel, which: str = "all") -> None:
@@ -76,7 +75,7 @@ class TunedWeights(nn.Module):
                 "base_precision to float32, bfloat16 or float16.",
                 base=base.name,
             )
-        base.fingerprint()  # it is taken from the weights, so before they are ever exchanged
+        base.fingerprint()  # computed from the weights, so it must be cached before they are exchanged
         self.which = which
         self.norms = [module for module in base.model.modules() if isinstance(module, nn.LayerNorm)]
         self.slots: list[tuple[str, list[tuple[nn.Module, str]], nn.Parameter]] = []
@@ -85,7 +84,7 @@ class TunedWeights(nn.Module):
                 full, module, name = holders[0]
                 own: Any = module._parameters[name]
                 self.slots.append((full, [(holder, key) for _, holder, key in holders], own))
-                # Over a base in half precision the copies are trained in float32.
+                # The copies are trained in float32, even over a half-precision base.
                 self.put(full, nn.Parameter(own.detach().float().clone()))
         if not self.slots:
             raise OptionError("which: the base {base} has no weights of the part {which}.", base=base.name, which=which)
@@ -96,21 +95,21 @@ class TunedWeights(nn.Module):
 
     @property
     def changes_encoder(self) -> bool:
-        """Whether any tuned weight is one that the encoder uses."""
+        """Whether the encoder uses any of the tuned weights."""
         return any(not re.search(r"\b(decoder|lm_head)\.", full) for full, _, _ in self.slots)
 
     def pairs(self) -> Iterator[tuple[nn.Parameter, nn.Parameter]]:
-        """(the base's own weight w0, the tuned one w1)."""
+        """(base weight w0, tuned weight w1) of each tuned weight."""
         tuned = dict(self.named_parameters())
         for full, _, own in self.slots:
             yield own, tuned[full]
 
     @contextlib.contextmanager
     def exchanged(self, strength: float = 1.0) -> Iterator[None]:
-        """The tuned weights stand in the base's modules inside the block; at strength 0 nothing is exchanged.
+        """Put the tuned weights into the base's modules for the duration of the block; no-op at strength 0.
 
-        Where another plugin's weight already stands, the change w1 - w0 is added to it. Over a base in half precision they are in
-        float32 for training, which rounds by itself, and as the base's own otherwise.
+        If a weight is already replaced by another plugin, the change w1 - w0 is added to it. Over a half-precision base, the
+        exchanged weights are float32 in training and of the base's type otherwise.
         """
         if strength == 0.0:
             yield
@@ -133,7 +132,7 @@ class TunedWeights(nn.Module):
 
     @contextlib.contextmanager
     def set_aside(self) -> Iterator[None]:
-        """Inside `exchanged`, the base's own weights stand in their places again for the duration of a block."""
+        """Restore the base's own weights for the duration of a block inside `exchanged`."""
         before = [(holder, key, holder._parameters[key]) for _, holders, _ in self.slots for holder, key in holders]
         try:
             for (_, holders, _), (own, tuned) in zip(self.slots, self.pairs(), strict=True):
@@ -146,8 +145,9 @@ class TunedWeights(nn.Module):
                 holder._parameters[key] = old
 
     def widen_norms(self) -> list[tuple[nn.Module, str, Any]]:
-        """In training over a base in half precision, states and biases are float32 where weights are tuned, and a layer
-        norm takes no mixture: what is left of the base's norms is exchanged for float32 as well. Returns what to put back.
+        """Exchange the remaining half-precision weights of the layer norms for float32; returns the replaced weights.
+
+        In training over a half-precision base, tuned weights make states float32, and a layer norm does not accept mixed types.
         """
         own, tuned = next(self.pairs())
         if own.dtype == tuned.dtype:
@@ -163,8 +163,8 @@ class TunedWeights(nn.Module):
 
     @torch.no_grad()
     def shrink(self, share: float) -> None:
-        """Go only this share of the way from the base to what was learnt (Wortsman et al., 2022), by a change of eight bits, so
-        that a bundle holds a quarter of the bytes and yet exactly what was measured.
+        """Interpolate in place from the base (0) to the trained weights (1) (Wortsman et al., 2022). The change is rounded to eight
+        bits, so that the bundle takes a quarter of the bytes and stores exactly the evaluated weights.
         """
         for own, tuned in self.pairs():
             before = own.to(tuned)
@@ -172,7 +172,7 @@ class TunedWeights(nn.Module):
 
     @torch.no_grad()
     def packed(self) -> dict[str, Tensor]:
-        """{key and `CHANGE`: w1 - w0, key and `EXPONENTS`: those of its rows}; the weight itself where that is not exactly it."""
+        """{key + `CHANGE`: w1 - w0, key + `EXPONENTS`: exponents of its rows}, or {key: w1} if that would not be exact."""
         own = {full: weight.float() for full, _, weight in self.slots}
         results: dict[str, Tensor] = {}
         for key, tuned in self.state_dict().items():
@@ -184,7 +184,7 @@ class TunedWeights(nn.Module):
         return results
 
     def unpacked(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The weights of what `packed` gave; others stay as they are, and changes of another shape, for the caller to refuse."""
+        """The inverse of `packed`. Unknown keys and changes of the wrong shape are passed through, for the caller to refuse."""
         results = dict(weights)
         for full, _, own in self.slots:
             change = results.pop(full + CHANGE, None)
@@ -204,32 +204,32 @@ class TunedWeights(nn.Module):
         return results
 
     def distance(self) -> Tensor:
-        """Mean square of w1 - w0 over all tuned weights (L2-SP, Li et al., 2018), with gradient; ()."""
+        """Mean square () of w1 - w0 over all tuned weights (L2-SP, Li et al., 2018), differentiable."""
         total = sum(((tuned - own.to(tuned)).square().sum() for own, tuned in self.pairs()), start=torch.zeros(()))
         return total / sum(tuned.numel() for _, tuned in self.pairs())  # ()
 
 
 def rounded_change(own: Tensor, change: Tensor) -> tuple[Tensor, ...]:
-    """A change of the weight `own` as a bundle holds it: in 16 bits, or of a matrix in eight, with the exponents of its rows."""
+    """A change of the weight `own` as a bundle stores it: 16 bits, or for a matrix eight bits with one exponent per row."""
     return (change.half(),) if own.dim() < 2 else to_eight_bits(change, LEAST * own.abs().amax(-1))
 
 
 def read_change(change: Tensor, exponents: Tensor | None = None) -> Tensor:
-    """What `rounded_change` stands for, in float32."""
+    """The change that `rounded_change` encoded, in float32."""
     return change.float() if exponents is None else from_eight_bits(change, exponents)
 
 
 @torch.no_grad()
 def moved(now: Tensor, own: Tensor, tuned: Tensor, strength: float) -> nn.Parameter:
-    """The weight `now` moved by s (w1 - w0), computed in float32 and held as the base's are."""
+    """The weight `now` plus s (w1 - w0), computed in float32 and returned in the type of `now`."""
     change = tuned.float() - own.float()
     return nn.Parameter((now.float() + strength * change).to(now.dtype), requires_grad=False)
 
 
 @contextlib.contextmanager
 def dropout_in(layers: Iterable[Any], rate: float | None) -> Iterator[None]:
-    """Ordinary dropout inside these layers of the base for one loss; as before afterwards. `rate` None: each layer's own, with
-    which the base was trained. A base that was trained without any does not bear it: 0.1 cost the bundled ones 2.5 nats per token.
+    """Enable ordinary dropout in these layers of the base for the duration of the block. `rate` None: the rate of each layer, with
+    which the base was trained. A base that was trained without dropout deteriorates greatly with it.
     """
     before = [(layer, layer.dropout) for layer in layers]
     rates = [old if rate is None else rate for _, old in before]
@@ -248,6 +248,6 @@ def dropout_in(layers: Iterable[Any], rate: float | None) -> Iterator[None]:
 
 
 def smoothed(base: BaseModel, log_p: Tensor, batch: Batch, smoothing: float) -> tuple[Tensor, float]:
-    """(the smoothed likelihood to minimise, the plain one in nats per token for the log)."""
+    """(label-smoothed loss to minimise, plain negative log-likelihood in nats per token for the log)."""
     nll = likelihood(base, log_p, batch)  # ()
     return (likelihood(base, log_p, batch, smoothing) if smoothing else nll), nll.item()

@@ -1,4 +1,4 @@
-"""Phrases of every length from the user's sentences: the material of the memory."""
+"""Phrases of all lengths from the user's sentences, the material of the memory."""
 
 from engine.phrases.extract import Drawing, extract_phrases, parse_tree
 from engine.phrases.options import PhraseOptions

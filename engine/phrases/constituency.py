@@ -1,10 +1,10 @@
 """Phrases from constituency trees: every constituent, from single words to whole clauses (paper 1, section 4.2).
 
-What counts as one phrase:
-- every node but the root's own (ROOT, TOP); a clause that covers the whole sentence is a constituent like any other;
-- punctuation at the edges is cut off, punctuation inside stays ("to be, or not to be");
-- nodes over the same words are one phrase with the topmost label that says something (NP over PRP gives NP);
-- a word by itself is a phrase of length 1, labelled by its part of speech or by the node that holds it alone.
+Rules:
+- every node except the root (ROOT, TOP) is a phrase; a clause that covers the whole sentence is a regular constituent;
+- punctuation at the edges is removed, punctuation inside stays ("to be, or not to be");
+- nodes over the same words are one phrase with the topmost specific label (NP over PRP gives NP);
+- a single word is a phrase of length 1, labelled by its part of speech or by the node that holds only it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from engine.phrases.token_spans import Span
 from engine.phrases.types import Tree
 
 ROOTS = frozenset({"ROOT", "TOP", "S1", ""})
-VAGUE = frozenset({"X", "FRAG", "DUMMY"})  # "something": a label below says more
+VAGUE = frozenset({"X", "FRAG", "DUMMY"})  # unspecific labels: a label below says more
 
 
 def constituency_spans(parsed: Parsed) -> list[Span]:
-    """All constituents as token spans, parents first. Empty when the tree's leaves are not the sentence's words."""
+    """All constituents as token spans, parents first. Empty if the tree's leaves are not the sentence's words."""
     if parsed.tree is None:
         return []
     rows = _walk(parsed.tree)
@@ -39,12 +39,12 @@ def constituency_spans(parsed: Parsed) -> list[Span]:
 
 
 def constituency_tree(parsed: Parsed, text: str) -> Tree | None:
-    """The tree for drawing, each node with its exact text; None when it does not fit the sentence."""
+    """The tree for drawing, each node with its exact text; None if it does not fit the sentence."""
     rows = _walk(parsed.tree) if parsed.tree is not None else []
     if not rows or rows[0][1] != len(parsed.words):
         return None
     position, leaf = len(rows), len(parsed.words)
-    built: list[Tree] = []  # nodes still without a parent, the leftmost last
+    built: list[Tree] = []  # nodes still without a parent, leftmost last
     for node in reversed(list(_nodes(parsed.tree))):
         if not node.children:
             leaf -= 1
@@ -61,13 +61,13 @@ def constituency_tree(parsed: Parsed, text: str) -> Tree | None:
 
 
 def _plain(label: str | None) -> str:
-    """NP-SBJ, NP=2 and NP#1 are all NP; tags such as -LRB- stay."""
+    """The label without suffixes: NP-SBJ, NP=2 and NP#1 become NP; tags such as -LRB- stay."""
     label = label or ""
     return re.split(r"[-=#*|]", label)[0] or label
 
 
 def _nodes(tree: Any) -> list[Any]:
-    """Every node, parents before children, left before right."""
+    """All nodes, parents before children, left before right."""
     result, waiting = [], [tree]
     while waiting:
         node = waiting.pop()
@@ -77,7 +77,7 @@ def _nodes(tree: Any) -> list[Any]:
 
 
 def _walk(tree: Any) -> list[Span]:
-    """Spans of all inner nodes over the leaves, parents first; without recursion, since trees may be hundreds deep."""
+    """Spans of all inner nodes over the leaves, parents first; without recursion, since trees may be hundreds of levels deep."""
     rows: list[list[Any]] = []
     waiting: list[tuple[Any, int]] = [(tree, -1)]
     leaf = 0

@@ -1,10 +1,9 @@
-"""Phrases from dependency trees, for languages whose parser gives no constituents.
+"""Phrases from dependency trees, for languages without a constituency parser.
 
-A phrase is a word with all its dependents, if these words are adjacent (punctuation between them that
-is attached elsewhere does not separate them). Its label is the relation of its topmost word: nsubj, obl, advcl… Two smaller
-phrases that constituency trees have, and subtrees lack, are cut out of it: the phrase without what is only added to it
-(further clauses, conjuncts), and the predicate without its subject (a verb phrase). Every word is a phrase of length 1 too.
-Edges are cleaned of punctuation as in constituency trees.
+A phrase is a word with all its dependents if these words are adjacent, ignoring punctuation between them that is attached
+elsewhere. Its label is the relation of its topmost word: nsubj, obl, advcl… Two smaller phrases that constituency trees have
+and subtrees lack are added: the phrase without its additions (further clauses, conjuncts), and the predicate without its
+subject (a verb phrase). Every word is a phrase of length 1 too. Edges are cleaned of punctuation as in constituency trees.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def dependency_spans(parsed: Parsed) -> list[Span]:
 
 
 def _inner_spans(parsed: Parsed, below: list[list[int]], marks: list[bool]) -> list[Span]:
-    """Subtrees without trailing additions, and the predicate of a subject that comes first."""
+    """Subtrees without trailing additions, and predicates that follow their subject."""
     plain = [relation.partition(":")[0] for relation in parsed.relations]
     under: dict[int, list[int]] = {}
     for word, head in enumerate(parsed.heads):
@@ -52,7 +51,7 @@ def _inner_spans(parsed: Parsed, below: list[list[int]], marks: list[bool]) -> l
         hanging = under.get(word, [])
         added = {w for child in hanging if plain[child] in ADDED and child > word for w in below[child]}
         core = [w for w in whole if w not in added]
-        while added and core and marks[core[-1]]:  # the full stop that closes both clauses
+        while added and core and marks[core[-1]]:  # the full stop that ends both clauses
             core.pop()
         subjects = [child for child in hanging if plain[child] in SUBJECTS and child < word]
         last = max((below[child][-1] for child in subjects), default=word)
@@ -64,10 +63,10 @@ def _inner_spans(parsed: Parsed, below: list[list[int]], marks: list[bool]) -> l
 
 
 def dependency_tree(parsed: Parsed, text: str) -> Tree | None:
-    """The tree for drawing: a node for each word with dependents (its relation, its words' text), the word among them.
+    """The tree for drawing: a node for each word with dependents (its relation, its subtree's text), with the word as a child.
 
-    Leaves carry their relation; the word that a node is about carries its part of speech. Words apart from each other in
-    a subtree are joined by " … ". None without a dependency parse.
+    Leaves have their relation as label; the head word of a node has its part of speech. Non-adjacent words of a subtree are
+    joined by " … ". None without a dependency parse.
     """
     if not parsed.heads:
         return None
@@ -78,7 +77,7 @@ def dependency_tree(parsed: Parsed, text: str) -> Tree | None:
         or any(len(under) == 0 for under in below)
         or len({w for root in roots for w in below[root]}) < len(below)
     ):
-        return None  # a circle of words that hang on each other: no tree
+        return None  # a cycle of words: not a tree
     under: dict[int, list[int]] = {}
     for word, head in enumerate(parsed.heads):
         under.setdefault(head, []).append(word)
@@ -101,11 +100,11 @@ def dependency_tree(parsed: Parsed, text: str) -> Tree | None:
 
 
 def _subtrees(heads: tuple[int, ...]) -> list[list[int]]:
-    """For each word, the sorted indexes of the words in its subtree, itself included."""
+    """For each word, the sorted indices of the words in its subtree, itself included."""
     below: list[list[int]] = [[] for _ in heads]
     for word in range(len(heads)):
         above, steps = word, 0
-        while above >= 0 and steps <= len(heads):  # a broken parse may hold a circle
+        while above >= 0 and steps <= len(heads):  # a broken parse may contain a cycle
             below[above].append(word)
             above, steps = heads[above], steps + 1
     return [sorted(set(under)) for under in below]

@@ -1,9 +1,9 @@
-"""Phrases that the user leaves out: of the memory and, with their sentences, of what is trained on.
+"""Phrases that the user excludes from the memory and, with their sentences, from training.
 
-excluded_phrases.jsonl of a workspace is a list of what was done, one line a click, appended to and never changed; so each
-step can be undone. A phrase is known by its key (`phrase_key`), so that a decision holds after samples were added.
-A step takes phrases out alone, or with their sentences: then no training pair whose target holds one of them is used, and
-no longer phrase around one of them is remembered.
+excluded_phrases.jsonl of a workspace is an append-only list of steps, one line per click, so each step can be undone. A phrase
+is identified by its key (`phrase_key`), so that a decision remains valid after samples were added. A step excludes phrases
+only, or phrases with their sentences: then no training pair whose target contains one of them is used, and no longer phrase
+that contains one is stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST = 50_000  # phrases in one step
 
 @dataclass
 class Exclusions:
-    """What holds now: phrases left out by key, each with its text; those whose sentences go as well; what was done."""
+    """The current state: excluded phrases by key with their text, those excluded with their sentences, and the steps."""
 
     phrases: dict[str, str] = field(default_factory=dict)
     with_sentences: set[str] = field(default_factory=set)
@@ -39,7 +39,7 @@ class Exclusions:
 
     @classmethod
     def load(cls, workspace: Path) -> Exclusions:
-        """What was decided in this workspace. A line that is half written, or unknown, is passed over."""
+        """The decisions in this workspace. Incomplete or unknown lines are skipped."""
         result = cls(steps=read_steps(workspace / EXCLUSIONS_FILE, ACTIONS, "phrases", list))
         for step in result.steps:
             result._apply(step)
@@ -60,15 +60,15 @@ class Exclusions:
 
     @classmethod
     def exclude(cls, workspace: Path, phrases: Iterable[str], *, sentences: bool = False) -> Exclusions:
-        """Leave phrases out, in one step; `sentences`: with the sentences that hold them.
+        """Exclude phrases, in one step; `sentences`: with the sentences that contain them.
 
-        Raises InputError where there are none or too many, StorageError when it cannot be written.
+        Raises InputError if there are none or too many, StorageError if the step cannot be written.
         """
         return cls._decide(workspace, {"action": "exclude", "phrases": list(phrases), "sentences": sentences})
 
     @classmethod
     def restore(cls, workspace: Path, phrases: Iterable[str]) -> Exclusions:
-        """Take phrases back in, with their sentences. Raises as `exclude`."""
+        """Include phrases again, with their sentences. Raises as `exclude`."""
         return cls._decide(workspace, {"action": "restore", "phrases": list(phrases)})
 
     @classmethod
@@ -87,13 +87,13 @@ class Exclusions:
 
     @classmethod
     def undo(cls, workspace: Path) -> Exclusions:
-        """Take the last step back. Raises InputError where there is none."""
+        """Undo the last step. Raises InputError if there is none."""
         append_undo(workspace / EXCLUSIONS_FILE, cls.load(workspace).steps)
         return cls.load(workspace)
 
     @property
     def last(self) -> str:
-        """The last step in words, as a button says it; empty where there is none."""
+        """The last step in the words of its button; empty if there is none."""
         if not self.steps:
             return ""
         count = len(self.steps[-1]["phrases"])
@@ -102,23 +102,23 @@ class Exclusions:
             return Message("exclude {count:,} phrase" if out else "include {count:,} phrase again", count=count)
         return Message("exclude {count:,} phrases" if out else "include {count:,} phrases again", count=count)
 
-    # -- honouring
+    # -- applying
 
     def content(self) -> list[list[str]]:
-        """What holds, in one order, to be hashed; empty where nothing is left out."""
+        """The current state in a fixed order, for hashing; empty if nothing is excluded."""
         return [sorted(self.phrases), sorted(self.with_sentences)] if self else []
 
     def sentence_content(self) -> list[str]:
-        """The part of it that training pairs depend on."""
+        """The part of the state that training pairs depend on."""
         return sorted(self.with_sentences)
 
     def holder(self, language: str) -> Callable[[str], bool]:
-        """Whether a sentence is left out, since it holds a phrase that goes with its sentences."""
+        """A function that returns whether a sentence contains a phrase that is excluded with its sentences."""
         if not self.with_sentences:
             return lambda _: False
         return Finder([self.phrases[key] for key in self.with_sentences], language).any
 
     def keep(self, phrases: Iterable[Phrase], language: str) -> list[Phrase]:
-        """The phrases that stay: not left out themselves, and not around one that goes with its sentences."""
+        """The phrases that are neither excluded nor contain one that is excluded with its sentences."""
         held = self.holder(language)
         return [phrase for phrase in phrases if phrase.text not in self and not held(phrase.text)]

@@ -30,12 +30,12 @@ from engine.phrases.types import Phrase, PhraseSet, Tree
 DRAWABLE = 1000  # characters
 MAKE_SPANS = {"constituency": constituency_spans, "dependency": dependency_spans}
 MAKE_TREE = {"constituency": constituency_tree, "dependency": dependency_tree}
-EVERY = 5000  # candidates between two looks at the progress
-PART = 256  # sentences that another machine parses at once
+EVERY = 5000  # candidates between two progress updates
+PART = 256  # sentences that another machine parses in one part
 
 
 class Drawing(NamedTuple):
-    """Where the trees of sentences go: `save` takes each sentence with its tree, and those of `also`, which give no phrases."""
+    """Where to store trees: `save` receives each sentence with its tree, including those of `also`, which give no phrases."""
 
     save: Callable[[str, Tree], None]
     also: Sequence[str] = ()
@@ -52,23 +52,22 @@ def extract_phrases(
     device: str = "auto",
     progress: Progress | None = None,
 ) -> PhraseSet:
-    """The phrases of the user's sentences with their counts, exactly as they stand there.
+    """The phrases of the user's sentences with their counts, exactly as they occur there.
 
     `language` is the sentences' code (en, zh, zho_Hans…). `parser_dirs` are folders with stanza models, the preferred one
-    first. `pieces` gives a sentence's pieces in the base's vocabulary; the statistical way uses it for languages without
-    spaces. `drawing` asks for the trees of all sentences that can be drawn.
-    stanza's models run on `device`, as `pick_device` takes it.
-    Progress is advanced in sentences. The same input gives the same output.
+    first. `pieces` returns a sentence's pieces in the base's vocabulary, for the statistical method in languages without
+    spaces. `drawing` requests the trees of all sentences that can be drawn. stanza's models run on `device`, a name for
+    `pick_device`. Progress advances in sentences. Results are deterministic.
 
-    Raises MissingError when the parser asked for is not on disk (or could not be downloaded), ModelError when it fails on
-    everything, Cancelled.
+    Raises MissingError if the requested parser is not on disk (or cannot be downloaded), ModelError if it fails on everything,
+    Cancelled.
     """
     options = options or PhraseOptions()
     progress = progress or Progress()
     first: dict[str, int] = {}
     for index, sentence in enumerate(sentences):
         first.setdefault(sentence, index)
-    repeats = Counter(sentences)  # a sentence that occurs often is parsed once
+    repeats = Counter(sentences)  # duplicate sentences are parsed once
     texts = list(first)
     codes = lru_cache(maxsize=64)(code_spans)  # candidates come sentence by sentence
     longest = options.longest(language)
@@ -125,10 +124,10 @@ def parse_tree(
     sentences: Sequence[str] = (),
     association: Association | None = None,
 ) -> Tree:
-    """The tree of one sentence for drawing, by the parser that `extract_phrases` would take, on the CPU.
+    """The tree of one sentence for drawing, by the parser that `extract_phrases` would use, on the CPU.
 
-    Without a parser the statistical tree needs a corpus: `association` when one is at hand (counting takes seconds; see
-    `Association.count`), else `sentences` are counted, else the sentence alone, which cuts at punctuation and little more.
+    Without a parser, the statistical tree needs a corpus: `association` if available (counting takes seconds; see
+    `Association.count`), else `sentences` are counted, else the sentence itself, which splits at punctuation and little more.
 
     Raises InputError on an empty sentence or one of more than 1,000 characters, MissingError as `extract_phrases`.
     """
@@ -155,7 +154,7 @@ def parse_tree(
 def _parsed(
     arguments: Mapping[str, object], pipeline: Any, sentences: Sequence[str], progress: Progress
 ) -> Iterator[tuple[int, list[Parsed]]]:
-    """Each sentence's index with its parses, in order; other machines may do it (engine.core.remote_map)."""
+    """Each sentence's index with its parses, in order; other machines may parse them (engine.core.remote_map)."""
     parts = [list(sentences[position : position + PART]) for position in range(0, len(sentences), PART)]
     elsewhere = map_remotely(PARSE, lambda: arguments, parts, progress)
     if elsewhere is None:
@@ -170,12 +169,12 @@ def _parsed(
 
 
 def free_of(codes: Sequence[tuple[int, int]], start: int, end: int) -> bool:
-    """Does text[start:end] keep clear of tags, links and placeholders? A phrase that holds a part of one is none."""
+    """Whether text[start:end] does not overlap tags, links or placeholders; otherwise it is not a phrase."""
     return not any(start < last and first < end for first, last in codes)
 
 
 def whole_tree(kind: str, parses: Sequence[Parsed], sentence: str) -> Tree | None:
-    """The tree of a sentence, of whose parts each was parsed by itself; None where nothing was, or it is too long to draw."""
+    """The tree of a sentence whose parts were parsed separately; None if no part was parsed or it is too long to draw."""
     if len(sentence) > DRAWABLE:
         return None
     drawn = [tree for parsed in parses if (tree := MAKE_TREE[kind](parsed, sentence)) is not None]
@@ -187,7 +186,7 @@ def whole_tree(kind: str, parses: Sequence[Parsed], sentence: str) -> Tree | Non
 def _open_parser(
     language: str, options: PhraseOptions, folders: Sequence[Path], device: str
 ) -> tuple[StanzaModel | None, Any, str]:
-    """The parser in force with its loaded pipeline; or none, and why, as the end of a sentence."""
+    """The parser to use and its loaded pipeline; or None, and the reason, as the end of a sentence."""
     if options.parser == "statistical":
         return None, None, Message("as the settings say")
     automatic = options.parser == "auto"
@@ -242,14 +241,14 @@ def _unit_name(language: str, pieces: Pieces | None) -> str:
 
 
 class Collector:
-    """Merges phrases that differ only in upper and lower case or in spaces, and keeps the most frequent form and label."""
+    """Merges phrases that differ only in case or in spaces, keeping the most frequent form and label."""
 
     def __init__(self) -> None:
-        # (text, label, length) -> [count, places, plausible by itself, first sentence]
+        # (text, label, length) -> [count, places, plausible, first sentence]
         self._seen: dict[tuple[str, str, int], list[Any]] = {}
 
     def add(self, text: str, length: int, label: str, sentence: int, *, weight: int = 1, sound: bool = True) -> None:
-        """One occurrence in `sentence` (an index), which itself occurs `weight` times."""
+        """Add one occurrence in `sentence` (an index), which itself occurs `weight` times."""
         row = self._seen.get((text, label, length))
         if row is None:
             self._seen[text, label, length] = [weight, 1, sound, sentence]
@@ -259,7 +258,7 @@ class Collector:
             row[2] = row[2] or sound
 
     def phrases(self, *, min_count: int = 1) -> list[Phrase]:
-        """All phrases that occur often enough and are plausible or found in two places; sorted by length, count, text."""
+        """All frequent enough phrases that are plausible or found in two places; sorted by length, count, text."""
         return sorted(self._merged(min_count), key=lambda phrase: (phrase.length, -phrase.count, phrase.text))
 
     def _merged(self, min_count: int) -> Iterator[Phrase]:

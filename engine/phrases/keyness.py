@@ -1,22 +1,22 @@
 """Keyness: how much more often a phrase occurs in the user's text than in general text, and how reliable that is.
 
-For a phrase that occurs a times among n words of the samples and b times among m words of general text:
+For a phrase with a occurrences among n words of the samples and b occurrences among m words of general text:
 
     log-likelihood   G² = 2 (a ln(a/E₁) + b ln(b/E₂)), E₁ = n (a + b)/(n + m), E₂ = m (a + b)/(n + m)
                      Dunning, T. (1993): Accurate Methods for the Statistics of Surprise and Coincidence. Computational
                      Linguistics 19(1), 61-74, in the form of Rayson, P. and Garside, R. (2000): Comparing Corpora using
-                     Frequency Profiling. Workshop on Comparing Corpora, ACL, 1-6. It says how sure a difference is, and
+                     Frequency Profiling. Workshop on Comparing Corpora, ACL, 1-6. It measures the certainty of a difference and
                      grows with the corpus; 3.84, 6.63, 10.83 and 15.13 are its 5, 1, 0.1 and 0.01 % levels.
-    log ratio        log₂((a/n) / (b/m)), with ½ in the place of a count of 0
+    log ratio        log₂((a/n) / (b/m)), with ½ instead of a count of 0
                      Hardie, A. (2014): Log Ratio - an informal introduction. CASS, Lancaster. It is the size of the
-                     effect, whatever the corpus: 1 is twice as often, 3 eight times.
+                     effect, independent of corpus size: 1 is twice as often, 3 eight times.
     its interval     95 %, with ½ added to each count: Walter, S. D. (1975): The distribution of Levin's measure of
                      attributable risk. Biometrika 62(2), 371-375.
-    keyness          the bound of the interval that is nearer to 0, and 0 where 0 lies inside: a conservative log ratio, which
-                     neither rare phrases with chance ratios nor frequent ones with tiny differences lead.
+    keyness          the bound of the interval nearer to 0, or 0 if the interval contains 0: a conservative log ratio, which ranks
+                     neither rare phrases with chance ratios nor frequent ones with tiny differences highest.
                      Evert, S. (2022): Measuring Keyness. Digital Humanities 2022, Tokyo.
 
-The interval holds for one phrase looked at by itself; among thousands some lie outside by chance.
+The interval is valid for a single phrase; among thousands some are outside by chance.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-Z = 1.959963984540054  # of a two-sided 95 % interval
+Z = 1.959963984540054  # for a two-sided 95 % interval
 LEVELS = ((15.13, "p < 0.0001"), (10.83, "p < 0.001"), (6.63, "p < 0.01"), (3.84, "p < 0.05"))
 
 
@@ -41,7 +41,7 @@ class Keyness:
 
 
 def keyness(own: np.ndarray, general: np.ndarray, own_words: int, general_words: int) -> Keyness:
-    """Compare counts (phrases,) in texts of so many words. Where either text is empty nothing is known: all zeros."""
+    """Compare counts (phrases,) in texts with these numbers of words; all zeros if either text is empty."""
     a, b = np.asarray(own, dtype=np.float64), np.asarray(general, dtype=np.float64)
     if not own_words or not general_words:
         zero = np.zeros(len(a))
@@ -66,5 +66,5 @@ def _times_log(count: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 
 def level(log_likelihood: float) -> str:
-    """The level of significance in words: "p < 0.001"; "p > 0.05" where nothing is shown."""
+    """The significance level in words, such as "p < 0.001"; "p > 0.05" if not significant."""
     return next((words for least, words in LEVELS if log_likelihood >= least), "p > 0.05")

@@ -1,10 +1,10 @@
-"""Language codes: what a base calls a language, and what stanza calls it."""
+"""Language codes of bases and their equivalents in stanza."""
 
 from __future__ import annotations
 
 import re
 
-# NLLB and M2M100 use three-letter codes with a script (zho_Hans, deu_Latn); stanza two-letter ones where there is one.
+# NLLB and M2M100 use three-letter codes with a script (zho_Hans, deu_Latn); stanza uses two-letter codes if they exist.
 SHORT = {
     "afr": "af", "ara": "ar", "arb": "ar", "bel": "be", "bul": "bg", "cat": "ca", "ces": "cs", "chi": "zh", "cmn": "zh",
     "cym": "cy", "dan": "da", "deu": "de", "ell": "el", "eng": "en", "est": "et", "eus": "eu", "fas": "fa", "pes": "fa",
@@ -22,13 +22,13 @@ def _parts(language: str) -> list[str]:
 
 
 def plain_code(language: str) -> str:
-    """The language alone, two letters where there are two: `zh` for zh-CN, zh_TW, zho_Hans; `en` for eng_Latn."""
+    """The language without script and region, in two letters if possible: `zh` for zh-CN, zh_TW, zho_Hans; `en` for eng_Latn."""
     first = _parts(language)[0]
     return SHORT.get(first, first)
 
 
 def stanza_code(language: str) -> str:
-    """stanza's name of the language: `zh-hans` for zh, zh-CN, cmn; `zh-hant` for zh-TW, zho_Hant; `nb` for no."""
+    """stanza's code of the language: `zh-hans` for zh, zh-CN, cmn; `zh-hant` for zh-TW, zho_Hant; `nb` for no."""
     code, *rest = _parts(language)
     code = SHORT.get(code, code)
     if code == "zh":

@@ -1,8 +1,8 @@
-"""The occurrences of phrases in texts, all of them in one pass; the same rule for the user's sentences and for general text.
+"""The occurrences of phrases in texts, found in one pass; the same rule for the user's sentences and for general text.
 
-A phrase occurs where its words (characters in languages without spaces) follow each other, whatever their case and the
-punctuation between them. That is more than what a parser counts, which sees only whole constituents; so both sides of a
-comparison have to be counted here.
+A phrase occurs where its words (characters in languages without spaces) follow each other, regardless of case and of
+punctuation between them. A parser counts fewer, since it only finds whole constituents. Both sides of a comparison must
+therefore be counted here.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 from engine.core.progress import Progress
 from engine.phrases.tokenize import units_of
 
-EVERY = 500  # sentences between two looks at the progress
+EVERY = 500  # sentences between two progress checks
 
 
 def phrase_key(text: str) -> str:
-    """What phrases have in common that count as one: neither upper and lower case nor runs of spaces tell them apart."""
+    """The key by which phrases are identified: it ignores case and runs of spaces."""
     return " ".join(text.casefold().split())
 
 
 class Finder:
-    """Looks for many phrases at once."""
+    """Searches for many phrases at once."""
 
     def __init__(self, phrases: Sequence[str], language: str) -> None:
         self.language = language
@@ -39,11 +39,11 @@ class Finder:
                 self._beginnings.update(itertools.accumulate(units, "{} {}".format))
 
     def units(self, text: str) -> list[str]:
-        """The words, or characters, of a text without their case."""
+        """The words, or characters, of a text, case-folded."""
         return [text[start:end].casefold() for start, end in units_of(text, self.language)]
 
     def find(self, text: str) -> Iterable[int]:
-        """The places, in the list of phrases, of those that occur, once for each time; phrases of one key all."""
+        """The indices of the phrases that occur, once per occurrence; all phrases with the same key are reported."""
         return self._find(self.units(text))
 
     def _find(self, units: Sequence[str]) -> Iterable[int]:
@@ -59,11 +59,11 @@ class Finder:
                 after += 1
 
     def any(self, text: str) -> bool:
-        """Whether one of them occurs."""
+        """Whether any of the phrases occurs."""
         return next(iter(self.find(text)), None) is not None
 
     def count(self, texts: Iterable[str], progress: Progress | None = None) -> tuple[np.ndarray, int]:
-        """How often each phrase occurs in the texts (phrases,), and how many words the texts have. Raises Cancelled."""
+        """The number of occurrences of each phrase (phrases,) and the number of words in the texts. Raises Cancelled."""
         counts = np.zeros(self.size, dtype=np.int64)
         total = 0
         for number, text in enumerate(texts):

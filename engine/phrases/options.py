@@ -1,4 +1,4 @@
-"""The settings of the phrase extraction."""
+"""Settings of the phrase extraction."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ class PhraseOptions(Options):
     download: bool = option(False, "Let stanza download the parser of the language when it is not on disk.")
 
     def longest(self, language: str) -> int:
-        """The longest phrase in force for a language: l_max, else the values of paper 1 (8 for English, 10 otherwise)."""
+        """The maximum phrase length for a language: l_max, else the values of paper 1 (8 for English, 10 otherwise)."""
         return self.l_max or (8 if plain_code(language) == "en" else 10)

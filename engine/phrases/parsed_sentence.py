@@ -1,4 +1,4 @@
-"""One parsed sentence, whatever parsed it: its words, the spans of their tokens in the text, and their heads."""
+"""A parsed sentence, independent of the parser: its words, the spans of their tokens in the text, and their heads."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from engine.phrases.token_spans import Offsets, Span, align
 
 @dataclass(frozen=True)
 class Parsed:
-    """Words as the trees count them and tokens as the text writes them (German "zum" is one token of two words)."""
+    """Words as counted by trees and tokens as written in the text (German "zum" is one token of two words)."""
 
     words: tuple[str, ...]
-    tags: tuple[str, ...]  # universal part of speech, "" where unknown
+    tags: tuple[str, ...]  # universal part of speech, "" if unknown
     heads: tuple[int, ...]  # index of each word's head, -1 for the root; empty without a dependency parse
     relations: tuple[str, ...]
     tree: Any  # constituency tree (nodes with .label and .children), or None
     tokens: tuple[str, ...]
-    offsets: tuple[Offsets, ...]  # one per token, into the text given
+    offsets: tuple[Offsets, ...]  # one per token, into the given text
     token_of: tuple[int, ...]  # the token that each word belongs to
 
 
 def read_stanza(sentence: Any, text: str, base: int = 0) -> Parsed | None:
-    """A stanza Sentence over `text`; `base` is where the text begins that stanza's offsets count from.
+    """Convert a stanza Sentence over `text`; `base` is the position in `text` from which stanza's offsets count.
 
-    Offsets of stanza are used where it has them; tokens read from a treebank are laid over the text. None when the tokens
-    do not fit the text at all.
+    stanza's offsets are used if available; tokens read from a treebank are aligned with the text. None if the tokens do not fit
+    the text.
     """
     tokens = [token.text for token in sentence.tokens]
     offsets = _given_offsets(sentence.tokens, base, len(text))
@@ -71,7 +71,7 @@ def _given_offsets(tokens: Sequence[Any], base: int, size: int) -> list[Offsets]
 
 
 def token_spans(spans: Sequence[Span], parsed: Parsed) -> list[Span]:
-    """Spans of words as spans of tokens; those that would cut a token in two (the "zu" of "zum") are left out."""
+    """Spans of words as spans of tokens; those that would split a token (the "zu" of "zum") are dropped."""
     selected = []
     count = len(parsed.words)
     for first, last, label in spans:

@@ -1,6 +1,6 @@
-"""stanza's list of models, resources.json: written so that `stanza.Pipeline(language, dir=…, download_method=None)` loads.
+"""Writing stanza's list of models, resources.json, for `stanza.Pipeline(language, dir=…, download_method=None)`.
 
-Layout and keys are those of stanza's own server: https://stanfordnlp.github.io/stanza/ (resources_*.json).
+Layout and keys are those of stanza's server: https://stanfordnlp.github.io/stanza/ (resources_*.json).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIST = "resources.json"
 
 
 def read_resources(folder: Path) -> Json:
-    """The folder's list, empty where there is none. Raises InputError when it is no list of stanza's."""
+    """The folder's list, or empty if there is none. Raises InputError if it is not a list of stanza's."""
     path = folder / LIST
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -38,10 +38,10 @@ def read_resources(folder: Path) -> Json:
 
 
 def install(folder: Path, language: str, package: str, files: Mapping[str, Path]) -> None:
-    """Put a set's files (processor -> .pt) into `folder` and into its list; the set becomes the language's default.
+    """Install a set of files (processor -> .pt) in `folder` and its list; the set becomes the language's default.
 
-    Files come first and each takes its place whole, the list last: a concurrent reader sees the old set or the new one.
-    Raises StorageError, InputError on a list that is none.
+    Each file is replaced atomically, the list last: a concurrent reader sees either the old or the new set. Raises
+    StorageError, InputError on an invalid list.
     """
     resources = read_resources(folder)
     for processor, source in files.items():
@@ -59,7 +59,7 @@ def install(folder: Path, language: str, package: str, files: Mapping[str, Path]
 
 
 def entry(known: Any, folder: Path, package: str, processors: tuple[str, ...]) -> Json:
-    """The language's entry with this set as default; other sets that were there stay listed."""
+    """The language's entry with this set as default; other existing sets stay listed."""
     result: Json = dict(known) if isinstance(known, dict) and "alias" not in known else {}
     result.setdefault("lang_name", NAMES.get(folder.name, folder.name))
     for processor in processors:
@@ -70,18 +70,18 @@ def entry(known: Any, folder: Path, package: str, processors: tuple[str, ...]) -
         result[processor] = {**(listed if isinstance(listed, dict) else {}), package: details}
     default = {name: package for name in processors if name != "pretrain"}
     if "depparse" in default:
-        default["lemma"] = "identity"  # stanza's parser asks for lemmas; ours were trained with the words themselves
+        default["lemma"] = "identity"  # stanza's parser requires lemmas; ours were trained with the words as lemmas
     packages = result.get("packages")
     result["packages"] = {**(packages if isinstance(packages, dict) else {}), "default": default}
     return result
 
 
 def md5(path: Path) -> str:
-    """stanza's checksum of a file; no protection against anybody."""
+    """stanza's checksum of a file; not for security."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def set_bytes(folder: Path, language: str, package: str) -> int:
-    """Bytes of a language's set."""
+    """The size of a language's set in bytes."""
     return sum(path.stat().st_size for path in (folder / language).glob(f"*/{package}.pt"))

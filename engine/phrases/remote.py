@@ -1,4 +1,4 @@
-"""Parsing in parts, which other machines can take (engine.core.remote_map)."""
+"""Parsing in parts that other machines can process (engine.core.remote_map)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARSE = "engine.phrases.remote:Parse"
 
 
 class Parse:
-    """Trees of a list of sentences by one of stanza's parsers."""
+    """Parses lists of sentences with one of stanza's parsers."""
 
     def __init__(self, **arguments: Any) -> None:
         from engine.phrases.stanza_models import StanzaModel, load_pipeline
@@ -32,17 +32,17 @@ class Parse:
 
 
 def parse_arguments(model: StanzaModel, device: str) -> dict[str, object]:
-    """What another machine needs to load the same parser from the same path, on its own device of that name."""
+    """The arguments with which another machine loads the same parser from the same path, on its device of that name."""
     return asdict(model) | {"folder": str(model.folder.resolve()), "device": device}
 
 
 def written(parsed: Parsed) -> dict[str, object]:
-    """A parse as JSON can hold it."""
+    """A parse as JSON can represent it."""
     return vars(parsed) | {"tree": None if parsed.tree is None else _flat(parsed.tree)}
 
 
 def read_parse(row: Mapping[str, Any]) -> Parsed:
-    """The parse that `written` wrote."""
+    """Read a parse from the result of `written`."""
     from engine.phrases.parsed_sentence import Parsed
 
     selected = {name: tuple(value) for name, value in row.items() if name not in ("tree", "offsets")}
@@ -51,7 +51,7 @@ def read_parse(row: Mapping[str, Any]) -> Parsed:
 
 
 def _flat(tree: Any) -> list[tuple[str | None, int]]:
-    """Nodes with the number of their children, parents first: trees may be deeper than Python recurses."""
+    """Nodes with their numbers of children, parents first: trees may exceed Python's recursion limit."""
     result, waiting = [], [tree]
     while waiting:
         node = waiting.pop()
@@ -61,7 +61,7 @@ def _flat(tree: Any) -> list[tuple[str | None, int]]:
 
 
 def _deep(rows: Sequence[Sequence[Any]]) -> Any:
-    built: list[Any] = []  # nodes still without a parent, the leftmost last
+    built: list[Any] = []  # nodes still without a parent, leftmost last
     for label, count in reversed(rows):
         children = tuple(built.pop() for _ in range(count))
         built.append(SimpleNamespace(label=label, children=children))

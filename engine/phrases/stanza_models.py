@@ -1,7 +1,7 @@
-"""Finding stanza's models on disk, loading them without the network, and downloading them when the user asked for it.
+"""Finding stanza's models on disk, loading them without network, and downloading them at the user's request.
 
-A parser folder has stanza's own layout: `resources.json`, then `<language>/<processor>/<package>.pt`. Such a folder comes
-from `stanza.download(language, model_dir=folder)` on any machine with a network, and may be copied as it is.
+A parser folder has stanza's layout: `resources.json`, then `<language>/<processor>/<package>.pt`. Such a folder is created by
+`stanza.download(language, model_dir=folder)` on any machine with a network, and may be copied as it is.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ NAMES = {
     "constituency": mark("stanza's constituency parser for {language} ({package})"),
     "dependency": mark("stanza's dependency parser for {language} ({package})"),
 }
-CONNECT = 15  # seconds to wait for stanza's server to answer at all
+CONNECT = 15  # seconds to wait for any response of stanza's server
 
 
 @dataclass(frozen=True)
 class StanzaModel:
-    """A parser that is whole on disk: which processors with which packages, in which folder."""
+    """A parser that is complete on disk: its processors with their packages, and its folder."""
 
     kind: str  # constituency or dependency
     language: str  # stanza's code
@@ -42,13 +42,13 @@ class StanzaModel:
 
     @property
     def named(self) -> Message:
-        """What a sentence calls it."""
+        """Its name for a sentence."""
         text = NAMES[self.kind]
         return Message(text, language=self.language, package=dict(self.packages)[PARSER[self.kind]])
 
 
 def find_models(language: str, kind: str, folders: Sequence[Path]) -> Iterator[StanzaModel]:
-    """The parsers of a kind that are whole in the folders, the preferred ones first."""
+    """The parsers of a kind that are complete in the folders, preferred ones first."""
     for folder in map(Path, folders):
         resources = _resources(folder)
         code, entry = _entry(resources, stanza_code(language))
@@ -61,7 +61,7 @@ def find_models(language: str, kind: str, folders: Sequence[Path]) -> Iterator[S
 
 
 def advice(language: str, kind: str, folders: Sequence[Path]) -> str:
-    """What to put where, as the end of a sentence: "put stanza's … into …"."""
+    """Which files to put where, as the end of a sentence: "put stanza's … into …"."""
     code = stanza_code(language)
     files = ", ".join(name for name in PROCESSORS[kind] if name != "mwt")
     return Message(
@@ -74,7 +74,7 @@ def advice(language: str, kind: str, folders: Sequence[Path]) -> str:
 
 
 def local_pipeline(language: str, folder: Path, packages: Mapping[str, str], **settings: Any) -> Any:
-    """stanza's Pipeline of these packages ({processor: package}) alone, over local files."""
+    """stanza's Pipeline of only these packages ({processor: package}), from local files."""
     import stanza
 
     return stanza.Pipeline(
@@ -89,11 +89,10 @@ def local_pipeline(language: str, folder: Path, packages: Mapping[str, str], **s
 
 
 def load_pipeline(model: StanzaModel, device: str = "auto") -> Any:
-    """stanza's Pipeline over local files only, one sentence a document, on a device as `pick_device` takes it. Kept, since
-    loading takes seconds.
+    """stanza's Pipeline from local files only, one sentence per document, on a device as for `pick_device`.
 
-    Raises MissingError when stanza is not installed or its files are damaged or of another version, OptionError when the
-    device is not there.
+    It is cached, since loading takes seconds. Raises MissingError if stanza is not installed or its files are damaged or of
+    another version, OptionError if the device is not available.
     """
     _stanza()
     return cached_pipeline(model, str(pick_device(device)))
@@ -101,12 +100,12 @@ def load_pipeline(model: StanzaModel, device: str = "auto") -> Any:
 
 @lru_cache(maxsize=2)
 def cached_pipeline(model: StanzaModel, device: str) -> Any:
-    """The pipeline on a device of torch's, loaded once."""
+    """The pipeline on a torch device, cached."""
     try:
         return local_pipeline(
             model.language, model.folder, dict(model.packages), tokenize_no_ssplit=True, device=device
         )
-    except Exception as error:  # stanza passes on what its unpickling, torch and the file system raise
+    except Exception as error:  # stanza passes on the errors of unpickling, torch and the file system
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise MissingError(
             "{model} cannot be loaded ({reason}): put a fresh copy of its files there.",
@@ -118,8 +117,8 @@ def cached_pipeline(model: StanzaModel, device: str) -> Any:
 def download_model(language: str, kinds: Sequence[str], folders: Sequence[Path]) -> StanzaModel | None:
     """Let stanza download the first of `kinds` that it offers for the language, into the last of `folders`.
 
-    None when stanza has no such parser for the language. Raises MissingError when the server cannot be reached, StorageError
-    when the folder cannot be written.
+    None if stanza has no such parser for the language. Raises MissingError if the server cannot be reached, StorageError if the
+    folder cannot be written.
     """
     stanza = _stanza()
     import requests  # type: ignore[import-untyped]
@@ -129,11 +128,11 @@ def download_model(language: str, kinds: Sequence[str], folders: Sequence[Path])
     try:
         with storage_errors("the parser's models", folder):
             folder.mkdir(parents=True, exist_ok=True)
-            # stanza's own requests have no time limit: make sure that somebody answers before they start.
+            # stanza's requests have no time limit: first make sure that the server responds.
             requests.head(common.DEFAULT_RESOURCES_URL, timeout=CONNECT)
             code, entry = _entry(_resources(folder), stanza_code(language))
             if not any(any(_plans(entry, kind, _anything)) for kind in kinds):
-                # Only now: a list that the user wrote for models of his own must not be overwritten without need.
+                # Only now: the user's list of other models must not be overwritten unnecessarily.
                 common.download_resources_json(str(folder), resources_url=common.DEFAULT_RESOURCES_URL)
                 code, entry = _entry(_resources(folder), stanza_code(language))
             for kind in kinds:
@@ -149,7 +148,7 @@ def download_model(language: str, kinds: Sequence[str], folders: Sequence[Path])
                     return StanzaModel(kind, code, folder, packages)
     except TailorError:
         raise
-    except Exception as error:  # requests, httpx, huggingface_hub: each has errors of its own
+    except Exception as error:  # requests, httpx, huggingface_hub: each has different errors
         raise MissingError(
             "The parser for {stanza_code} could not be downloaded ({name}): connect to the network, or {advice}.",
             stanza_code=stanza_code(language), name=type(error).__name__, advice=advice(language, kinds[0], folders),
@@ -166,17 +165,17 @@ def _stanza() -> Any:
 
 
 def _target(folders: Sequence[Path]) -> Path:
-    """Where new models go: the last folder, which is the user's own; the first may have come with the program."""
+    """The folder for new models: the last one, which is the user's; the first may be bundled with the program."""
     return Path(folders[-1]) if folders else Path.home() / "stanza_resources"
 
 
 def _resources(folder: Path) -> Json:
-    """stanza's list of models, or nothing where there is none that can be read."""
+    """stanza's list of models; empty if there is no readable one."""
     return read_json(folder / "resources.json")
 
 
 def _entry(resources: Json, code: str) -> tuple[str, Json]:
-    """The language's entry, aliases followed."""
+    """The language's entry, with aliases resolved."""
     for _ in range(3):
         entry = resources.get(code)
         if not isinstance(entry, dict):
@@ -192,12 +191,12 @@ def _anything(processor: str, package: str) -> bool:
 
 
 def _plans(entry: Json, kind: str, present: Callable[[str, str], bool]) -> Iterator[tuple[tuple[str, str], ...]]:
-    """Complete sets of packages for a parser: stanza's default first, then what else is there, in order of name."""
+    """Complete sets of packages for a parser: stanza's default first, then other available ones, sorted by name."""
     needed = {
         processor: _packages(entry, processor, present) for processor in PROCESSORS[kind] if processor != PARSER[kind]
     }
     if not needed["mwt"] and "mwt" not in _defaults(entry):
-        del needed["mwt"]  # the language has no tokens of several words
+        del needed["mwt"]  # the language has no multi-word tokens
     if "lemma" in needed and not needed["lemma"]:
         needed["lemma"] = ["identity"]
     if not all(needed.values()):
@@ -214,7 +213,7 @@ def _defaults(entry: Json) -> Json:
 
 
 def _packages(entry: Json, processor: str, present: Callable[[str, str], bool]) -> list[str]:
-    """Packages of a processor whose file, and whose word vectors and language models, are present."""
+    """Packages of a processor that are present with their word vectors and language models."""
     listed = entry.get(processor)
     if not isinstance(listed, dict):
         return []

@@ -1,4 +1,4 @@
-"""Running a stanza pipeline over many sentences: in batches, cancellable, and not stopped by one odd sentence."""
+"""Running a stanza pipeline over many sentences: in batches, cancellable and robust against failing sentences."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from engine.errors import ModelError
 from engine.phrases.parsed_sentence import Parsed, read_stanza
 from engine.phrases.token_spans import parts
 
-BATCH_SECONDS = 0.8  # seconds a batch should take, so that cancelling and the bar are prompt
+BATCH_SECONDS = 0.8  # seconds per batch, so that cancelling and the progress bar respond promptly
 FIRST_BATCH, LARGEST_BATCH = 16, 2048
-HOPELESS = 20  # sentences that fail one after the other before anything was parsed
-# What stanza takes for a space; each becomes one space, so that its offsets stay those of the sentence.
+HOPELESS = 20  # consecutive failures, without any success, after which parsing is given up
+# Characters that stanza takes for a space; each is replaced by one space, so that offsets are unchanged.
 BLANK = re.compile(r"[\s\u0080-\u009f]")
 
 
 def parse_sentences(
     pipeline: Any, sentences: Sequence[str], progress: Progress | None = None
 ) -> Iterator[tuple[int, list[Parsed]]]:
-    """Each sentence's index with its parse, in order; offsets count from the sentence's first character.
+    """Each sentence's index with its parses, in order; offsets count from the sentence's first character.
 
-    A very long sentence comes in several parts; a sentence that stanza cannot parse has none. Raises ModelError when the
-    parser fails on everything, Cancelled when the user wants to stop.
+    A very long sentence is parsed in several parts; a sentence that stanza cannot parse has none. Raises ModelError if the
+    parser fails on everything, Cancelled if the user wants to stop.
     """
     progress = progress or Progress()
     runner = _Runner(pipeline)
@@ -57,7 +57,7 @@ class _Runner:
         self.parsed = self.failed = 0
 
     def run(self, texts: list[str]) -> list[Any]:
-        """A stanza Document for each text, None for those that it fails on."""
+        """A stanza Document for each text, None for those on which it fails."""
         from stanza.models.common.doc import Document
 
         spoken = [index for index, text in enumerate(texts) if text.strip()]
@@ -67,7 +67,7 @@ class _Runner:
         try:
             with one_thread():
                 documents = self.pipeline.bulk_process([Document([], text=texts[index]) for index in spoken])
-        except Exception as error:  # whatever a model trips over; the sentence at fault is found by halving
+        except Exception as error:  # any error of a model; the failing sentence is found by halving
             if len(spoken) > 1:
                 middle = spoken[len(spoken) // 2]
                 return self.run(texts[:middle]) + self.run(texts[middle:])

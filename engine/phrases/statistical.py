@@ -1,23 +1,23 @@
-"""Phrases without a parser: sentences are cut where neighbouring units belong together least in the user's own text.
+"""Phrases without a parser: sentences are split where neighbouring units are least associated in the user's text.
 
-Units are words, or characters (pieces of the base's vocabulary where given) in languages without spaces. Punctuation
-cuts first, so no phrase goes across it. Inside a clause the weakest association between two neighbours is the top cut,
+Units are words, or in languages without spaces characters (or pieces of the base's vocabulary, if given). Sentences are first
+split at punctuation, so no phrase crosses it. Within a clause the weakest association between two neighbours is the top split,
 then the weakest in each half, and so on: a binary tree whose nodes are candidates of every length.
 
 The association of two neighbours x y is
 
     npmi(x, y) · discount(x, y) - EDGE · (ln e(x)/e + ln s(y)/s)
 
-with normalised pointwise mutual information ln(p(x,y) / p(x)p(y)) / -ln p(x,y), in [-1, 1] (Bouma 2009, "Normalized
-(Pointwise) Mutual Information in Collocation Extraction"); the discount for rare events c(x,y)/(c(x,y)+1) · m/(m+1),
-m = min(c(x), c(y)) (Pantel and Lin 2002, "Discovering Word Senses from Text"); and e(x), s(y): how often x ends and y
-begins a clause, smoothed, against the average e, s. Words that often stand at punctuation stand at the edges of phrases
-elsewhere too (after Spitkovsky, Alshawi and Jurafsky 2011, "Punctuation: Making a Point in Unsupervised Dependency
-Parsing"). EDGE and SMOOTH were chosen on GUM (English constituents) and UD Chinese: of all nodes, 31 % and 32 % are
-constituents there, against 19 % with cuts at random; without the second term 24 % and 30 %.
+with normalised pointwise mutual information ln(p(x,y) / p(x)p(y)) / -ln p(x,y), in [-1, 1] (Bouma 2009, "Normalized (Pointwise)
+Mutual Information in Collocation Extraction"); the discount for rare events c(x,y)/(c(x,y)+1) · m/(m+1), m = min(c(x), c(y))
+(Pantel and Lin 2002, "Discovering Word Senses from Text"); and e(x), s(y): the smoothed rates at which x ends and y begins a
+clause, relative to the averages e, s. Words that are often next to punctuation are also at the edges of phrases elsewhere
+(after Spitkovsky, Alshawi and Jurafsky 2011, "Punctuation: Making a Point in Unsupervised Dependency Parsing"). EDGE and SMOOTH
+were chosen on GUM (English constituents) and UD Chinese: of all nodes, 31 % and 32 % are constituents there, against 19 % with
+random splits, and 24 % and 30 % without the second term.
 
-Kept are the candidates that are plausible: whole clauses, those found in at least two places, and those that hold
-together clearly better than they hold to what is around them (the better half by that difference; 38 % and 42 % right).
+Plausible candidates are kept: whole clauses, candidates found in at least two places, and candidates whose inner association is
+clearly above that with their context (the better half by that difference; 38 % and 42 % correct).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from engine.phrases.token_spans import Offsets
 from engine.phrases.tokenize import Pieces, clauses_of
 from engine.phrases.types import Tree
 
-BATCH = 2000  # sentences between two looks at the progress
+BATCH = 2000  # sentences between two progress updates
 EDGE = 0.1
-SMOOTH = 5.0  # occurrences that a unit's share of clause edges is pulled towards the average with
+SMOOTH = 5.0  # pseudo-occurrences that smooth a unit's share of clause edges towards the average
 SOUND = 50  # percentile of the difference between inner and outer association
 
 
 class Candidate(NamedTuple):
-    """A node of a sentence's tree: its characters, its length in units, and whether it is plausible by itself."""
+    """A node of a sentence's tree: its characters, its length in units, and whether one occurrence makes it plausible."""
 
     sentence: int
     start: int
@@ -51,7 +51,7 @@ class Candidate(NamedTuple):
 
 
 class Association:
-    """How strongly neighbouring units belong together, counted on a corpus; cuts sentences into candidates and trees."""
+    """The association of neighbouring units, counted on a corpus; splits sentences into candidates and trees."""
 
     def __init__(self, language: str, pieces: Pieces | None = None) -> None:
         self.language = language
@@ -70,9 +70,9 @@ class Association:
         longest: int = 10,
         progress: Progress | None = None,
     ) -> Iterator[Candidate]:
-        """Count the corpus at once; what comes back gives its candidates: all units, then nodes of up to `longest`.
+        """Count the corpus immediately; the returned iterator yields all units, then nodes of up to `longest`.
 
-        `weights` says how often each sentence occurs.
+        `weights` are the numbers of occurrences of each sentence.
         """
         progress = progress or Progress()
         ids, units, starts, ends, owners, fresh = self._ids, [], [], [], [], []
@@ -93,7 +93,7 @@ class Association:
         return (Candidate(owners[a], starts[a], ends[b], b - a + 1, sound) for a, b, sound in chain(singles, nodes))
 
     def _learn(self, units: np.ndarray, fresh: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Learn all pairs; returns the association of each unit with the next one, -inf where a clause ends between."""
+        """Learn all pairs; returns the association of each unit with the next one, -inf at clause boundaries."""
         gaps = np.full(max(0, len(units) - 1), -np.inf)
         if not len(units):
             return gaps
@@ -108,7 +108,7 @@ class Association:
         left, right = alone[self._pairs >> 32], alone[self._pairs & 0xFFFFFFFF]
         joint = np.log(together / together.sum())
         chance = np.log(left / alone.sum()) + np.log(right / alone.sum())
-        # A corpus of one single pair has p(x,y) = 1, where the measure is not defined and nothing is to be compared.
+        # In a corpus of a single pair p(x,y) = 1: the measure is undefined and there is nothing to compare.
         npmi = np.divide(joint - chance, -joint, out=np.zeros_like(joint), where=joint < 0)
         rarer = np.minimum(left, right)
         discount = together / (together + 1) * rarer / (rarer + 1)
@@ -118,7 +118,7 @@ class Association:
         return gaps
 
     def between(self, left: str, right: str) -> float:
-        """The association of two neighbouring units; pairs never seen have the clause-edge term alone, unknown ones 0."""
+        """The association of two neighbouring units; for unseen pairs only the clause-edge terms of the known units."""
         x, y = self._ids.get(left.casefold()), self._ids.get(right.casefold())
         if x is not None and y is not None:
             position = int(np.searchsorted(self._pairs, x << 32 | y))
@@ -128,7 +128,7 @@ class Association:
         return -EDGE * float(edges)
 
     def tree(self, sentence: str) -> Tree:
-        """The tree of one sentence for drawing: clauses and punctuation under one node, each clause cut in two and in two."""
+        """The tree of one sentence for drawing: clauses and punctuation under one node, each clause as a binary tree."""
         children: list[Tree] = []
         end = 0
         for clause in clauses_of(sentence, self.language, self.pieces):
@@ -141,7 +141,7 @@ class Association:
     def _clause(self, sentence: str, units: list[Offsets]) -> Tree:
         texts = [sentence[start:end] for start, end in units]
         first, last = _nodes([self.between(x, y) for x, y in pairwise(texts)])
-        # Short nodes first, so that both halves of a node are there when it is made; built by its first and last unit.
+        # Short nodes first, so that both halves of a node exist when it is built; keyed by first and last unit.
         built = {(index, index): Tree("word", text) for index, text in enumerate(texts)}
         for cut in sorted(range(len(first)), key=lambda gap: last[gap] - first[gap]):
             halves = built.pop((first[cut], cut)), built.pop((cut + 1, last[cut]))
@@ -152,7 +152,7 @@ class Association:
 
 
 def _edge_share(units: np.ndarray, weight: np.ndarray, alone: np.ndarray, edge: np.ndarray) -> np.ndarray:
-    """For each unit, ln of the share of its occurrences at a clause's edge over the average share, smoothed."""
+    """For each unit, the log of its smoothed share of occurrences at a clause's edge relative to the average share."""
     average = weight[edge].sum() / weight.sum()
     at_edge = np.bincount(units[edge], weights=weight[edge], minlength=len(alone))
     return np.log((at_edge + SMOOTH * average) / (alone + SMOOTH) / average)
@@ -164,9 +164,9 @@ def _punctuation(sentence: str, start: int, end: int) -> Iterator[Tree]:
 
 
 def _nodes(gaps: Sequence[float]) -> tuple[list[int], list[int]]:
-    """For each gap (between unit i and i+1) the first and the last unit of the node that is cut there.
+    """For each gap (between unit i and i+1) the first and the last unit of the node that is split there.
 
-    The binary tree that splits at the smallest gap first, the left one of equals, is the Cartesian tree of the gaps, made
+    The binary tree that splits at the smallest gap first (the left one of equal gaps) is the Cartesian tree of the gaps, built
     in one pass with a stack (Gabow, Bentley and Tarjan 1984).
     """
     first, last = [0] * len(gaps), [len(gaps)] * len(gaps)
@@ -180,9 +180,9 @@ def _nodes(gaps: Sequence[float]) -> tuple[list[int], list[int]]:
 
 
 def _candidates(gaps: np.ndarray, longest: int, progress: Progress) -> Iterator[tuple[int, int, bool]]:
-    """The nodes of the whole corpus as first unit, last unit, and whether they are plausible by themselves."""
+    """The nodes of the whole corpus as first unit, last unit, and whether they are plausible."""
     progress.check()
-    # One Cartesian tree for all: the -inf between clauses are cut first, so no other node goes across them.
+    # One Cartesian tree for all: the -inf at clause boundaries are split first, so no other node crosses them.
     first, last = (np.asarray(side, dtype=np.int64) for side in _nodes(gaps.tolist()))
     progress.check()
     nodes = np.flatnonzero(np.isfinite(gaps) & (last - first < longest))

@@ -1,8 +1,8 @@
-"""All phrases of a workspace as columns, fast to filter and sort however many there are: phrases.table.npz.
+"""All phrases of a workspace as columns, fast to filter and sort even for many phrases: phrases.table.npz.
 
-Made from phrases.jsonl and the sentences the phrases are from: how often each phrase occurs in each domain and in general
-text, and from that its keyness. Counts here are of words in a row (`Finder`), on both sides alike; `counts` are the
-parser's. The file names the phrases.jsonl that it was made from by a hash and is made again when that changes.
+Made from phrases.jsonl and the sentences of the phrases: the counts of each phrase per domain and in general text, and from
+these its keyness. These counts are of word sequences (`Finder`), in both kinds of text; `counts` are the parser's. The file
+stores a hash of the phrases.jsonl that it was made from and is rebuilt if that changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from engine.phrases.types import PhraseSet
 PHRASES_FILE = "phrases.jsonl"
 TABLE_FILE = "phrases.table.npz"
 VERSION = 1
-BETWEEN = "\x00"  # stands in no text
+BETWEEN = "\x00"  # occurs in no text
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class PhraseTable:
 
     texts: list[str]
     lengths: np.ndarray  # (n,) tokens
-    counts: np.ndarray  # (n,) times the parser saw it
-    labels: np.ndarray  # (n,) places in `label_names`
+    counts: np.ndarray  # (n,) occurrences found by the parser
+    labels: np.ndarray  # (n,) indices into `label_names`
     label_names: list[str]
     domains: list[str]
-    by_domain: np.ndarray  # (n, k) times it occurs in each domain
+    by_domain: np.ndarray  # (n, k) occurrences in each domain
     words: list[int]  # (k,) of each domain
-    general: np.ndarray  # (n,) times it occurs in general text
-    general_words: int  # 0 where there is no general text of the language
+    general: np.ndarray  # (n,) occurrences in general text
+    general_words: int  # 0 if there is no general text in the language
     made_from: str = ""
 
     def __len__(self) -> int:
@@ -52,21 +52,21 @@ class PhraseTable:
 
     @cached_property
     def folded(self) -> list[str]:
-        """The texts without their case, for searching."""
+        """The case-folded texts, for searching."""
         return BETWEEN.join(self.texts).casefold().split(BETWEEN) if self.texts else []
 
     @cached_property
     def own(self) -> np.ndarray:
-        """(n,) times each phrase occurs in all domains."""
+        """(n,) occurrences of each phrase in all domains."""
         return self.by_domain.sum(1)
 
     @cached_property
     def keyness(self) -> Keyness:
-        """Against the general text; zeros where there is none."""
+        """Keyness relative to the general text; zeros if there is none."""
         return keyness(self.own, self.general, sum(self.words), self.general_words)
 
     def save(self, path: Path) -> None:
-        """Write it, whole or not at all. Raises StorageError."""
+        """Write the table atomically. Raises StorageError."""
         about = {
             "version": VERSION, "labels": self.label_names, "domains": self.domains, "words": self.words,
             "general_words": self.general_words, "made_from": self.made_from,
@@ -81,7 +81,7 @@ class PhraseTable:
 
     @classmethod
     def load(cls, path: Path) -> PhraseTable | None:
-        """What `save` wrote; None where it is missing, damaged or of another version, and has to be made again."""
+        """Read the result of `save`; None if it is missing, damaged or of another version and must be rebuilt."""
         try:
             with np.load(path, allow_pickle=False) as result:
                 about = json.loads(result["about"].tobytes())
@@ -139,10 +139,10 @@ def open_table(
     workspace: Path, language: str, assets: Path, segments: Sequence[Segment] | None = None,
     phrases: PhraseSet | None = None, progress: Progress | None = None,
 ) -> PhraseTable:  # fmt: skip
-    """The table of a workspace's phrases, made (in seconds for the largest) where there is none that fits them.
+    """The table of a workspace's phrases, built (within seconds) if the stored one is missing or outdated.
 
-    `segments` and `phrases` are read from the workspace where they are not at hand. Raises CorpusError or InputError where
-    that cannot be read, Cancelled.
+    `segments` and `phrases` are read from the workspace if not given. Raises CorpusError or InputError if they cannot be read,
+    Cancelled.
     """
     made_from = _hash(workspace / PHRASES_FILE)
     result = PhraseTable.load(workspace / TABLE_FILE)
@@ -161,7 +161,7 @@ def open_table(
 
 
 def general_texts(language: str, assets: Path, segments: Sequence[Segment]) -> list[str]:
-    """The bundled general text of a language but for the user's own sentences; none where no such text is bundled."""
+    """The bundled general text of a language without the user's sentences; empty if none is bundled."""
     from engine.corpora.general_text import general_domain
 
     try:
@@ -179,7 +179,7 @@ def _hash(path: Path) -> str:
 
 
 def layers_of(lengths: np.ndarray, layers: int) -> np.ndarray:
-    """`engine.memory.assign_layers` in the order short to long, for many: the decoder layer (n,) that reads each phrase."""
+    """The decoder layer (n,) of each phrase, like `engine.memory.assign_layers` in the order short to long, but vectorised."""
     order = np.argsort(lengths, kind="stable")
     result = np.zeros(len(lengths), dtype=np.int64)
     result[order] = np.arange(len(lengths)) * layers // max(1, len(lengths))

@@ -1,7 +1,6 @@
-"""Text and positions: what is punctuation, where tokens lie in a sentence, and how a phrase's edges are cleaned.
+"""Text and positions: which characters are punctuation, where tokens are in a sentence, and how a phrase's edges are trimmed.
 
-Positions are character offsets into the sentence, so that a phrase is always the exact text that the user wrote:
-Chinese without spaces, English with its own spacing.
+Positions are character offsets into the sentence, so that a phrase is always the user's exact text, with or without spaces.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from functools import cache
 Offsets = tuple[int, int]  # start and end character
 Span = tuple[int, int, str]  # first token, token after the last, label
 
-# Unicode calls these punctuation, but they are read aloud: a phrase may begin or end with them ("50 %", "#1").
+# Unicode classifies these as punctuation, but they are read aloud: a phrase may begin or end with them ("50 %", "#1").
 SPOKEN = frozenset("%‰&@#§/\\*％＆＠＃＊／")
-# Quotes and strokes that Unicode files under symbols.
+# Quotes and strokes that Unicode classifies as symbols.
 UNSPOKEN = frozenset("`´^~|<>¨｜～＜＞｀＾")
-# Opening and closing; German and some others close with what English opens with, and turn the angles round.
+# Opening and closing; German and some other languages close with English opening quotes and reverse the angle quotes.
 PAIRS = tuple(zip("([{“‘«‹「『（［｛【〔〖《〈〘〚„‚„»›", ")]}”’»›」』）］｝】〕〗》〉〙〛“‘”«‹", strict=True))
 OPENERS = frozenset(opener for opener, _ in PAIRS)
 STRAIGHT = frozenset("\"'＂＇")
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
-LAST_MARK = 0x20000  # the planes above hold ideographs and tags, no punctuation
+LAST_MARK = 0x20000  # the planes above contain ideographs and tags, no punctuation
 LONGEST_PART = 1000  # characters; a parser's memory grows with the square of the length
 
 
@@ -35,18 +34,18 @@ def _is_mark(character: str) -> bool:
 
 @cache
 def is_punctuation(token: str) -> bool:
-    """Whether a token is made of punctuation (or nothing) alone."""
+    """Whether a token consists of punctuation only (or is empty)."""
     return all(_is_mark(character) or character.isspace() for character in token)
 
 
 @cache
 def punctuation_class() -> str:
-    """The inside of a regular expression's [...] that matches every punctuation character."""
+    """The content of a regular expression's [...] that matches every punctuation character."""
     return "".join(re.escape(chr(code)) for code in range(LAST_MARK) if _is_mark(chr(code)))
 
 
 def align(tokens: Sequence[str], text: str, start: int = 0) -> list[Offsets] | None:
-    """Where the tokens of a tree stand in the text they were made from, or None when they do not fit it.
+    """The offsets of a tree's tokens in the text they were made from, or None if they do not fit it.
 
     Spaces inside the text are skipped; treebank spellings of brackets and quotes (-LRB-, ``, '') match the real ones.
     """
@@ -80,9 +79,9 @@ def align(tokens: Sequence[str], text: str, start: int = 0) -> list[Offsets] | N
 
 
 def trim(tokens: Sequence[str], first: int, last: int) -> Offsets:
-    """Cut punctuation off both ends of tokens[first:last], but never one half of a pair of brackets or quotes.
+    """Trim punctuation at both ends of tokens[first:last], but never one half of a pair of brackets or quotes.
 
-    "the king ," becomes "the king", "( a cat )" becomes "a cat", and "he said ( twice )" stays whole. What is inside stays.
+    "the king ," becomes "the king", "( a cat )" becomes "a cat", and "he said ( twice )" is unchanged, as is punctuation inside.
     """
     while first < last:
         head, tail = tokens[first], tokens[last - 1]
@@ -98,7 +97,7 @@ def trim(tokens: Sequence[str], first: int, last: int) -> Offsets:
 
 
 def _partner(tokens: Sequence[str], first: int, last: int, position: int) -> int | None:
-    """The token inside [first, last) that closes or opens the bracket or quote at `position`, if there is one."""
+    """The index in [first, last) of the token that closes or opens the bracket or quote at `position`, if any."""
     mark = BRACKETS.get(tokens[position], tokens[position])
     if mark in STRAIGHT or mark in ("``", "''"):
         same = ("``", "''") if mark in ("``", "''") else (mark,)
@@ -130,9 +129,9 @@ def _matching(tokens: Sequence[str], indices: range, mark: str, mate: str) -> in
 
 
 def clean_spans(spans: Iterable[Span], tokens: Sequence[str], *, shortest: int, longest: int) -> Iterator[Span]:
-    """Trim edges, drop what is punctuation alone, too short or too long, and give each span once, with its first label.
+    """Trim edges, drop spans that are only punctuation, too short or too long, and yield each span once, with its first label.
 
-    `spans` come parents first, so a chain of constituents over the same tokens keeps its topmost label.
+    `spans` are ordered parents first, so a chain of constituents over the same tokens keeps its topmost label.
     """
     seen: set[Offsets] = set()
     for first, last, label in spans:
@@ -143,9 +142,9 @@ def clean_spans(spans: Iterable[Span], tokens: Sequence[str], *, shortest: int, 
 
 
 def parts(text: str, limit: int = LONGEST_PART) -> Iterator[Offsets]:
-    """Cut a very long text into stretches of at most `limit` characters, after punctuation or at a space where possible.
+    """Split a very long text into stretches of at most `limit` characters, after punctuation or at a space if possible.
 
-    Ordinary sentences come back whole, without the spaces around them.
+    Ordinary sentences are returned whole, without surrounding spaces.
     """
     start = 0
     while start < len(text):

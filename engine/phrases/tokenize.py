@@ -1,4 +1,4 @@
-"""The smallest parts of a sentence where no parser says what a word is: words, characters, or pieces of the base."""
+"""The smallest units of a sentence if no parser defines its words: words, characters, or pieces of the base."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ Pieces = Callable[[str], list[str]]
 
 
 def clauses_of(sentence: str, language: str, pieces: Pieces | None = None) -> Clauses:
-    """The units of a sentence as character offsets, clause by clause; punctuation is in none of them."""
+    """The units of a sentence as character offsets, clause by clause, without punctuation."""
     cut = _piece_offsets(sentence, pieces) if pieces is not None and unspaced(language) else None
     return _group(sentence, units_of(sentence, language) if cut is None else cut)
 
 
 def units_of(text: str, language: str) -> list[Offsets]:
-    """The words of a text, or its characters in languages without spaces, as character offsets; no punctuation."""
+    """The words of a text, or its characters in languages without spaces, as character offsets, without punctuation."""
     pattern = _characters() if unspaced(language) else _words()
     return [match.span() for match in pattern.finditer(text)]
 
 
 @cache
 def _words() -> re.Pattern[str]:
-    """A run without spaces and punctuation; apostrophes, hyphens, full stops inside it belong to it, and 1,000 is one."""
+    """A run without spaces and punctuation, except for inner apostrophes, hyphens and full stops; 1,000 is one run."""
     plain = rf"[^\s{punctuation_class()}]"
     return re.compile(rf"{plain}+(?:(?:['’\-‐·_.]|(?<=\d)[,:](?=\d)){plain}+)*")
 
 
 @cache
 def _characters() -> re.Pattern[str]:
-    """A Latin, Cyrillic or Greek word or a number as a whole, else one character with the marks that follow it."""
+    """A whole Latin, Cyrillic or Greek word or number, else one character with its combining marks."""
     letter = r"[0-9A-Za-z\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff０-９Ａ-Ｚａ-ｚ]"
     marks = "\u0300-\u036f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u3099\u309a\ufe00-\ufe0f"
     marks += "\u102b-\u103e\u17b4-\u17d3\u0f71-\u0f84\u0f90-\u0fbc"
@@ -56,7 +56,7 @@ def _group(sentence: str, units: list[Offsets]) -> Clauses:
 
 
 def _piece_offsets(sentence: str, pieces: Pieces) -> list[Offsets] | None:
-    """SentencePiece pieces laid over the sentence; None where normalisation changed it beyond recognition.
+    """SentencePiece pieces aligned with the sentence; None if normalisation changed it too much.
 
     The tokenizer normalises (NFKC: "，" becomes ","), so both sides are compared character by character after NFKC.
     """
@@ -81,7 +81,7 @@ def _piece_offsets(sentence: str, pieces: Pieces) -> list[Offsets] | None:
 
 def _cut_at_punctuation(sentence: str, start: int, end: int, offsets: list[Offsets]) -> None:
     if offsets:
-        start = max(start, offsets[-1][1])  # one character that normalisation spread over two pieces
+        start = max(start, offsets[-1][1])  # a character that normalisation split over two pieces
     while start < end:
         stop = start
         while stop < end and not is_punctuation(sentence[stop]):

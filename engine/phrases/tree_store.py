@@ -1,4 +1,4 @@
-"""The trees of the sentences that phrases were taken from, kept in trees.sqlite: drawn at once, without the parser."""
+"""The trees of the sentences that phrases were taken from, stored in trees.sqlite for drawing without the parser."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from engine.errors import StorageError
 from engine.phrases.types import Tree
 
 TREES_FILE = "trees.sqlite"
-DEEPEST = 400  # levels; json and drawing go down a level at a time
+DEEPEST = 400  # levels; JSON and drawing recurse once per level
 
 
 class TreeWriter:
-    """Takes the tree of a sentence, once each."""
+    """Stores the tree of each sentence."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -32,11 +32,11 @@ class TreeWriter:
 
 @contextlib.contextmanager
 def writing_trees(path: Path) -> Iterator[TreeWriter]:
-    """Write all trees of a corpus; the file takes its place when the block ends well. Raises StorageError."""
+    """Write all trees of a corpus; the file is replaced if the block succeeds. Raises StorageError."""
     with atomic_write(path, "the trees") as temporary:
         connection = sqlite3.connect(temporary)
         try:
-            connection.execute("PRAGMA journal_mode = OFF")  # a file that is not finished is thrown away as a whole
+            connection.execute("PRAGMA journal_mode = OFF")  # an unfinished file is discarded as a whole
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("CREATE TABLE trees (sentence TEXT PRIMARY KEY, tree BLOB NOT NULL) WITHOUT ROWID")
             yield TreeWriter(connection)
@@ -50,7 +50,7 @@ def writing_trees(path: Path) -> Iterator[TreeWriter]:
 
 
 def read_tree(path: Path, sentence: str) -> Tree | None:
-    """The tree of a sentence; None where there is none, or no such file."""
+    """The tree of a sentence; None if there is none, or the file is missing."""
     if not path.is_file():
         return None
     try:
@@ -60,7 +60,7 @@ def read_tree(path: Path, sentence: str) -> Tree | None:
             row = connection.execute("SELECT tree FROM trees WHERE sentence = ?", (sentence,)).fetchone()
         return _unpacked(json.loads(zlib.decompress(row[0]))) if row else None
     except (sqlite3.Error, zlib.error, ValueError, TypeError, RecursionError):
-        return None  # it can always be parsed again
+        return None  # the sentence can be parsed again
 
 
 def _depth(tree: Tree) -> int:

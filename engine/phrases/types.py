@@ -1,4 +1,4 @@
-"""The results of phrase extraction: phrases with their counts, sets of them on disk, and trees to draw."""
+"""The results of phrase extraction: phrases with their counts, sets of them on disk, and trees for drawing."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from engine.messages import pack
 
 @dataclass(frozen=True)
 class Phrase:
-    """A stretch of the user's own text, exactly as it occurs in a sentence.
+    """A stretch of the user's text, exactly as it occurs in a sentence.
 
-    `length` is counted in the parser's tokens, `count` is how often the phrase occurs (upper and lower case and runs of
-    spaces count as one), `label` is its most frequent label, `example` the index of a sentence that holds `text`.
+    `length` is counted in the parser's tokens, `count` is the number of occurrences (ignoring case and runs of spaces), `label`
+    is the most frequent label, `example` the index of a sentence that contains `text`.
     """
 
     text: str
@@ -30,7 +30,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class PhraseSet:
-    """Phrases in a fixed order (length, then count downwards, then text) and one sentence saying what gave them."""
+    """Phrases in a fixed order (length, descending count, text) and a sentence on the parser that found them."""
 
     phrases: list[Phrase]
     parser: str = ""
@@ -42,13 +42,13 @@ class PhraseSet:
         return iter(self.phrases)
 
     def by_length(self) -> dict[int, int]:
-        """How many different phrases there are of each length, short ones first."""
+        """The number of different phrases of each length, short ones first."""
         return dict(sorted(Counter(phrase.length for phrase in self.phrases).items()))
 
     def save(self, path: Path) -> None:
-        """Write one JSON object per line, and what parsed them beside it (`phrases.jsonl` -> `phrases.info.json`).
+        """Write one JSON object per line, and the parser beside it (`phrases.jsonl` -> `phrases.info.json`).
 
-        Each file appears whole or not at all. Raises StorageError when the disk is full or the folder read-only.
+        Each file is written atomically. Raises StorageError if the disk is full or the folder read-only.
         """
         path = Path(path)
         with storage_errors("the phrases", path):
@@ -61,7 +61,7 @@ class PhraseSet:
 
     @classmethod
     def load(cls, path: Path) -> PhraseSet:
-        """Read what `save` wrote. Without the file beside it, `parser` is empty. Raises InputError naming file and line."""
+        """Read the result of `save`; `parser` is empty without the second file. Raises InputError naming file and line."""
         path = Path(path)
         try:
             with path.open(encoding="utf-8", newline="\n") as lines:
@@ -74,7 +74,7 @@ class PhraseSet:
             raise InputError(
                 "{path} cannot be read ({strerror}): extract the phrases again.", path=path, strerror=error.strerror
             ) from None
-        # Only a remark for people: the phrases are whole without it.
+        # Information only: the phrases are complete without it.
         parser = read_json(_info_path(path)).get("parser", "")
         return cls(phrases, parser if isinstance(parser, str) else "")
 
@@ -109,14 +109,14 @@ def _phrase(line: str, where: str) -> Phrase:
 
 @dataclass(frozen=True)
 class Tree:
-    """One sentence as nested nodes for drawing. A leaf is a word: no children, its label a part of speech or relation."""
+    """One sentence as nested nodes for drawing. A leaf is a word without children, labelled by part of speech or relation."""
 
     label: str
     text: str
     children: tuple[Tree, ...] = ()
 
     def walk(self) -> Iterator[Tree]:
-        """Every node, parents before children, left before right."""
+        """All nodes, parents before children, left before right."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -124,11 +124,11 @@ class Tree:
             waiting.extend(reversed(node.children))
 
     def leaves(self) -> list[Tree]:
-        """The words in the order of the tree: left to right, but for words that a crossing dependency sets apart."""
+        """The words in tree order: left to right, except for words separated by a crossing dependency."""
         return [node for node in self.walk() if not node.children]
 
     def to_mapping(self) -> dict[str, object]:
-        """The tree as JSON holds it: `label`, `text`, `children`."""
+        """The tree as JSON represents it: `label`, `text`, `children`."""
         top: dict[str, object] = {}
         waiting: list[tuple[Tree, dict[str, object]]] = [(self, top)]
         while waiting:

@@ -1,4 +1,4 @@
-"""Plugin bundles: written whole, verified before anything in them is used, and loaded over the base they were made for."""
+"""Plugin bundles: written atomically, verified before use, and loaded over the base they were made for."""
 
 from engine.plugins.bundle import FORMAT_VERSION, read_bundle_card, read_bundle_text, unpack_bundle, verify_bundle
 from engine.plugins.export import BundleContent, export_bundle

@@ -1,6 +1,6 @@
-"""Does a plugin's memory matter? Its translations with the memory as it is, and with others in its place; nothing is trained.
+"""Whether a plugin's memory matters: its translations with its memory and with replacements, without any training.
 
-Every other memory is that of a plugin which was loaded anew, so none is left in the next.
+For each replacement the plugin is loaded afresh, so that no memory carries over.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ STEPS_OF = {BASE: "Translating with the base", TRUE: "Translating with the memor
 
 @dataclass(frozen=True)
 class Ablation:
-    """What is compared: `against` are kinds of `engine.methods.ablation.KINDS`, `foreign` files of general text in the place of
-    what came along, `decoding` the plugin's own where it is None.
+    """The settings of a comparison.
+
+    `against` are kinds of `engine.methods.ablation.KINDS`, `foreign` files of general text instead of the bundled one;
+    `decoding` is the plugin's if None.
     """
 
     sources: Sequence[str]
@@ -45,7 +47,7 @@ class Ablation:
 
 
 def check_ablate(card: Mapping[str, Any]) -> None:
-    """Raises OptionError where a plugin, by its bundle's card, has no memory that could be exchanged."""
+    """Raise OptionError if a plugin, according to its bundle's card, has no memory that could be replaced."""
     if not get_method(card["method"]).capabilities.has_memory and "knn" not in card:
         raise OptionError(
             "A plugin of the method {method} has no memory, only weights, so there is nothing to replace. "
@@ -56,7 +58,7 @@ def check_ablate(card: Mapping[str, Any]) -> None:
 
 
 def check_lines(wanted: Ablation) -> None:
-    """Raises InputError unless each source has a reference, and there is one at least; OptionError on an unknown memory."""
+    """Raise InputError unless there are sources with one reference each; OptionError on an unknown memory."""
     sources, references = len(wanted.sources), len(wanted.references)
     if sources != references:
         raise InputError(
@@ -85,12 +87,12 @@ def ablate_bundle(
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Translate and score with each memory; the same seed gives the same figures.
+    """Translate and score with each memory; results are reproducible for a given seed.
 
-    Returns {"plugin", "method", "lines", "seed", "signatures", "base": {bleu, chrf, nll}, "variants": [{"memory", "bleu", "chrf",
-    "nll", "p", "changed", "reason", "translations"}]}. `nll` is in nats per target token of the reference, `p` of BLEU against
-    "true" by paired bootstrap resampling, `changed` the translations that differ from those of "true"; a memory that the
-    plugin cannot have gives its `reason` and no figures. Raises OptionError, InputError, BundleError.
+    Returns {"plugin", "method", "lines", "seed", "signatures", "base": {bleu, chrf, nll}, "variants": [{"memory", "bleu",
+    "chrf", "nll", "p", "changed", "reason", "translations"}]}. `nll` is in nats per target token of the reference, `p` of BLEU
+    against "true" by paired bootstrap resampling, `changed` the number of translations that differ from those of "true". A
+    memory that is not available for the plugin has a `reason` and no figures. Raises OptionError, InputError, BundleError.
     """
     from engine.decoding.translate import translate
     from engine.evaluation.evaluate import evaluate
@@ -113,7 +115,7 @@ def ablate_bundle(
             try:
                 if plugin is not None and name != TRUE:
                     exchange_memory(base, plugin, name, material)
-            except (UnavailableError, CorpusError) as reason:  # too few samples for such a memory
+            except (UnavailableError, CorpusError) as reason:  # too few samples for this memory
                 reasons[name] = reason.message
                 continue
             systems[name] = translate(base, wanted.sources, plugin, decoding=decoding, progress=progress)
@@ -136,7 +138,7 @@ FIGURES = ("bleu", "chrf", "nll", "p", "translations")
 def material_of(
     wanted: Ablation, base: BaseModel, backward: str, settings: Settings, folder: Path, progress: Progress
 ) -> Material:
-    """What the memories are made of; the reverse base is loaded when it is first needed."""
+    """The material of the replacement memories; the reverse base is loaded when first needed."""
     from engine.phrases import PhraseOptions
 
     def pair() -> LanguagePair:
@@ -154,7 +156,7 @@ def material_of(
 
 
 def foreign_text(wanted: Ablation, base: BaseModel, settings: Settings) -> list[Segment]:
-    """The user's general text, else the bundled sample, without the sentences under test. Raises CorpusError."""
+    """The user's general text, or the bundled sample, without the test sentences. Raises CorpusError."""
     from engine.corpora.general_text import general_sentences
 
     if wanted.foreign:
@@ -166,7 +168,7 @@ def foreign_text(wanted: Ablation, base: BaseModel, settings: Settings) -> list[
 
 
 def exchange_memory(base: BaseModel, plugin: Plugin, kind: str, material: Material) -> None:
-    """Give a loaded plugin another memory: its method's own, and the datastore that it carries beside it."""
+    """Replace the memory of a loaded plugin: its method's and, if any, its datastore."""
     from engine.methods.knn.ablation import another_datastore
 
     if plugin.method.capabilities.has_memory:
@@ -177,7 +179,7 @@ def exchange_memory(base: BaseModel, plugin: Plugin, kind: str, material: Materi
 
 
 def mean_loss(base: BaseModel, wanted: Ablation, plugin: Plugin | None) -> float:
-    """Negative log-likelihood of the references, nats per token."""
+    """Negative log-likelihood of the references, in nats per token."""
     from engine.decoding.scoring import score
 
     pairs = [pair for pair in zip(wanted.sources, wanted.references, strict=True) if pair[1].strip()]
@@ -188,7 +190,7 @@ def mean_loss(base: BaseModel, wanted: Ablation, plugin: Plugin | None) -> float
 def row(
     name: str, report: Report, losses: Mapping[str, float], systems: Mapping[str, Sequence[str]], reasons: Mapping[str, str]
 ) -> dict[str, Any]:  # fmt: skip
-    """A variant's figures; of one that cannot be had the reason."""
+    """A variant's figures, or the reason why it is not available."""
     if name in reasons:
         return {"memory": name, **dict.fromkeys(FIGURES), "reason": reasons[name]}
     scores = next(system for system in report.systems if system.name == name)
@@ -206,7 +208,7 @@ def row(
 
 
 def table_rows(figures: Mapping[str, Any]) -> list[list[str]]:
-    """The variants as cells: memory, what it holds, BLEU, chrF, NLL, p, changed lines, or the reason why there is none."""
+    """The variants as table cells: memory, its content, BLEU, chrF, NLL, p, changed lines or the reason for missing figures."""
     rows = []
     for one in [{"memory": "no plugin", **figures["base"]}, *figures["variants"]]:
         name = one["memory"]

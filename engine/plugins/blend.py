@@ -1,7 +1,7 @@
-"""Several plugins as one: a style and a domain, each at its own weight, in one bundle that is used like any other.
+"""Several plugins as one, such as a style and a domain, each with its own weight, in one regular bundle.
 
-A blend's bundle holds the bundles it was made of, whole. So it goes on working when those are deleted or trained again, and
-it can be given away as one file.
+A blend's bundle contains the complete bundles that it was made from. It therefore keeps working when those are deleted or
+retrained, and it can be shared as a single file.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ STEPS = 3
 
 @dataclass(frozen=True)
 class Part:
-    """A bundle and how strongly it works in the blend: 1 as trained, 0.5 half as strongly."""
+    """A bundle and its weight in the blend: 1 as trained, 0.5 half as strong."""
 
     path: Path
     weight: float
-    name: str = ""  # in the place of the bundle's own
+    name: str = ""  # replaces the bundle's name
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class BlendConfig(Options):
 
 
 class Blend(Method):
-    """Plugins that work together, each on what the one before it left; not a way of making one, so it is in no list."""
+    """Plugins that work together, each on the output of the previous one; not listed, since it is not a method for training."""
 
     name: ClassVar[str] = "blend"
     config_class = BlendConfig
@@ -72,18 +72,18 @@ class Blend(Method):
     )
 
     def prepare(self, samples: Samples, config: Any, progress: Progress) -> Artefacts:
-        """Raises OptionError: there is nothing to learn."""
+        """Raises OptionError: there is nothing to train."""
         raise OptionError("A blend consists of plugins, not samples: `tailormt plugin blend`.")
 
     def open(self, folder: Path, base: BaseModel, config: BlendConfig) -> Artefacts:
-        """The bundles inside, as files. Raises BundleError when their number is not that of the weights."""
+        """The bundles inside, as files. Raises BundleError if their number differs from that of the weights."""
         files = {name: folder / name for name in PARTS[: len(config.weights)]}
         if not 2 <= len(config.weights) <= len(PARTS) or not all(file.exists() for file in files.values()):
             raise BundleError("its plugins and their weights do not match. Get a new copy of the bundle.")
         return Artefacts(files=files)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: BlendConfig) -> nn.Module:
-        """The plugins, loaded; the module has no weights of its own. Raises BundleError for a blend of blends."""
+        """Load the plugins; the module has no weights of its own. Raises BundleError for a blend of blends."""
         import torch
 
         plugins = []
@@ -122,7 +122,7 @@ class Blend(Method):
         return module.stack.logits_processors(base, strength)
 
     def attributions(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[Json]:
-        """What each plugin read, working alone; `plugin` names it."""
+        """The entries that each plugin read when working alone, with its name as `plugin`."""
         names = module.config.names or [one.name for one in module.stack.plugins]
         return [
             {**row, "plugin": name}
@@ -134,11 +134,10 @@ class Blend(Method):
 def make_blend(
     output: Path, name: str, parts: Sequence[Part], *, base: BaseModel | None = None, progress: Progress | None = None
 ) -> Json:
-    """Write the bundle of a blend; returns its card. With a `base` it is loaded and translates a sentence first.
+    """Write the bundle of a blend; returns its card. With a `base` it is first loaded and tried on a sentence.
 
-    Raises InputError where the plugins cannot work together: another base or direction, a method that works at full strength
-    or not at all, a blend among them, the same bundle twice, fewer than two or more than four. Raises OptionError on a
-    weight, BundleError, StorageError.
+    Raises InputError if the plugins cannot work together (different bases or directions, a method without adjustable strength,
+    a blend, a duplicate bundle, fewer than two or more than four), OptionError on an invalid weight, BundleError, StorageError.
     """
     progress = progress or Progress()
     if not 2 <= len(parts) <= len(PARTS):
@@ -210,7 +209,7 @@ def _check(cards: Sequence[Json], names: Sequence[str], paths: Sequence[Path]) -
 
 
 def _described(name: str, config: BlendConfig, cards: Sequence[Json], paths: Sequence[Path]) -> Json:
-    """The bundle's configuration: what is common to the plugins, and what it is made of."""
+    """The bundle's configuration: the common properties of the plugins, and the list of them."""
     first = cards[0]
     decoding: Json = {}
     for card in cards:
@@ -243,7 +242,7 @@ def _described(name: str, config: BlendConfig, cards: Sequence[Json], paths: Seq
 
 
 def _license(names: Sequence[str], paths: Sequence[Path]) -> dict[str, str]:
-    """The licences that the plugins' cards state, as a card states them; a blend is under all of them."""
+    """The licences stated on the plugins' cards, in the form of a card; a blend is subject to all of them."""
     cards = {name: parse_card(read_bundle_text(path)) for name, path in zip(names, paths, strict=True)}
     stated = {name: card for name, card in cards.items() if card.license}
     ids = list(dict.fromkeys(card.license for card in stated.values()))

@@ -1,15 +1,15 @@
-"""Reading a bundle with suspicion: known names only, sizes and ratios within limits, every byte as its manifest says.
+"""Reading a bundle as untrusted input: only known names, sizes and ratios within limits, bytes as in the manifest.
 
 adapter_config.json        method, settings, base and its fingerprint, direction, decoding defaults, metrics
-adapter_model.safetensors  the trained weights, exactly the method's keys, or where they are packed their changes from the base
-memory.safetensors         what the method remembers, where it remembers
-memory.sources.safetensors of a memory that is read by sentence: which sentences share an input's rarest words
-memory.jsonl               its sentences; may be left out for confidentiality
-domain_filter.safetensors  which sentences are like the samples, where the others are left to the base
-domains.json               the domains' names, where the method distinguishes domains
-phrases.jsonl              the phrases in the memory's order; may be left out for confidentiality
+adapter_model.safetensors  the trained weights, exactly the method's keys, or if packed, their changes from the base
+memory.safetensors         the method's memory, if any
+memory.sources.safetensors for a memory that is read by sentence: which sentences share an input's rarest words
+memory.jsonl               its sentences; may be omitted for confidentiality
+domain_filter.safetensors  recognises sentences that resemble the samples, if other sentences are left to the base
+domains.json               the domains' names, if the method distinguishes domains
+phrases.jsonl              the phrases in the memory's order; may be omitted for confidentiality
 README.md                  the card
-part-1.zip, part-2.zip …   the plugins of a blend, each a whole bundle
+part-1.zip, part-2.zip …   the plugins of a blend, each a complete bundle
 manifest.json              SHA-256 and bytes of each file above
 """
 
@@ -31,8 +31,8 @@ from typing import Any
 from engine.core.json_object import Json
 from engine.errors import BundleError, storage_errors
 
-FORMAT_VERSION = 3  # the newest that is read
-# What is written: of one plugin, so that earlier versions read it; of several; of one whose weights are packed.
+FORMAT_VERSION = 3  # the newest that can be read
+# The formats written: a single plugin (readable by earlier versions), a blend, a plugin with packed weights.
 PLAIN, BLENDED, PACKED = 1, 2, 3
 MANIFEST = "manifest.json"
 CONFIG = "adapter_config.json"
@@ -48,9 +48,9 @@ KNOWN = (
 )  # fmt: skip
 MAX_BYTES = 16 << 30  # unpacked, all files
 MAX_TEXT = 1 << 30  # one text file
-MAX_JSON = 64 << 20  # a JSON file, which is read whole
-MAX_CONFIG = 1 << 20  # of the two that are read before anything is known of the bundle
-MAX_CARD = 1 << 20  # of README.md; what is longer is cut
+MAX_JSON = 64 << 20  # a JSON file, which is read as a whole
+MAX_CONFIG = 1 << 20  # the two files that are read before any check of the bundle's content
+MAX_CARD = 1 << 20  # README.md; longer ones are truncated
 MAX_RATIO = 200  # unpacked to packed; text packs 3 to 20 times smaller
 LIMITS = {
     CONFIG: MAX_CONFIG,
@@ -79,7 +79,7 @@ CHUNK = 1 << 20
 
 
 class _InPieces(io.FileIO):
-    """A file that is read in pieces, so that a zip file's directory, which is read in one, cannot be of any length."""
+    """A file that refuses large reads, so that a zip directory, which is read at once, has a limited size."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > CHUNK:
@@ -91,7 +91,7 @@ class _InPieces(io.FileIO):
 
 @contextlib.contextmanager
 def open_bundle(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The zip file, for the block. Raises BundleError where there is none."""
+    """Open the zip file within the block. Raises BundleError if the path is not one."""
     if not path.exists():
         raise BundleError("There is no file {path}.", path=path)
     if path.is_dir():
@@ -106,7 +106,7 @@ def open_bundle(path: Path) -> Iterator[zipfile.ZipFile]:
 
 @contextlib.contextmanager
 def damage(path: Path, name: str) -> Iterator[None]:
-    """Turn whatever reading a damaged file raises into a BundleError."""
+    """Convert errors from reading a damaged file to BundleError."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
@@ -117,7 +117,7 @@ def damage(path: Path, name: str) -> Iterator[None]:
 
 
 def check_names(path: Path, bundle: zipfile.ZipFile) -> None:
-    """Names, sizes and ratios, before anything is unpacked. Raises BundleError."""
+    """Check names, sizes and ratios before anything is unpacked. Raises BundleError."""
     entries = bundle.infolist()
     names = [entry.filename for entry in entries]
     for name in names:
@@ -164,7 +164,7 @@ def check_names(path: Path, bundle: zipfile.ZipFile) -> None:
 
 
 def _read(bundle: zipfile.ZipFile, name: str) -> bytes:
-    """A file's bytes, in pieces: read in one, a file that is longer than it says would be unpacked whole first."""
+    """A file's bytes, read in chunks: read at once, a file longer than declared would be unpacked completely first."""
     with bundle.open(name) as file:
         return b"".join(iter(lambda: file.read(CHUNK), b""))
 
@@ -172,19 +172,19 @@ def _read(bundle: zipfile.ZipFile, name: str) -> bytes:
 def read_json(path: Path, bundle: zipfile.ZipFile, name: str) -> Json:
     with damage(path, name):
         value = json.loads(_read(bundle, name).decode("utf-8"))
-        json.dumps(value, ensure_ascii=False).encode("utf-8")  # half of a surrogate pair could be written nowhere again
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # lone surrogates could not be written anywhere
     if not isinstance(value, dict):
         raise BundleError("{path}: {name} is not a JSON object. Get a new copy of the bundle.", path=path, name=name)
     return value
 
 
 def read_config(path: Path, bundle: zipfile.ZipFile) -> Json:
-    """`adapter_config.json`, not checked yet. Raises BundleError."""
+    """The unchecked `adapter_config.json`. Raises BundleError."""
     return read_json(path, bundle, CONFIG)
 
 
 def check_config(path: Path, config: Json) -> None:
-    """The format's version first, then what every plugin states. Raises BundleError."""
+    """Check the format version, then the required keys of every plugin. Raises BundleError."""
     version = config.get("format_version")
     if not isinstance(version, int) or version < 1:
         raise BundleError(
@@ -211,7 +211,7 @@ def check_config(path: Path, config: Json) -> None:
 
 
 def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, Json]:
-    """{file: {sha256, bytes}}; raises BundleError unless it lists exactly the bundle's files."""
+    """{file: {sha256, bytes}}. Raises BundleError unless it lists exactly the bundle's files."""
     files = read_json(path, bundle, MANIFEST).get("files")
     names = {name for name in bundle.namelist() if name != MANIFEST}
     if not isinstance(files, dict) or set(files) != names:
@@ -226,7 +226,7 @@ def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, Json]:
 
 
 def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: Json, out: Any) -> None:
-    """Stream one file, comparing its length and SHA-256 with the manifest. Raises BundleError where they differ."""
+    """Stream one file, comparing its length and SHA-256 with the manifest. Raises BundleError if they differ."""
     digest, count = hashlib.sha256(), 0
     declared = bundle.getinfo(name).file_size
     with damage(path, name):
@@ -244,7 +244,7 @@ def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: Json, ou
                 )
             digest.update(block)
             if out is not None:
-                out.write(block)  # a full disk is no damage
+                out.write(block)  # a full disk is not reported as damage
     if not isinstance(about, dict) or digest.hexdigest() != about.get("sha256") or count != about.get("bytes"):
         raise BundleError(
             "{path}: {name} does not match its manifest: it was changed or damaged. Get a new copy of the bundle.",
@@ -264,7 +264,7 @@ def read_bundle_card(path: str | Path) -> Json:
 
 
 def read_bundle_text(path: str | Path) -> str:
-    """The README.md of a bundle, which is its card for people. Raises BundleError."""
+    """The README.md of a bundle, its card for human readers. Raises BundleError."""
     path = Path(path)
     with open_bundle(path) as bundle:
         check_names(path, bundle)
@@ -273,7 +273,7 @@ def read_bundle_text(path: str | Path) -> str:
 
 
 def verify_bundle(path: str | Path) -> Json:
-    """Check everything that can be checked without the base; returns the card. Raises BundleError, one sentence."""
+    """Check everything that can be checked without the base; returns the card. Raises BundleError with one sentence."""
     path = Path(path)
     card = read_bundle_card(path)
     with open_bundle(path) as bundle:
@@ -282,10 +282,7 @@ def verify_bundle(path: str | Path) -> Json:
 
 
 def check_bytes(path: Path, bundle: zipfile.ZipFile, *, inner: bool = False) -> int:
-    """Every byte against the manifest, and the plugins inside a blend in the same way; returns how many files there are.
-
-    Raises BundleError.
-    """
+    """Check every byte against the manifest, also inside a blend; returns the number of files. Raises BundleError."""
     files = read_manifest(path, bundle)
     for name, about in files.items():
         copy_checked(path, bundle, name, about, None)
@@ -303,9 +300,9 @@ def check_bytes(path: Path, bundle: zipfile.ZipFile, *, inner: bool = False) -> 
 
 
 def unpack_bundle(path: str | Path, folder: Path) -> Path:
-    """Verify and unpack into a folder named by the bundle's content below `folder`; done once, used again later.
+    """Verify and unpack a bundle into a subfolder of `folder` named by its content; later calls reuse it.
 
-    Every call checks the bundle's bytes. Returns the folder. Raises BundleError or StorageError; leaves nothing half-made.
+    Every call checks the bundle's bytes. Returns the subfolder. Raises BundleError or StorageError and leaves nothing incomplete.
     """
     path = Path(path)
     with open_bundle(path) as bundle:

@@ -1,4 +1,4 @@
-"""What a bundle says and holds, looked at before it is used: texts that show as they are, settings that exist, finite numbers."""
+"""Checks of a bundle's content before use: texts display unaltered, settings exist, numbers are finite."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from engine.base.decoding_options import Decoding
 from engine.errors import BundleError, OptionError
 
-LONGEST_NAME = 200  # characters of a name, a method, a language
+LONGEST_NAME = 200  # characters of a name, a method or a language
 LONGEST_TEXT = 20_000  # of any other text
 MOST_VALUES = 100_000
 NAMES = ("name", "method", "source", "target", "base_fingerprint", "base_model_name_or_path")
-# Characters that change how the text around them is shown: embeddings, overrides, isolates and marks of direction.
+# Characters that change how the surrounding text is displayed: embeddings, overrides, isolates and direction marks.
 DIRECTION = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 LARGEST_WEIGHT = 1e6
 
 
 def check_texts(path: Path, config: Mapping[str, Any]) -> None:
-    """Raises BundleError on a text that is too long, or that holds control characters, marks of direction or half characters."""
+    """Raise BundleError on a text that is too long or contains control characters, direction marks or lone surrogates."""
     for key, text in texts_in(config):
         limit = LONGEST_NAME if key in NAMES else LONGEST_TEXT
         if len(text) > limit:
@@ -41,7 +41,7 @@ def check_texts(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def texts_in(value: Any) -> Iterator[tuple[str, str]]:
-    """(key, text) of all texts in a value of JSON, keys among them. Raises BundleError where there is no end of them."""
+    """(key, text) of all texts in a JSON value, including keys. Raises BundleError if there are too many values."""
     waiting, count = [("", value)], 0
     while waiting:
         key, one = waiting.pop()
@@ -60,7 +60,7 @@ def texts_in(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def check_decoding(path: Path, config: Mapping[str, Any]) -> None:
-    """Raises BundleError on decoding defaults that there are not."""
+    """Raise BundleError on invalid decoding defaults."""
     try:
         Decoding.from_mapping(config["decoding"])
     except OptionError as error:
@@ -68,7 +68,7 @@ def check_decoding(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def check_tensors(path: Path, folder: Path) -> None:
-    """Raises BundleError on a number in the bundle's tensors, unpacked in `folder`, that is not finite or beyond all weights."""
+    """Raise BundleError if a tensor of the bundle, unpacked in `folder`, has non-finite or implausibly large numbers."""
     from safetensors import SafetensorError, safe_open
 
     for file in sorted(folder.glob("*.safetensors")):

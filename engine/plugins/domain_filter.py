@@ -1,22 +1,22 @@
-"""The domain filter of a plugin: which sentences are like its samples. The others are left to the base.
+"""The domain filter of a plugin: recognises sentences that resemble its samples. Other sentences are left to the base.
 
-A source x is scored in two ways: by the difference of two cross-entropies (Moore & Lewis, 2010), of its n-grams of one and two
-pieces under the samples' sources and under those of general text; and by a logistic regression h on the mean of the frozen
-encoder's states, in which domains lie apart (Aharoni & Goldberg, 2020).
+A source x has two scores: the difference of two cross-entropies (Moore & Lewis, 2010) of its n-grams of one and two pieces,
+under the samples' sources and under general text; and a logistic regression h on the mean of the frozen encoder's states, which
+separates domains (Aharoni & Goldberg, 2020).
 
-    r_f = log a_f / A - log b_f / B        counts a_f, b_f, each ½ more, of the known n-grams; sums A, B over those as long
+    r_f = log a_f / A - log b_f / B        counts a_f, b_f (plus ½) of the known n-grams; sums A, B over those of equal length
     s(x) = mean_{f in x, known} r_f / σ_r + `STATES` · w · h(x) / σ_w
 
-To b_f of a single piece `VOCABULARY` times its probability under the base's vocabulary is added, which was made from far more
-general text than is bundled: so no usual word is taken for the samples' since a few hundred sentences lack it.
+To b_f of a single piece, `VOCABULARY` times its probability under the base's vocabulary is added, which was made from far more
+general text than the bundled one. A common word is thus not attributed to the samples because a few hundred sentences lack it.
 
-Each σ is the spread of its score in held-out samples. x is like the samples where s(x) is at least the threshold. `ACCEPTED` of
-the held-out samples lie above it; fewer, but no less than `FEWEST_ACCEPTED`, where else more than `MISTAKEN` of the general
-sentences that are not learned from would lie above it too. Of the held-out samples that this leaves out, the upper `HALF_LIKE` are
-above a second threshold: x between the two is half like the samples, and translated at `SHARE` of the strength.
+Each σ is the standard deviation of its score on held-out samples. x resembles the samples if s(x) reaches the threshold.
+`ACCEPTED` of the held-out samples reach it, or fewer, but at least `FEWEST_ACCEPTED`, if otherwise more than `MISTAKEN` of the
+general sentences held out from training would reach it too. Of the held-out samples below the threshold, the upper `HALF_LIKE`
+reach a second threshold: x between the two partly resembles the samples and is translated at `SHARE` of the strength.
 
 domain_filter.safetensors
-    features   (U,)  int64    n-grams of one and two source pieces, in rising order
+    features   (U,)  int64    n-grams of one and two source pieces, in increasing order
     ratios     (U,)  float32  r_f / σ_r
     direction  (d,)  float32  `STATES` · w / σ_w
     threshold  (1,)  float32  (2,) with a second one
@@ -43,16 +43,16 @@ from engine.memory.source_index import PAIRS, Ints, features_of, located, rising
 from engine.plugins.bundle import DOMAIN_FILTER
 
 KEYS = ("features", "ratios", "direction", "threshold")
-# Learned from 2,000 back-translated sentences and tried on real ones, these separated news best (bench/EXPERIMENTS.md).
-PENALTY = 100.0  # of the regression's squared weights, over the number of sentences
-VOCABULARY = 1_000_000  # pieces of general text that the vocabulary's probabilities stand for
-STATES = 2.0  # weight of the regression's score beside that of the n-grams
+# Trained on 2,000 back-translated sentences and tested on real ones, these separated news best (bench/EXPERIMENTS.md).
+PENALTY = 100.0  # of the regression's squared weights, divided by the number of sentences
+VOCABULARY = 1_000_000  # pieces of general text that the vocabulary's probabilities count as
+STATES = 2.0  # weight of the regression's score relative to that of the n-grams
 ACCEPTED, FEWEST_ACCEPTED = 0.95, 0.70  # shares of held-out samples
 MISTAKEN = 0.003  # share of held-out general text that may be accepted
 HALF_LIKE, SHARE = 0.4, 0.6
-MOST = 5000  # samples whose states are looked at: they take a run of the encoder each, and say much the same
-EVERY = 5  # of so many general sentences one is held out
-FEWEST = 20  # sentences of either kind to learn from
+MOST = 5000  # samples whose states are computed: each takes an encoder run, and more add little
+EVERY = 5  # one of this many general sentences is held out
+FEWEST = 20  # sentences of either kind for training
 FEWEST_HELD_OUT = 10
 BATCH = 4096  # source tokens
 
@@ -66,14 +66,14 @@ class DomainFilter:
     features: Ints  # (U,)
     ratios: Floats  # (U,)
     direction: Floats  # (d,)
-    threshold: float  # like the samples
-    lower: float  # half like them; the same where nothing is
+    threshold: float  # for resembling the samples
+    lower: float  # for partial resemblance; the same value if there is no such range
 
     @classmethod
     def learn(
         cls, base: BaseModel, samples: Sequence[str], general: Sequence[str], held_out: Sequence[str]
     ) -> DomainFilter | None:
-        """From sources of the samples, of general text and of held-out samples; None where any are too few."""
+        """Train on sources of the samples, general text and held-out samples; None if any of these are too few."""
         if min(len(samples), len(general)) < FEWEST or len(held_out) < FEWEST_HELD_OUT:
             return None
         learned_from = [text for i, text in enumerate(general) if i % EVERY]
@@ -98,16 +98,16 @@ class DomainFilter:
         return mean_ratios(self.features, self.ratios, plain(base, rows)) + mean_states(base, rows) @ self.direction
 
     def accepts(self, base: BaseModel, texts: Sequence[str]) -> list[bool]:
-        """Which of these sources are like the samples."""
+        """Which of these sources resemble the samples."""
         return [share == 1 for share in self.shares(base, texts)]
 
     def shares(self, base: BaseModel, texts: Sequence[str]) -> list[float]:
-        """The share of a plugin's strength for each of these sources: 1 like the samples, `SHARE` half like them, 0 the others."""
+        """The share of a plugin's strength for each source: 1, `SHARE` for partial resemblance to the samples, or 0."""
         scores = self.scores(base, texts)
         return [1.0 if score >= self.threshold else SHARE if score >= self.lower else 0.0 for score in scores]
 
     def save(self, folder: Path) -> Path:
-        """Raises StorageError."""
+        """Write the filter to its file. Raises StorageError."""
         tensors = {name: torch.from_numpy(getattr(self, name)) for name in KEYS[:-1]}
         thresholds = [self.threshold, self.lower] if self.lower < self.threshold else [self.threshold]
         return save_tensors(
@@ -116,7 +116,7 @@ class DomainFilter:
 
     @classmethod
     def open(cls, folder: Path, d: int) -> DomainFilter | None:
-        """That of an unpacked bundle, for a base with states of size d; None where it has none. Raises BundleError."""
+        """The filter of an unpacked bundle, for a base with states of size d; None if it has none. Raises BundleError."""
         path = folder / DOMAIN_FILTER
         if not path.exists():
             return None
@@ -141,7 +141,7 @@ def encoded(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
 
 
 def plain(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Rows of ids without those of the model alone."""
+    """Rows of ids without special tokens."""
     skip = base.special_ids
     return [[i for i in row if i not in skip] for row in rows]
 
@@ -149,12 +149,13 @@ def plain(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[list[int]]:
 def log_ratios(
     samples: Sequence[Sequence[int]], general: Sequence[Sequence[int]], probabilities: Mapping[int, float]
 ) -> tuple[Ints, Floats]:
-    """The n-grams (U,) that more than one of all rows of pieces have, and r (U,) of each, with `probabilities` of pieces in
-    general text.
+    """The n-grams (U,) that occur in more than one row of pieces, and the ratio r (U,) of each.
+
+    `probabilities` are those of pieces in general text.
     """
     each = [[features_of(row) for row in rows if row] for rows in (samples, general)]
     features, counts = np.unique(np.concatenate([*each[0], *each[1], np.zeros(0, np.int64)]), return_counts=True)
-    features = features[counts > 1]  # what a single sentence has says little, and most are such
+    features = features[counts > 1]  # most n-grams occur in a single sample and say little
     known = np.array([probabilities.get(int(piece) - 1, 0.0) for piece in features[features < PAIRS]])
     ratios = np.zeros(len(features))  # (U,)
     for sign, rows, more in ((1, each[0], 0), (-1, each[1], VOCABULARY)):
@@ -171,18 +172,18 @@ def log_ratios(
 
 
 def mean_ratio(features: Ints, ratios: Floats, row: Sequence[int]) -> float:
-    """The mean of the ratios (U,) of those n-grams of a row that are known; 0 where none is."""
+    """The mean of the ratios (U,) of a row's known n-grams; 0 if there are none."""
     known, _ = located(features, features_of(row))
     return float(ratios[known].mean()) if len(known) else 0.0
 
 
 def mean_ratios(features: Ints, ratios: Floats, rows: Sequence[Sequence[int]]) -> Floats:
-    """The same of several rows (N,)."""
+    """`mean_ratio` of several rows (N,)."""
     return np.array([mean_ratio(features, ratios, row) for row in rows], dtype=np.float32)
 
 
 def mean_states(base: BaseModel, rows: Sequence[list[int]]) -> Floats:
-    """The mean of the frozen encoder's states (N, d) over each source's ids; of a long source over its first part."""
+    """The mean of the frozen encoder's states (N, d) over each source's ids; long sources are truncated."""
     rows = [row[: base.max_tokens] for row in rows]
     result = np.zeros((len(rows), base.d_model), np.float32)
     with base.using(None), torch.inference_mode():
@@ -193,7 +194,7 @@ def mean_states(base: BaseModel, rows: Sequence[list[int]]) -> Floats:
 
 
 def regression(samples: Floats, general: Floats) -> Floats:
-    """The weights (d,) of a logistic regression that separates samples (N, d) from general text (M, d), equally weighted."""
+    """The weights (d,) of a logistic regression of samples (N, d) against general text (M, d), with equal class weights."""
     states = torch.from_numpy(np.concatenate([samples, general]))  # (N + M, d)
     spread = states.std(0).clamp(min=1e-6)  # (d,)
     states = (states - states.mean(0)) / spread

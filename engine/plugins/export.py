@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from torch import nn
 
 PRESENT, LEFT_OUT = "in phrases.jsonl", "left out"
-TEXTS = ("phrases.jsonl", "memory.jsonl", "datastore.jsonl")  # the user's own words, which a bundle can do without
+TEXTS = ("phrases.jsonl", "memory.jsonl", "datastore.jsonl")  # the user's texts, which a bundle does not need
 
 
 @dataclass(frozen=True)
 class BundleContent:
-    """What a bundle is made of; `files` are the method's artefacts by their bundle names."""
+    """The content of a bundle; `files` are the method's artefacts by their bundle names."""
 
     name: str
     base: BaseModel
@@ -42,13 +42,14 @@ class BundleContent:
     decoding: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    with_phrases: bool = True  # else the user's texts are left out; the memory holds vectors only
-    knn: Mapping[str, Any] | None = None  # the settings of a datastore that is among the files beside the method's own
+    with_phrases: bool = True  # otherwise the user's texts are omitted; the memory holds vectors only
+    knn: Mapping[str, Any] | None = None  # the settings of an additional datastore that is among the files
 
 
 def export_bundle(path: Path, content: BundleContent) -> Path:
-    """Write a plugin bundle (see `engine.plugins.bundle`). Raises OptionError where the method cannot do without the texts,
-    StorageError.
+    """Write a plugin bundle (see `engine.plugins.bundle`).
+
+    Raises OptionError if the method needs texts that should be omitted, StorageError.
     """
     base, method = content.base, content.method
     if not content.with_phrases:
@@ -83,7 +84,7 @@ def export_bundle(path: Path, content: BundleContent) -> Path:
 
 
 def check_without_texts(method: Method) -> None:
-    """Raises OptionError when a bundle of this method is of no use without the user's own sentences."""
+    """Raise OptionError if a bundle of this method is useless without the user's sentences."""
     if method.capabilities.needs_texts:
         raise OptionError(
             "The method {method} reads its sentences while it translates, so a bundle without them does "
@@ -93,9 +94,9 @@ def check_without_texts(method: Method) -> None:
 
 
 def write_bundle(path: Path, about: Mapping[str, Any], files: Mapping[str, Path]) -> Path:
-    """Write a bundle from its configuration and its files, the weights among them; card and manifest are made here.
+    """Write a bundle from its configuration and its files, including weights; card and manifest are created here.
 
-    Raises StorageError; nothing half-written stays.
+    Raises StorageError and leaves nothing incomplete.
     """
     texts = {
         CONFIG: json.dumps(about, ensure_ascii=False, indent=2, sort_keys=True) + "\n",
@@ -113,7 +114,7 @@ def write_bundle(path: Path, about: Mapping[str, Any], files: Mapping[str, Path]
 
 
 def add(bundle: zipfile.ZipFile, name: str, source: IO[bytes]) -> Json:
-    """Stream a file into a bundle; returns its line in the manifest."""
+    """Stream a file into a bundle; returns its manifest entry."""
     with bundle.open(entry(name), "w", force_zip64=True) as out:
         return copy_hashed(source, out)
 
@@ -123,7 +124,7 @@ def add_manifest(bundle: zipfile.ZipFile, manifest: Mapping[str, Json]) -> None:
 
 
 def entry(name: str) -> zipfile.ZipInfo:
-    """A zip entry; tensors do not get smaller, so they are stored as they are."""
+    """A zip entry; tensors and inner bundles do not compress, so they are stored."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.compress_type = zipfile.ZIP_STORED if name.endswith((".safetensors", ".zip")) else zipfile.ZIP_DEFLATED
     info.external_attr = 0o644 << 16
@@ -131,7 +132,7 @@ def entry(name: str) -> zipfile.ZipInfo:
 
 
 def texts_line(files: Collection[str]) -> dict[str, str]:
-    """Which of the user's own words a bundle holds, as rows of its card."""
+    """Rows of a bundle's card on which of the user's texts it contains."""
     if PARTS[0] in files:
         return {"phrases and sentences": "as the cards of its plugins say"}
     result = {"phrases": PRESENT if "phrases.jsonl" in files else LEFT_OUT}
@@ -149,14 +150,14 @@ def texts_line(files: Collection[str]) -> dict[str, str]:
 
 
 def card(about: Mapping[str, Any], files: Mapping[str, Path]) -> str:
-    """The bundle's README.md: what it is, how it was made, how well it does, how to use it."""
+    """The bundle's README.md: its purpose, provenance, quality and use."""
     made, metrics = about["provenance"], about["metrics"]
     lines = [
         "---",
         "library_name: tailor-mt",
         f"base_model: {about['base_model_name_or_path']}",
         f"language: [{about['source']}, {about['target']}]",
-        # A JSON text is a YAML text.
+        # JSON is valid YAML.
         *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in about.get("license", {}).items()),
         "tags: [translation, tailor-mt, " + about["method"] + "]",
         "---",

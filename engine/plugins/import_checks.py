@@ -1,6 +1,6 @@
 """Importing a bundle check by check, so that the user sees what was checked and where it stopped.
 
-In this process only the zip's directory and the small JSON files are read; the rest is read in a process of its own.
+This process reads only the zip's directory and the small JSON files; everything else is read in a separate process.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ TITLES = {
     "trial": mark("Translates"),
     "licence": mark("Licence"),
 }
-# The checks that are made in this process, and those in one of their own.
+# The checks made in this process, and those made in a separate one.
 HERE, THERE = tuple(TITLES)[:4], tuple(TITLES)[4:]
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check of a bundle: its result, in a sentence. `ok` is false if the bundle cannot be used."""
+    """The result of one check of a bundle, in a sentence. `ok` is false if the bundle cannot be used."""
 
     name: str
     ok: bool
     sentence: str
-    restricted: bool = False  # of the licence: it asks for a word of the user
+    restricted: bool = False  # licence only: the user must confirm
 
     @property
     def title(self) -> str:
@@ -58,10 +58,10 @@ def check_bundle(
     cache: Path | None = None,
     shown: str = "",
 ) -> Iterator[Check]:
-    """The checks in the order in which they are made; ends after the first that fails.
+    """The checks in order; ends after the first that fails.
 
-    Without `direction` (source, target) and `base`, which is loaded only when it is needed, the checks that compare with them
-    are left out. `shown` takes the place of the path in sentences.
+    Without `direction` (source, target) or `base`, which is only loaded when needed, the checks that need them are skipped.
+    `shown` replaces the path in sentences.
     """
     path = Path(path)
     shown = shown or str(path)
@@ -83,7 +83,7 @@ def check_bundle(
 
 
 class _Checker:
-    """What the checks share; each method is one, returns None where it does not apply and raises where it fails."""
+    """The state shared by the checks. Each method is a check: it returns None if not applicable and raises on failure."""
 
     def __init__(self, path: Path, base: Callable[[], BaseModel] | None, direction: tuple[str, str] | None) -> None:
         self.path, self.load, self.direction = path, base, direction

@@ -27,7 +27,7 @@ LONGEST = 120  # characters of a name
 
 @dataclass(frozen=True)
 class Versions:
-    """A plugin as people see it: all bundles of one name, the newest first."""
+    """A plugin as the user sees it: all bundles of one name, newest first."""
 
     name: str
     rows: tuple[PluginRow, ...]
@@ -41,12 +41,12 @@ class Versions:
         return self.rows[1:]
 
     def number(self, row: PluginRow) -> int:
-        """The version's number: 1 is the oldest that is there."""
+        """The version's number; 1 is the oldest that exists."""
         return len(self.rows) - self.rows.index(row)
 
 
 def by_name(rows: Sequence[PluginRow]) -> list[Versions]:
-    """The plugins of rows that are newest first; a plugin takes the position of its newest version."""
+    """The plugins of rows sorted newest first; a plugin takes the position of its newest version."""
     groups: dict[str, list[PluginRow]] = {}
     for row in rows:
         groups.setdefault(row.name, []).append(row)
@@ -54,22 +54,22 @@ def by_name(rows: Sequence[PluginRow]) -> list[Versions]:
 
 
 class Library:
-    """What can be done with the plugins of projects; rows in the store and bundles in the projects' folders."""
+    """Operations on the plugins of projects: rows in the store and bundles in the projects' folders."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store, self.settings = store, settings
 
     def folder(self, project_id: int) -> Path:
-        """Where a project's bundles lie; made when missing."""
+        """The folder of a project's bundles, created if missing."""
         folder = self.settings.home_dir / "projects" / str(project_id) / "plugins"
         with storage_errors("the project's folder", folder):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    # -- bringing in
+    # -- importing
 
     def take_in(self, project: ProjectRow, file: Path, shown: str = "", *, move: bool = False) -> PluginRow:
-        """Copy (or move) a checked bundle into the project and enter it; `shown` is the file's name for people."""
+        """Copy (or move) a checked bundle into the project and register it; `shown` is the displayed file name."""
         card = read_bundle_card(file)
         with reserved_path(self.folder(project.id), Path(shown or file.name).stem) as target:
             if move:
@@ -89,7 +89,7 @@ class Library:
             )
 
     def import_bundle(self, project: ProjectRow, file: str | Path, base: Callable[[], BaseModel]) -> PluginRow:
-        """Check a bundle against the project and take it in. Raises BundleError with the sentence of the check that fails."""
+        """Check a bundle against the project and add it. Raises BundleError with the sentence of the failed check."""
         checks = check_bundle(
             file, base=base, direction=(project.source, project.target), cache=self.settings.home_dir / "unpacked",
             shown=Path(file).name,
@@ -102,13 +102,13 @@ class Library:
     # -- names, tags, versions
 
     def versions(self, project_id: int) -> list[Versions]:
-        """The plugins of a project, that with the newest version first."""
+        """The plugins of a project, sorted by newest version."""
         return by_name(self.store.plugins.list(project_id))
 
     def rename(self, project_id: int, name: str, new: str) -> None:
-        """Give a plugin, with all its versions, another name. Where that is taken, both become versions of one plugin.
+        """Rename a plugin with all its versions. If the name is taken, both become versions of one plugin.
 
-        Raises InputError on an empty name, or where no plugin has the old one.
+        Raises InputError on an empty name, or if there is no plugin with the old name.
         """
         new = " ".join(new.split())[:LONGEST]
         if not new:
@@ -120,31 +120,30 @@ class Library:
             self.store.plugins.update(row.id, name=new)
 
     def tag(self, project_id: int, name: str, tags: Sequence[str]) -> list[str]:
-        """Give all versions of a plugin these tags in the place of those they had; returns them as they are kept."""
+        """Replace the tags of all versions of a plugin; returns them as stored."""
         selected: list[str] = []
         for row in self.store.plugins.list(project_id):
             if row.name == name:
                 selected = self.store.tags.set(row.id, tags)
         return selected
 
-    # -- giving away and taking out
+    # -- exporting and deleting
 
     def export(self, row: PluginRow, output: Path, *, with_phrases: bool = True) -> None:
-        """Copy a bundle under the plugin's present name; `with_phrases=False` leaves the user's own words out.
+        """Copy a bundle under the plugin's current name; `with_phrases=False` omits the user's texts.
 
-        Raises OptionError where its method cannot do without them, InputError where the bundle is gone, BundleError,
-        StorageError.
+        Raises OptionError if its method needs them, InputError if the bundle is missing, BundleError, StorageError.
         """
         from engine.plugins.repack import repack
 
         repack(present(row), output, with_phrases=with_phrases, name=row.name)
 
     def needs_texts(self, row: PluginRow) -> bool:
-        """Whether the plugin's method reads the samples' own words, so that its bundle cannot do without them."""
+        """Whether the plugin's method reads the samples' texts, so that its bundle needs them."""
         return needs_texts(Path(row.path))
 
     def delete(self, row: PluginRow) -> None:
-        """Delete a plugin, with its bundle if that is in the project's own folder."""
+        """Delete a plugin, with its bundle if that is in the project's folder."""
         self.store.plugins.delete(row.id)
         path = Path(row.path).resolve()
         if path.is_relative_to(self.folder(row.project_id).resolve()):
@@ -161,7 +160,7 @@ class Library:
         base: BaseModel | None = None,
         progress: Any = None,
     ) -> PluginRow:
-        """Make a blend of plugins of the project, {number: weight}, and enter it. Raises as `make_blend` does."""
+        """Create a blend of plugins of the project, {number: weight}, and register it. Raises as `make_blend` does."""
         from engine.plugins.blend import Part, make_blend
 
         rows = [self.store.plugins.get(number) for number in weights]
@@ -180,14 +179,14 @@ class Library:
 
 
 def present(row: PluginRow) -> Path:
-    """The path of a plugin's bundle. Raises InputError when it no longer exists."""
+    """The path of a plugin's bundle. Raises InputError if it no longer exists."""
     if not row.exists:
         raise InputError("The bundle of {row} no longer exists. Train it again or import it.", row=row.name)
     return Path(row.path)
 
 
 def needs_texts(path: Path) -> bool:
-    """Whether a bundle's method, or one in a blend, reads the samples' own words. Raises BundleError."""
+    """Whether a bundle's method, or one in a blend, reads the samples' texts. Raises BundleError."""
     with open_bundle(path) as bundle:
         cards = [read_config(path, bundle)]
         for name in (name for name in PARTS if name in bundle.namelist()):
@@ -204,7 +203,7 @@ def needs_texts(path: Path) -> bool:
 
 @contextlib.contextmanager
 def reserved_path(folder: Path, name: str) -> Iterator[Path]:
-    """A file name for a bundle that nobody else has, held for the block: letters of any script and digits, else hyphens."""
+    """A unique file name for a bundle, reserved within the block: letters of any script and digits, otherwise hyphens."""
     stem = re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "plugin"
     path, number = folder / f"{stem}.zip", 2
     with storage_errors("the plugin", folder):

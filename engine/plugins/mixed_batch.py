@@ -1,10 +1,10 @@
-"""One batch whose sentences have plugins of their own: the base works once for all, each plugin on its rows.
+"""One batch whose sentences have different plugins: the base runs once for all, each plugin on its rows.
 
-Grouped by plugin, 64 sentences with 64 plugins are 64 passes through the base, each of one sentence. Here they are one pass; at
-each place where plugins work, its states are taken apart by plugin, changed, and put together again.
+Grouped by plugin, 64 sentences with 64 plugins take 64 passes through the base with one sentence each. Here they take one pass:
+at each hook point, the states are split by plugin, changed and concatenated.
 
-    hidden states (B · k, T, d)   rows of a sentence follow each other, sentences of a plugin follow each other
-    plugin p                      rows from begin_p · k to end_p · k, whatever k is: 1, or the hypotheses of a beam search
+    hidden states (B · k, T, d)   rows of a sentence are adjacent, sentences of a plugin are adjacent
+    plugin p                      rows from begin_p · k to end_p · k for any k: 1, or the hypotheses of a beam search
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from engine.plugins.stack import PluginStack
 
 
 def can_mix(base: BaseModel, plugins: Sequence[Plugin | PluginStack | None], strength: float) -> bool:
-    """Whether the rows of one batch can have these plugins: each works in the base's layers alone, row by row."""
+    """Whether these plugins can share a batch: each works in the base's layers only, row by row."""
     return all(one is None or spots_of(base, one, strength) is not None for one in plugins)
 
 
 def spots_of(base: BaseModel, plugin: Plugin | PluginStack, strength: float) -> Sequence[HookPoint] | None:
-    if isinstance(plugin, PluginStack) and len(plugin.plugins) == 1:  # one at a share of its strength
+    if isinstance(plugin, PluginStack) and len(plugin.plugins) == 1:  # a single plugin at a share of its strength
         return spots_of(base, plugin.plugins[0], strength * plugin.weights[0])
     if (
         not isinstance(plugin, Plugin)
@@ -46,7 +46,7 @@ def spots_of(base: BaseModel, plugin: Plugin | PluginStack, strength: float) -> 
 
 
 class MixedBatch:
-    """Several plugins for one batch; `which` gives the plugin of each text. Can be used in place of a plugin."""
+    """Several plugins for one batch, with the interface of a plugin; `which` is the plugin index of each text."""
 
     needs_fixed_batch = False
     batches_beams_per_sentence = True
@@ -54,12 +54,12 @@ class MixedBatch:
     def __init__(self, plugins: Sequence[Plugin | None], which: Sequence[int]) -> None:
         self.plugins, self.which = list(plugins), list(which)
         self.begins: list[int] = []  # where each plugin's sentences begin, and where the last one's end
-        self.firsts: list[int] = []  # where they did at the beginning of the batch
+        self.firsts: list[int] = []  # the same at the beginning of the batch
         self.owners: torch.Tensor  # (B,) the plugin of each sentence of the batch
 
     @classmethod
     def of(cls, base: BaseModel, plugins: Sequence[Plugin | PluginStack | None], strength: float) -> MixedBatch | None:
-        """For texts with these plugins; None where a batch cannot have them all."""
+        """A mixed batch for texts with these plugins; None if they cannot share a batch or there is only one."""
         different: dict[int, Any] = {id(plugin): plugin for plugin in plugins}
         if len(different) < 2 or not can_mix(base, list(different.values()), strength):
             return None
@@ -67,7 +67,7 @@ class MixedBatch:
         return cls(list(different.values()), [number[id(plugin)] for plugin in plugins])
 
     def arrange(self, texts: Sequence[int]) -> list[int]:
-        """A batch of these texts begins; returns the order, as places in `texts`, in which its rows must stand."""
+        """Start a batch of these texts; returns the required order of its rows, as indices into `texts`."""
         order = sorted(range(len(texts)), key=lambda index: self.which[texts[index]])
         self.owners = torch.tensor([self.which[texts[index]] for index in order])  # (B,)
         counts = self.owners.bincount(minlength=len(self.plugins))  # (P,)
@@ -75,7 +75,7 @@ class MixedBatch:
         return order
 
     def on_batch_shrink(self, active: torch.Tensor) -> None:
-        """The sentences of the batch, numbered from 0, that are still worked on."""
+        """Called with the indices (b,) of the sentences that remain when finished ones leave the batch."""
         active = active.cpu()  # (b,)
         counts = self.owners[active].bincount(minlength=len(self.plugins))  # (P,)
         self.begins = [0, *counts.cumsum(0).tolist()]
@@ -96,7 +96,7 @@ class MixedBatch:
                 plugin.check_likelihood()
 
     def set_source(self, base: BaseModel, sources: torch.Tensor) -> None:
-        """Tell each plugin which source tokens of the batch (B, S) are its own."""
+        """Pass each plugin its rows of the source tokens (B, S)."""
         for number, plugin in enumerate(self.plugins):
             rows = sources[self.firsts[number] : self.firsts[number + 1]]  # (b, S)
             if plugin is not None and len(rows):
@@ -121,15 +121,15 @@ class MixedBatch:
             yield
 
     def apart(self, changes: list[tuple[int, Any]], output: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
-        """The output (R, T, d) with each plugin's change in its rows; plugins in rising order, several changes of one in theirs."""
-        each = len(output) // max(1, self.begins[-1])  # rows of a sentence
+        """The output (R, T, d) with the plugins' changes applied to their rows; `changes` are sorted by plugin."""
+        each = len(output) // max(1, self.begins[-1])  # rows per sentence
         pieces: list[torch.Tensor] = []
         done, last = 0, -1
         for number, change in changes:
             begin, end = self.begins[number] * each, self.begins[number + 1] * each
             if begin == end:
                 continue
-            if number == last:  # a second change of the same rows, at the same place
+            if number == last:  # another change of the same rows
                 pieces[-1] = change(pieces[-1], given[begin:end])
                 continue
             if begin > done:
@@ -149,8 +149,9 @@ def translate_mixed(
     strength: float = 1.0,
     decoding: Decoding | None = None,
 ) -> list[str]:
-    """Translate texts of which each names its plugin: in common batches where plugins work in the base's layers alone, each on
-    its rows; else those of one plugin together. Raises InputError unless there is one plugin, or None, for each text.
+    """Translate texts with one plugin (or None) each. Raises InputError if the numbers differ.
+
+    Plugins that work in the base's layers only share batches, each on its rows; otherwise texts are grouped by plugin.
     """
     from engine.decoding.translate import in_order, translate
 
@@ -177,7 +178,7 @@ def translate_mixed(
 def acting_on(
     base: BaseModel, texts: Sequence[str], plugins: Sequence[Plugin | PluginStack | None]
 ) -> list[Plugin | PluginStack | None]:
-    """What acts on each of the texts: the plugin that it names, or the base where that plugin's domain filter says so."""
+    """What acts on each text: its plugin, or the base if that plugin's domain filter does not accept the text."""
     result: list[Any] = list(plugins)
     for plugin in {id(one): one for one in plugins if one is not None}.values():
         own = [i for i, one in enumerate(plugins) if one is plugin]

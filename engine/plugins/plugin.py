@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Plugin:
-    """A trained module with its method and card. Several can be loaded over one base at once."""
+    """A trained module with its method and card. Several can be loaded over one base at the same time."""
 
     method: Method
     module: nn.Module
     card: Json
     folder: Path | None = None
-    knn: Knn | None = None  # a datastore that the plugin carries beside its method
+    knn: Knn | None = None  # a datastore that the plugin has in addition to its method
     domain_filter: DomainFilter | None = None
 
     @property
@@ -49,9 +49,8 @@ class Plugin:
     def load(cls, path: str | Path, base: BaseModel, *, cache: Path | None = None) -> Plugin:
         """Load a bundle over the base it was made for.
 
-        The bundle is unpacked into `cache` (by default a folder in the program's home) once, so that its memory can be
-        mapped. Raises BundleError when it is damaged, lacks or has a key too many, or was made for another base or
-        direction.
+        The bundle is unpacked once into `cache` (by default a folder in the program's home), so that its memory can be mapped.
+        Raises BundleError if it is damaged, has missing or unknown keys, or was made for another base or direction.
         """
         from engine.plugins.domain_filter import DomainFilter
 
@@ -105,29 +104,27 @@ class Plugin:
             return cls(method, module, card, folder, knn, DomainFilter.open(folder, base.d_model))
 
     def with_datastore(self, knn: Knn) -> Plugin:
-        """The same method and module with this datastore beside it."""
+        """The same method and module with this datastore."""
         return replace(self, knn=knn)
 
     def with_filter(self, domain_filter: DomainFilter) -> Plugin:
-        """The same, acting on the sources that the filter accepts."""
+        """The same plugin, acting only on sources that the filter accepts."""
         return replace(self, domain_filter=domain_filter)
 
     @cached_property
     def unfiltered(self) -> Plugin:
-        """The same, acting on every source."""
+        """The same plugin, acting on every source."""
         return replace(self, domain_filter=None)
 
     def shares(self, base: BaseModel, texts: Sequence[str]) -> list[float]:
-        """The share of its strength at which it acts on each source: all of it without a domain filter."""
+        """The share of its strength at which the plugin acts on each source; 1 without a domain filter."""
         if self.domain_filter is None:
             return [1.0] * len(texts)
         shares = self.domain_filter.shares(base, texts)
         return shares if self.method.capabilities.offers_strength else [float(share == 1) for share in shares]
 
     def routes(self, base: BaseModel, texts: Sequence[str]) -> Routes:
-        """Which sources are like the samples, so that the plugin acts on them, on which it acts more weakly, and which are left to
-        the base; empty without a domain filter.
-        """
+        """Sources grouped by the plugin's share of strength, None for the base; without a filter, the method's routes."""
         from engine.plugins.stack import PluginStack
 
         if self.domain_filter is None:
@@ -147,12 +144,12 @@ class Plugin:
         check_strength(strength)
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.method.attach(base, self.module, strength))
-            if self.knn is not None:  # after the method, so that its distribution is what is mixed
+            if self.knn is not None:  # after the method, so that its distribution is the one interpolated
                 stack.enter_context(self.knn.attach(base, strength))
             yield
 
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> Sequence[Any]:
-        """What acts on the output distribution; nothing at strength 0."""
+        """Processors of the output distribution; empty at strength 0."""
         return self.method.logits_processors(base, self.module, strength) if strength else ()
 
     @property
@@ -162,11 +159,11 @@ class Plugin:
 
     @property
     def batches_beams_per_sentence(self) -> bool:
-        """Whether decoding may give the attention over the source the hypotheses of a sentence together."""
+        """Whether cross-attention may be called once for all hypotheses of a sentence."""
         return self.method.batches_beams_per_sentence(self.module)
 
     def check_likelihood(self) -> None:
-        """Raises OptionError when the method gives no probabilities of given translations."""
+        """Raise OptionError if the method provides no probabilities of given translations."""
         if not self.method.capabilities.offers_likelihood:
             raise OptionError(
                 "The method {method} does not provide the likelihood of a translation; score it with BLEU or chrF.",
@@ -174,13 +171,13 @@ class Plugin:
             )
 
     def set_source(self, base: BaseModel, sources: torch.Tensor) -> None:
-        """Tell the method which source tokens (B, S) come next."""
+        """Pass the source tokens (B, S) of the next batch to the method."""
         self.method.set_source(base, self.module, sources)
         if self.knn is not None:
             self.knn.set_source(base, sources)
 
     def on_batch_shrink(self, active: torch.Tensor) -> None:
-        """Tell the method which sentences (b,) of the batch are still worked on."""
+        """Pass the method the indices (b,) of the sentences that remain in the batch."""
         self.method.on_batch_shrink(self.module, active)
 
     def translate(
@@ -192,16 +189,16 @@ class Plugin:
         decoding: Decoding,
         progress: Progress,
     ) -> list[str] | None:
-        """The method's own translation, or None when it works inside the base; `inner` translates without this plugin."""
+        """The method's translation, or None if it works inside the base; `inner` translates without this plugin."""
         check_strength(strength)
         if not strength:
             return None
         return self.method.translate(base, self.module, texts, inner, strength, decoding, progress)
 
     def attributions(self, base: BaseModel, source: str, translation: str, top: int = 5) -> list[Json]:
-        """What each token of a translation read; see `Method.attributions`. Texts are empty where the bundle came without them.
+        """The entries that each token of a translation read; see `Method.attributions`. Texts are empty if the bundle has none.
 
-        No rows for a sentence that the domain filter leaves to the base, or one that is longer than the base takes in one piece.
+        Empty for a sentence that the domain filter leaves to the base, or that is longer than the base's maximum length.
         """
         if not base.fits(source, translation) or active_adapter(base, source, self, 1.0) is None:
             return []
@@ -215,7 +212,7 @@ class Plugin:
 
 @contextlib.contextmanager
 def in_bundle(path: str | Path) -> Iterator[None]:
-    """Errors in a bundle's files inside the block are reported with the bundle's path. Raises BundleError."""
+    """Within the block, prefix a BundleError about a bundle's files with the bundle's path."""
     try:
         yield
     except BundleError as error:
@@ -223,7 +220,7 @@ def in_bundle(path: str | Path) -> Iterator[None]:
 
 
 def carried(path: str | Path, folder: Path, base: BaseModel, settings: Json) -> Knn:
-    """The datastore that a bundle carries beside its method. Raises BundleError, or MissingError without faiss."""
+    """The datastore that a bundle has in addition to its method. Raises BundleError, or MissingError without faiss."""
     from engine.methods.knn.decoder import Knn
     from engine.methods.knn.options import KnnOptions
 
@@ -234,7 +231,7 @@ def carried(path: str | Path, folder: Path, base: BaseModel, settings: Json) -> 
 
 
 def check_strength(strength: float) -> None:
-    """Raises OptionError on a strength below 0 or above 2."""
+    """Raise OptionError on a strength below 0 or above 2."""
     if not 0.0 <= strength <= 2.0:
         raise OptionError(
             "strength: {strength} is not between 0 (the base exactly) and 2 (1 is as trained).", strength=strength
@@ -242,5 +239,5 @@ def check_strength(strength: float) -> None:
 
 
 def short(fingerprint: str) -> str:
-    """The first digits of a fingerprint, enough to tell two bases apart in a message."""
+    """The first digits of a fingerprint, enough to distinguish bases in a message."""
     return fingerprint.removeprefix("sha256:")[:12]

@@ -1,4 +1,4 @@
-"""Copies of bundles: without the user's texts, to be given away; or with some files and settings changed."""
+"""Copies of bundles: without the user's texts, for sharing, or with some files and settings changed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from engine.plugins.export import TEXTS, add, add_manifest, check_without_texts,
 
 
 def repack(path: Path, output: Path, *, with_phrases: bool = True, name: str = "") -> None:
-    """Copy a verified bundle to `output`, under another `name` if given; `with_phrases=False` leaves the user's texts out.
+    """Copy a verified bundle to `output`, under another `name` if given; `with_phrases=False` omits the user's texts.
 
-    Raises OptionError where the method cannot do without the texts, BundleError, StorageError.
+    Raises OptionError if the method needs the texts, BundleError, StorageError.
     """
     about = read_bundle_card(path)
     card = {"name": name} if name and name != about["name"] else None
@@ -43,7 +43,7 @@ def amend(
     files: Mapping[str, Path] | None = None,
     without: Collection[str] = (),
 ) -> None:
-    """Copy a verified bundle with entries of its adapter_config.json replaced, files added or replaced, and some left out.
+    """Copy a verified bundle with changed adapter_config.json entries, with files added or replaced, and some omitted.
 
     `output` may be `path`. Raises BundleError, StorageError.
     """
@@ -77,7 +77,7 @@ def amend(
 
 
 def restated(page: str, before: Collection[str], after: Collection[str]) -> str:
-    """A bundle's card whose rows on the user's own words are those of other files."""
+    """A bundle's card with its rows on the user's texts updated from files `before` to files `after`."""
     old, new = texts_line(before), texts_line(after)
     for name, words in old.items():
         line = f"| {name} | {words} |\n"

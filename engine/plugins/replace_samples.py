@@ -1,4 +1,4 @@
-"""Other samples for a plugin, without training: the bundle of a method that looks sentences up, with another set of them."""
+"""Replacing the samples of a plugin without training, for methods that look sentences up."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from engine.plugins.plugin import Plugin
 
 
 def check_swap(method: Method) -> None:
-    """Raises OptionError when a plugin of this method cannot be given other samples."""
+    """Raise OptionError if the samples of a plugin of this method cannot be replaced."""
     if not method.capabilities.offers_swap:
         raise OptionError(
             "A plugin of the method {method} has learned its samples into its weights, so they cannot be "
@@ -48,10 +48,10 @@ def swap_bundle(
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> Json:
-    """Write `output`: the bundle `path` with `samples` (files) in the place of its own; returns counts.
+    """Write `output`: the bundle `path` with `samples` (files) instead of its own; returns counts.
 
-    Samples without sources are translated back by `backward` where the method or its domain filter needs sources. Raises
-    OptionError when the method does not offer it, CorpusError on samples that cannot be used, BundleError, StorageError.
+    Samples without sources are translated back by `backward` if the method or its domain filter needs sources. Raises
+    OptionError if the method does not support it, CorpusError on unusable samples, BundleError, StorageError.
     """
     progress, settings = progress or Progress(), settings or load_settings()
     card = read_bundle_card(path)
@@ -68,7 +68,7 @@ def swap_bundle(
         )
     with open_bundle(path) as bundle:
         has_filter = DOMAIN_FILTER in bundle.namelist()
-    # A datastore beside the method is of pairs, and a domain filter is learned from sources.
+    # An additional datastore needs pairs, and a domain filter is trained on sources.
     wanted = method.capabilities.swaps_pairs or "knn" in card or has_filter
     lacking = wanted and any(segment.source is None for segment in corpus.segments)
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
@@ -98,7 +98,7 @@ def swap_bundle(
 def weighed(
     pairs: Sequence[SentencePair], pair: LanguagePair, settings: Settings, progress: Progress
 ) -> list[SentencePair]:
-    """The pairs with the plausibility of those sources that the base wrote."""
+    """The pairs, with the plausibility of those sources that the base wrote."""
     from engine.corpora.general_text import general_sentences
 
     general = general_sentences(settings.assets_dir, pair.forward.source)
@@ -107,7 +107,7 @@ def weighed(
 
 
 def filter_of(pairs: Sequence[SentencePair], base: BaseModel, settings: Settings, folder: Path) -> dict[str, Path]:
-    """The domain filter of other samples, of which a tenth is held out to set its threshold; none where they are too few."""
+    """A domain filter for the samples, a tenth of which is held out to set its threshold; empty if there are too few."""
     from engine.corpora.general_text import general_sentences
 
     sources = [pair.source for pair in pairs if pair.source]
@@ -117,7 +117,7 @@ def filter_of(pairs: Sequence[SentencePair], base: BaseModel, settings: Settings
 
 
 def copied_files(plugin: Plugin) -> dict[str, Path]:
-    """The files of a loaded bundle that a copy takes over, the weights among them."""
+    """The files of a loaded bundle that a copy keeps, including the weights."""
     assert plugin.folder is not None
     skipped = {CONFIG, MANIFEST, "README.md", DOMAIN_FILTER}
     files = {file.name: file for file in sorted(plugin.folder.iterdir()) if file.name not in skipped}
@@ -125,7 +125,7 @@ def copied_files(plugin: Plugin) -> dict[str, Path]:
 
 
 def described(plugin: Plugin, sentences: int) -> Json:
-    """The bundle's configuration with its new samples; figures were measured with the old ones, so they are dropped."""
+    """The bundle's configuration for its new samples, without the metrics, which were measured with the old ones."""
     assert plugin.folder is not None
     about: Json = json.loads((plugin.folder / CONFIG).read_text(encoding="utf-8"))
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

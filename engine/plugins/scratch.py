@@ -1,7 +1,7 @@
 """The process with limits of time and memory in which an untrusted bundle is read for the first time.
 
-Nothing of a bundle but its directory and two small JSON files is read elsewhere before this process has finished: what a
-file does to the program that reads it is known only afterwards.
+Before it has finished, only the bundle's directory and two small JSON files are read elsewhere: the effect of a file on the
+program that reads it is only known afterwards.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from engine.errors import BundleError, TransientError
 from engine.plugins.bundle import open_bundle
 
 SECONDS = 120.0
-BYTES_PER_SECOND = 50e6  # that a slow disk and SHA-256 manage, of the unpacked files
+BYTES_PER_SECOND = 50e6  # of the unpacked files, even with a slow disk and SHA-256
 ALLOWANCE = 1 << 30  # bytes for Python, its libraries and the activations of three sentences
-COPIES = 3  # of the base and of the bundle at once: as read, as converted, as loaded
-TURNS = threading.BoundedSemaphore(2)  # bundles that are tried at once
+COPIES = 3  # of the base and of the bundle at the same time: as read, as converted, as loaded
+TURNS = threading.BoundedSemaphore(2)  # bundles that are tried at the same time
 SENTENCES = 3
-PLAIN = ["1.", "2.", "3."]  # where no general text of the source language is bundled
+PLAIN = ["1.", "2.", "3."]  # if no general text of the source language is bundled
 
 
 def limits_of(path: Path, base: BaseModel | None) -> Limits:
-    """By the sizes of the base and of the unpacked bundle, and never more memory than is free.
+    """Limits by the sizes of the base and of the unpacked bundle, within the free memory.
 
-    Raises BundleError, and TransientError where too little is free to try any bundle.
+    Raises BundleError, or TransientError if too little memory is free to try any bundle.
     """
     import psutil
 
@@ -49,7 +49,7 @@ def limits_of(path: Path, base: BaseModel | None) -> Limits:
 
 
 def request_for(path: Path, base: BaseModel | None) -> Json:
-    """The request to the process: the bundle, and over which base it translates which sentences."""
+    """The request to the process: the bundle, the base to load and the sentences to translate."""
     request: Json = {"bundle": str(path.absolute())}
     if base is not None:
         from engine.core.settings import load_settings
@@ -63,10 +63,10 @@ def request_for(path: Path, base: BaseModel | None) -> Json:
 
 
 def answers(path: Path, base: BaseModel | None, cache: Path | None, limits: Limits | None = None) -> Iterator[Json]:
-    """The answers of `engine.plugins.trial`, as they come; what it unpacked is in `cache` if all of them are good.
+    """The answers of `engine.plugins.trial`, as they arrive; the unpacked files are moved to `cache` if all are good.
 
-    Raises BundleError where it takes too long, needs too much memory or ends before its last answer, and TransientError
-    while others are tried.
+    Raises BundleError if the process exceeds its time or memory or ends before its last answer, TransientError if too many
+    other bundles are being tried.
     """
     limits = limits or limits_of(path, base)
     if not TURNS.acquire(timeout=SECONDS):
@@ -82,7 +82,7 @@ def answers(path: Path, base: BaseModel | None, cache: Path | None, limits: Limi
                 yield answer
             if good and cache is not None:
                 for unpacked in Path(folder).iterdir():
-                    with contextlib.suppress(OSError):  # it is there already
+                    with contextlib.suppress(OSError):  # it exists already
                         unpacked.rename(cache / unpacked.name)
     except TooLargeError:
         raise too_much_memory(path, limits.memory) from None
@@ -99,7 +99,7 @@ def answers(path: Path, base: BaseModel | None, cache: Path | None, limits: Limi
 
 
 def too_much_memory(path: Path | str, memory: int) -> BundleError:
-    """The refusal of a bundle that needs more than `memory` bytes."""
+    """The error for a bundle that needs more than `memory` bytes."""
     return BundleError(
         "{path}: trying it needs more than {memory:,.0f} MiB of memory, more than a plugin of its size should. Do not use it.",
         path=path,

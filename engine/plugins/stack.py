@@ -1,4 +1,4 @@
-"""Several plugins at once over one base, each working on what the one before it left."""
+"""Several plugins at once over one base, each working on the output of the previous one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class PluginStack:
     """Plugins attached in order: the second one's anchors and queries are the first one's output.
 
-    `weights`, one per plugin, multiply the strength; without, all work at the same.
+    `weights`, one per plugin, multiply the strength; by default they are 1.
     """
 
     def __init__(self, plugins: Sequence[Plugin], weights: Sequence[float] | None = None) -> None:
@@ -35,7 +35,7 @@ class PluginStack:
 
     @contextlib.contextmanager
     def attached(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
-        """All plugins, each at its weight times the strength; raises as `Plugin.attached` does."""
+        """All plugins, each at its weight times the strength. Raises as `Plugin.attached` does."""
         with contextlib.ExitStack() as stack:
             for plugin, weight in zip(self.plugins, self.weights, strict=True):
                 stack.enter_context(plugin.attached(base, strength * weight))
@@ -48,7 +48,7 @@ class PluginStack:
 
     @property
     def batches_beams_per_sentence(self) -> bool:
-        """Whether decoding may give the attention over the source the hypotheses of a sentence together."""
+        """Whether cross-attention may be called once for all hypotheses of a sentence."""
         return all(plugin.batches_beams_per_sentence for plugin in self.plugins)
 
     def check_likelihood(self) -> None:
@@ -56,17 +56,17 @@ class PluginStack:
             plugin.check_likelihood()
 
     def set_source(self, base: BaseModel, sources: torch.Tensor) -> None:
-        """Tell all plugins which source tokens (B, S) come next."""
+        """Pass the source tokens (B, S) of the next batch to all plugins."""
         for plugin in self.plugins:
             plugin.set_source(base, sources)
 
     def on_batch_shrink(self, active: torch.Tensor) -> None:
-        """Tell all plugins which sentences (b,) of the batch are still worked on."""
+        """Pass the indices (b,) of the sentences that remain in the batch to all plugins."""
         for plugin in self.plugins:
             plugin.on_batch_shrink(active)
 
     def routes(self, base: BaseModel, texts: Sequence[str]) -> Routes:
-        """Which of the plugins act on which sources; empty where none has a domain filter."""
+        """Which plugins act on which sources; empty if none has a domain filter."""
         if all(plugin.domain_filter is None for plugin in self.plugins):
             return []
         places: dict[tuple[float, ...], list[int]] = {}
@@ -75,7 +75,7 @@ class PluginStack:
         return [(self.of(shares), rows) for shares, rows in places.items()]
 
     def of(self, shares: Sequence[float]) -> PluginStack | None:
-        """A stack of the plugins that act at a share of their weights above 0, on every source; None of none."""
+        """An unfiltered stack of the plugins with a share above 0, at that share of their weights; None if there are none."""
         parts = [
             (plugin.unfiltered, weight * share)
             for plugin, weight, share in zip(self.plugins, self.weights, shares, strict=True)
@@ -92,7 +92,7 @@ class PluginStack:
         decoding: Decoding,
         progress: Progress,
     ) -> list[str] | None:
-        """Of plugins with a way of their own the last one translates, over all the others; None when there is none."""
+        """The translations of the last plugin with its own decoding, over all the others; None if there is no such plugin."""
         for position in reversed(range(len(self.plugins))):
             left = [i for i in range(len(self.plugins)) if i != position]
             rest = PluginStack([self.plugins[i] for i in left], [self.weights[i] for i in left]) if left else None
@@ -107,7 +107,7 @@ class PluginStack:
         return None
 
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> list[Any]:
-        """Those of all plugins, in order."""
+        """The logits processors of all plugins, in order."""
         return [
             hook
             for plugin, weight in zip(self.plugins, self.weights, strict=True)

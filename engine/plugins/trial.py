@@ -1,8 +1,8 @@
-"""The checks of a bundle that read its content, in a process of their own (see `engine.plugins.scratch`).
+"""The checks that read a bundle's content, run in a separate process (see `engine.plugins.scratch`).
 
     python -m engine.plugins.trial < request.json
 
-Prints one JSON object per line for each check, as `Check.to_mapping` gives it, with `last` on the one that ends them.
+Prints one JSON object per check and line, as from `Check.to_mapping`, with `last` on the final one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHECKS = ("checksums", "loading", "trial", "licence")
 
 
 class Trial:
-    """What the checks share. Each method is one: it returns its sentence, or None where it does not apply, and may raise."""
+    """The state shared by the checks. Each method is a check: it returns its sentence or None if not applicable, and may raise."""
 
     def __init__(self, request: Json) -> None:
         self.request = request

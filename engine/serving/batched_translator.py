@@ -1,4 +1,4 @@
-"""A translator for texts and documents that works through the common queue, so that its sentences share batches with others."""
+"""A translator for texts and documents that uses the shared queue, so that sentences of several requests share batches."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from engine.serving.batcher import Batcher, TranslationSpec
 from engine.serving.turns import Ticket
 from engine.serving.units.translate import TranslationCache, Translator, translate_units
 
-PORTION = 20_000  # characters of a request that are prepared and put into the queue at once
-SHORT = 2_000  # characters that are prepared without waiting for anything
-LARGE_TEXTS = threading.Lock()  # one large text at a time is cut into sentences: that holds up Python's other threads
+PORTION = 20_000  # characters of a request that are prepared and queued at once
+SHORT = 2_000  # characters up to which units are prepared without taking LARGE_TEXTS
+LARGE_TEXTS = threading.Lock()  # splitting large texts into sentences blocks other Python threads, so one at a time
 
 
 class BatchedTranslator(Translator):
-    """One request's work through a queue; it ends where the ticket does."""
+    """Translates one request through the queue; stops when its ticket ends."""
 
     def __init__(self, batcher: Batcher, work: TranslationSpec, ticket: Ticket) -> None:
         self.batcher, self.work, self.ticket = batcher, work, ticket
@@ -29,7 +29,7 @@ class BatchedTranslator(Translator):
         return repr(self.work)
 
     def batches(self, sentences: Sequence[str]) -> list[tuple[list[int], float]]:
-        """All at once: the queue makes the batches."""
+        """All sentences in one batch, since the queue forms the actual batches."""
         return [(list(range(len(sentences))), float(sum(map(len, sentences))))]
 
     def preparing(self, units: Sequence[Unit]) -> contextlib.AbstractContextManager[object]:
@@ -44,10 +44,9 @@ class BatchedTranslator(Translator):
 
 
 def translate_through(batcher: Batcher, work: TranslationSpec, units: Sequence[Unit], ticket: Ticket) -> list[Result]:
-    """One result a unit, in order: sentences by the queue, placeholders and tags in their places. Waits for them.
+    """Translate units through the queue and wait for the results: one per unit, in order, with placeholders and tags restored.
 
-    Raises OverloadedError where too much is waiting, Cancelled or DeadlineError where the ticket has ended, and what translating
-    raises.
+    Raises OverloadedError if the queue is full, Cancelled or DeadlineError if the ticket has ended, and translation errors.
     """
     translator, finished = BatchedTranslator(batcher, work, ticket), TranslationCache(None, "")
     results: list[Result] = []
@@ -57,7 +56,7 @@ def translate_through(batcher: Batcher, work: TranslationSpec, units: Sequence[U
 
 
 def _portions(units: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """Units in order, `PORTION` characters at once, so that a client's texts are looked through no faster than translated."""
+    """Units in portions of `PORTION` characters, so that a client's texts are not prepared faster than they are translated."""
     some: list[Unit] = []
     size = 0
     for unit in units:

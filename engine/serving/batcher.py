@@ -1,11 +1,11 @@
-"""One queue that puts the texts of many callers into common batches.
+"""A queue that combines the texts of many callers into shared batches.
 
     batcher = Batcher(ModelCache(settings))
     batcher.submit(TranslationSpec(base="en-zh", source="en", target="zh"), ["The rain stopped."]).result()
 
-A model works on one batch at a time, whoever asks. So while it is busy, requests gather, and those for the same base and
-settings go together into the next batch, each with its own plugin where plugins can share one (engine/plugins/mixed_batch.py).
-Clients take turns in it, and the requests of one client: a long text is cut, and does not hold up a short one.
+A model processes one batch at a time. While it is busy, requests accumulate, and those for the same base and settings share the
+next batch, each with its plugin if the plugins can be mixed (engine/plugins/mixed_batch.py). Clients take turns, as do the
+requests of one client; long texts are split, so that they do not delay short ones.
 """
 
 from __future__ import annotations
@@ -34,59 +34,59 @@ from engine.serving.turns import OverloadedError, Ticket, Turns, weight
 if TYPE_CHECKING:
     from engine.plugins import Plugin
 
-PART = 32  # texts in one batch
-MOST_WEIGHT = 4000  # of its texts together, as turns.weight counts
-RECENT = 8  # batches for which a request counts as one that may be followed by another soon
-LONGEST = 1000  # weight of a text that is translated as a whole
-MOST_ALONE = 10_000  # works of which it is remembered that they failed
-MOST_WAITING = 4_000_000  # characters, beyond which new requests are turned away
-MOST_EACH = 400_000  # of them for one client
+PART = 32  # texts per batch
+MOST_WEIGHT = 4000  # total weight of a batch (turns.weight)
+RECENT = 8  # batches for which a request counts as recent, so that another of its client is expected soon
+LONGEST = 1000  # weight up to which a text is not split
+MOST_ALONE = 10_000  # failed works that are remembered
+MOST_WAITING = 4_000_000  # characters in the queue beyond which new requests are rejected
+MOST_EACH = 400_000  # characters in the queue per client
 
 
 @dataclass(frozen=True)
 class TranslationSpec:
-    """What texts are translated with; texts of equal works may share a batch. `plugin` is a bundle's path."""
+    """The model and settings for a translation; equal specs can share a batch. `plugin` is the path of a bundle."""
 
     base: str
     source: str
     target: str
     plugin: str = ""
     strength: float = 1.0
-    decoding: tuple[tuple[str, Any], ...] = ()  # over the plugin's own settings
-    alignment: bool = False  # of pairs (text, translation) instead
-    terms: str = ""  # a glossary whose terms are enforced, as `parse_terms` reads it
+    decoding: tuple[tuple[str, Any], ...] = ()  # overrides the plugin's settings
+    alignment: bool = False  # align pairs (text, translation) instead of translating
+    terms: str = ""  # a glossary to enforce, in the format of `parse_terms`
 
     @classmethod
     def of(cls, base: str, source: str, target: str, plugin: str = "", strength: float = 1.0,
            decoding: Mapping[str, Any] | None = None, terms: str = "") -> TranslationSpec:  # fmt: skip
-        """The same from a mapping of settings. Raises OptionError on a bad one."""
+        """Create a spec from a mapping of decoding settings. Raises OptionError if one is invalid."""
         Decoding.from_mapping(decoding or {})
         used = plugin if strength else ""
         settings = tuple(sorted((decoding or {}).items()))
         return cls(base, source, target, used, strength if used else 1.0, settings, terms=terms)
 
 
-OTHER = TranslationSpec("", "", "")  # of what is no translation
+OTHER = TranslationSpec("", "", "")  # for work that is not a translation
 
 
 @dataclass(eq=False)
 class _Request:
     work: TranslationSpec
     ticket: Ticket
-    texts: list[Any]  # pieces of the texts that were given; pairs, where they are aligned
-    owners: list[int]  # the text that each is a piece of
+    texts: list[Any]  # pieces of the submitted texts, or pairs to align
+    owners: list[int]  # the index of the text that each piece belongs to
     size: int  # characters
     future: Future[list[Any]] = field(default_factory=Future)
     results: dict[int, Any] = field(default_factory=dict)
-    given: int = 0  # texts that are in a batch or done
-    call: Callable[[], Any] | None = None  # what is run in the place of a translation
+    given: int = 0  # number of texts in a batch or done
+    call: Callable[[], Any] | None = None  # called instead of translating
 
 
-_Share = tuple[_Request, list[int]]  # a request and places of its texts
+_Share = tuple[_Request, list[int]]  # a request and indices of its texts
 
 
 class Batcher:
-    """A queue of texts, and a thread that translates them. Clients take turns, and so do the requests of one."""
+    """A queue of texts, and threads that translate them. Clients take turns, as do the requests of one client."""
 
     part = PART
     most_weight = MOST_WEIGHT
@@ -96,23 +96,23 @@ class Batcher:
 
     def __init__(self, models: ModelCache) -> None:
         self.models = models
-        self.batches = 0  # done since the start
+        self.batches = 0  # processed since the start
         self._waiting: deque[_Request] = deque()
-        self._backlog: Counter[str] = Counter()  # characters that clients wait for
+        self._backlog: Counter[str] = Counter()  # queued characters by client
         self._turns = Turns()
-        self._recent: deque[set[Ticket]] = deque(maxlen=RECENT)  # requests of the last batches
+        self._recent: deque[set[Ticket]] = deque(maxlen=RECENT)  # tickets of the last batches
         self._change = threading.Condition()
         self._loader = PluginLoader(models, self._change)
         self._started = 0
         self._closed = False
-        self._quarantined: set[TranslationSpec] = set()  # works that failed last time, and spoil no other's batch again
+        self._quarantined: set[TranslationSpec] = set()  # works that failed last time and are translated separately
 
     def submit(self, work: TranslationSpec, texts: Sequence[Any], ticket: Ticket | None = None) -> Future[list[Any]]:
-        """Translations of the texts, in order, once they are there; alignments of pairs, where the work says so.
+        """Queue texts; the future returns their translations in order, or the alignments of pairs if the work specifies so.
 
-        A text of more than `LONGEST` is cut at sentence ends and put together again. Raises OverloadedError where too much is
-        waiting. What was not begun is taken out of the queue when the ticket has ended, whose error the future then has, or the
-        future was cancelled.
+        A text heavier than `LONGEST` is split at sentence ends and rejoined. Raises OverloadedError if the queue is full.
+        Texts not yet started leave the queue when the future is cancelled or the ticket ends; the future then has the ticket's
+        error.
         """
         ticket = ticket or Ticket()
         ticket.check()
@@ -127,9 +127,9 @@ class Batcher:
         return self._put(request)
 
     def run(self, call: Callable[[], Any], text: str, ticket: Ticket | None = None) -> Future[list[Any]]:
-        """What `call` returns, as the only result, once it is the client's turn to use the models; `text` is what it works on.
+        """Queue a call that uses the models; the future returns its result as the only element.
 
-        For work on one sentence that is no translation. Raises OverloadedError as `submit` does.
+        For work on one sentence, `text`, that is not a translation. Raises OverloadedError like `submit`.
         """
         ticket = ticket or Ticket()
         ticket.check()
@@ -140,15 +140,16 @@ class Batcher:
             self._admit(request.ticket.client, request.size)
             self._waiting.append(request)
             while self._started < self.threads:
-                # Daemons, so that a batch that does not end never holds up the end of the program.
+                # Daemon threads, so that a batch that hangs does not keep the program from ending.
                 threading.Thread(target=self._run, name="translate", daemon=True).start()
                 self._started += 1
             self._change.notify_all()
         return request.future
 
     def _admit(self, client: str, size: int) -> None:
-        """Count what a client waits for from now on. Raises OverloadedError; a client's first request comes in whatever its size,
-        and what is more than a client may wait for keeps nobody else out.
+        """Add to the client's backlog. Raises OverloadedError if the queue is full or the client exceeds its limit.
+
+        The client limit never rejects a client's only request. A backlog counts for other clients only up to that limit.
         """
         own = self._backlog[client]
         everybody = sum(min(one, self.most_each) for one in self._backlog.values())
@@ -161,7 +162,7 @@ class Batcher:
         self._backlog[client] += size
 
     def close(self) -> None:
-        """End the threads when they have nothing to do."""
+        """End the threads once the queue is empty."""
         with self._change:
             self._closed = True
             self._change.notify_all()
@@ -177,7 +178,7 @@ class Batcher:
             self._batch(batch)
 
     def _batch(self, batch: list[_Share]) -> None:
-        """Translate these texts of these requests. What goes wrong with one plugin is the end of its requests alone."""
+        """Translate the texts of a batch. If it fails, its works are retried separately, so that only faulty ones fail."""
         if (request := batch[0][0]).call is not None:
             try:
                 self.models.take_cores()
@@ -201,7 +202,7 @@ class Batcher:
             for request, _ in batch:
                 self._end(request, error)
             return
-        self._quarantined.difference_update(works)  # what was wrong has passed
+        self._quarantined.difference_update(works)  # these works succeed again
         for request, indices in batch:
             with self._change:
                 request.results |= {i: next(results) for i in indices}
@@ -210,7 +211,7 @@ class Batcher:
                 self._end(request)
 
     def _next(self) -> list[_Share]:
-        """The texts of the next batch: of the client whose turn it is, and in turns of those that can share a batch with it."""
+        """The next batch: texts of the client whose turn it is, and of other requests that can share the batch."""
         for request in list(self._waiting):
             if request.future.cancelled():
                 self._forget(request)
@@ -242,12 +243,14 @@ class Batcher:
             batch.append((request, list(range(begin, request.given))))
             self._waiting.remove(request)
             if request.given < len(request.texts):
-                self._waiting.append(request)  # at the end: others have their turn first
+                self._waiting.append(request)  # at the end, after other requests
         return batch
 
     def _bounds(self, alike: Sequence[_Request]) -> tuple[int, int, int]:
-        """The most texts of a request and of a client in a batch of these, and its most weight. Who has many gets no more of a
-        common batch than who has least, and a small batch alone where others come again and again and would wait.
+        """The maximum number of texts per request and per client in a batch of these requests, and its maximum weight.
+
+        In a shared batch, all get as many texts as the one with the fewest. A request or client alone in a batch gets a small
+        one while others were recent, so that these need not wait long.
         """
         self._recent.append({request.ticket for request in alike})
         recent = set().union(*self._recent)
@@ -261,11 +264,11 @@ class Batcher:
         return most, min(clients.values()), self.small_weight if alone else self.most_weight
 
     def _loading(self, work: TranslationSpec) -> bool:
-        """Whether requests of this work wait for their plugin, while others are translated."""
+        """Whether requests of this work wait for their plugin to load while others are translated."""
         return self._loader.loading(work)
 
     def _in_turn(self, ready: Sequence[_Request]) -> list[_Request]:
-        """These requests, those of clients who had least first; a client's second one counts what its first one gets."""
+        """Sort requests by the work done for their clients, least first, counting each client's earlier requests in the list."""
         before: Counter[str] = Counter()
         keys = []
         for request in ready:
@@ -275,9 +278,7 @@ class Batcher:
         return [request for _, request in sorted(zip(keys, ready, strict=True), key=itemgetter(0))]
 
     def _compatible(self, waiting: Sequence[_Request]) -> list[_Request]:
-        """Requests for a batch with the first one, in their order: not more plugins than may be in memory, and nothing much longer,
-        which all of them would wait for.
-        """
+        """The requests that can share a batch with the first: their plugins fit in memory, and no text is much longer."""
         if waiting[0].call is not None:
             return [waiting[0]]
         first = waiting[0].work
@@ -299,8 +300,9 @@ class Batcher:
         return results
 
     def _batch_key(self, work: TranslationSpec) -> Hashable | None:
-        """What works must have in common to share a batch with this one; None where it must be alone: its plugin is not in memory,
-        so that others would wait until it is, or cannot share one, or it failed before.
+        """The key that works sharing a batch have in common; None if this work cannot share a batch.
+
+        That is if its base or plugin is not in memory or cannot be mixed, it failed before, or it aligns or enforces terms.
         """
         from engine.plugins.mixed_batch import can_mix
 
@@ -311,12 +313,12 @@ class Batcher:
             plugin = self.models.held(work.plugin, base) if base is not None and work.plugin else None
             if base is None or (work.plugin and plugin is None) or not can_mix(base, [plugin], work.strength):
                 return None
-        except TailorError:  # reported when it is the work's own turn
+        except TailorError:  # raised again when the work is translated
             return None
         return work.base, work.source, work.target, work.strength, own_decoding(work, base, plugin)
 
     def _translate(self, works: Sequence[TranslationSpec], texts: Sequence[Any]) -> list[Any]:
-        """Translate texts of works over one base, those of one strength and decoding together; or align pairs."""
+        """Translate texts with one base, grouped by strength and decoding settings; or align pairs."""
         from engine.decoding.translate import in_order
         from engine.decoding.word_alignment import align
         from engine.plugins.mixed_batch import translate_mixed
@@ -350,7 +352,7 @@ class Batcher:
     def _end(self, request: _Request, error: BaseException | None = None) -> None:
         with self._change:
             self._forget(request)
-        with contextlib.suppress(InvalidStateError):  # cancelled in the meantime
+        with contextlib.suppress(InvalidStateError):  # cancelled meanwhile
             if error is not None:
                 request.future.set_exception(error)
             else:
@@ -361,11 +363,11 @@ class Batcher:
             self._waiting.remove(request)
         self._backlog[request.ticket.client] -= request.size
         request.size = 0
-        self._backlog += Counter()  # without clients that wait for nothing
+        self._backlog += Counter()  # drops clients without a backlog
 
 
 def _pieces(text: Any, work: TranslationSpec) -> list[Any]:
-    """A text as it is translated: in pieces where it is long, so that others need not wait for the whole of it."""
+    """Split a long text into pieces, so that other requests need not wait for all of it."""
     if work.alignment or weight(text) <= LONGEST:
         return [text]
     from engine.decoding.translate import cut
@@ -374,7 +376,7 @@ def _pieces(text: Any, work: TranslationSpec) -> list[Any]:
 
 
 def _joined(request: _Request) -> list[Any]:
-    """One result for each text that was given."""
+    """Join the results of the pieces into one result per submitted text."""
     if request.work.alignment:
         return [request.results[i] for i in range(len(request.texts))]
     joined: list[list[str]] = [[] for _ in range(request.owners[-1] + 1)]
@@ -386,11 +388,11 @@ def _joined(request: _Request) -> list[Any]:
 
 @lru_cache(maxsize=64)
 def terms_of(work: TranslationSpec) -> list[Term]:
-    """The terms of the work's glossary. Raises InputError, with the line, on what is none."""
+    """The terms of the work's glossary. Raises InputError, with the line, if one is invalid."""
     return parse_terms(work.terms.splitlines(), Message("The terms"), work.target, work.source)
 
 
 def own_decoding(work: TranslationSpec, base: BaseModel, plugin: Plugin | None) -> Decoding:
-    """The work's settings over those of the plugin's card, over those of the base."""
+    """The decoding settings: the base's, overridden by those of the plugin's card, overridden by the work's."""
     own = plugin.card.get("decoding", {}) if plugin else {}
     return base.decoding({**own, **dict(work.decoding)})

@@ -1,4 +1,4 @@
-"""Loaded bases and plugins that many callers share."""
+"""A cache of loaded bases and plugins shared by many callers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class ModelCache:
-    """Bases and plugins in memory; those used longest ago make room for others. Safe to use from several threads.
+    """Bases and plugins in memory, evicted by least recent use. Thread-safe.
 
-    `sharing` says whether a job is at work on the same cores.
+    `sharing` returns whether a job is running on the same cores.
     """
 
     def __init__(self, settings: Settings, sharing: Callable[[], bool] = lambda: False) -> None:
@@ -28,31 +28,31 @@ class ModelCache:
         self._sharing = sharing
         self._threads = 0
         self._lock = threading.RLock()
-        self._opening = threading.RLock()  # of a plugin: callers without one do not wait for it
-        self._bases: OrderedDict[str, dict[tuple[str, str], BaseModel]] = OrderedDict()  # by direction: one model
+        self._opening = threading.RLock()  # held while a plugin loads; callers without one do not wait
+        self._bases: OrderedDict[str, dict[tuple[str, str], BaseModel]] = OrderedDict()  # by direction
         self._files: dict[
             str, tuple[Path, frozenset[tuple[str, int]]]
-        ] = {}  # each base's folder, and its files when read
+        ] = {}  # each base's folder, and its files when loaded
         self._plugins: OrderedDict[tuple[str, str, str, str, float], Plugin] = OrderedDict()
 
     def take_cores(self) -> int:
-        """Give the calling thread its CPU threads for models, and say how many: those of the settings, half of them beside a job.
+        """Set the calling thread's number of CPU threads for models and return it: as in the settings, or half alongside a job.
 
-        Each product ends when the last of its threads does, and one that a job keeps from its core holds up all: beside a
-        training on 2 cores a sentence took four times as long with both (bench/README.md, "Translating beside a job").
+        A matrix product ends with the slowest of its threads, so one thread that a job keeps from its core delays all. Alongside
+        training on 2 cores, using both is slower (bench/README.md, "Translating beside a job").
         """
         import torch
 
         with self._lock:
-            # What torch takes by itself is only to be seen before it is changed.
+            # Read torch's default before it is changed.
             own = self.settings.threads
             self._threads = self._threads or (model_threads(own) if own else torch.get_num_threads())
         threads = max(1, self._threads // 2) if self._sharing() else self._threads
-        torch.set_num_threads(threads)  # of this thread alone: each has its own number
+        torch.set_num_threads(threads)  # the number is per thread
         return threads
 
     def base(self, path: str, source: str, target: str) -> BaseModel:
-        """The base for a direction, loaded once for all its directions, and again where its files were replaced.
+        """The base for a direction, loaded once for all its directions, and reloaded if its files were replaced.
 
         Raises ModelError or MissingError.
         """
@@ -63,7 +63,7 @@ class ModelCache:
             if path in self._bases and self._replaced(path):
                 self._drop(path)
             if path not in self._bases:
-                while len(self._bases) >= self.settings.loaded_bases:  # memory is given back before more is taken
+                while len(self._bases) >= self.settings.loaded_bases:  # free memory before allocating more
                     self._drop(next(iter(self._bases)))
                 folder = BaseRegistry(self.settings).find(path)
                 self._files[path] = folder, _files_of(folder)
@@ -75,7 +75,7 @@ class ModelCache:
             return known[source, target]
 
     def plugin(self, path: str, base: BaseModel) -> Plugin:
-        """The plugin of a bundle, loaded over that base. Raises InputError where the bundle is gone, BundleError."""
+        """The plugin of a bundle, loaded for this base. Raises InputError if the bundle is missing, BundleError."""
         from engine.plugins import Plugin
 
         if not Path(path).is_file():
@@ -91,12 +91,13 @@ class ModelCache:
                 while self._plugins and self.room() <= 0:
                     self._plugins.popitem(last=False)
                 if any(base is one for known in self._bases.values() for one in known.values()):
-                    self._plugins[key] = loaded  # else its base was dropped meanwhile
+                    self._plugins[key] = loaded  # otherwise its base was dropped meanwhile
             return loaded
 
     def plugins(self, paths: Sequence[str], base: BaseModel) -> list[Plugin | None]:
-        """Plugins for one batch, None where the path is empty. Those in memory are taken first, so that what is loaded does not
-        push them out. Raises as `plugin` does.
+        """Plugins for one batch, None for an empty path. Raises the same errors as `plugin`.
+
+        Plugins in memory are looked up first, so that loading others does not evict them.
         """
         different = set(filter(None, paths))
         result = {path: plugin for path in different if (plugin := self.held(path, base)) is not None}
@@ -105,21 +106,21 @@ class ModelCache:
         return [result.get(path) for path in paths]
 
     def held_base(self, path: str, source: str, target: str) -> BaseModel | None:
-        """The base for a direction where it is in memory; waits for nobody."""
+        """The base for a direction if it is in memory, else None; does not block."""
         return self._bases.get(path, {}).get((source, target))
 
     def _replaced(self, path: str) -> bool:
-        """Whether other files than were loaded are in the base's folder; one that was removed still translates."""
+        """Whether the files in the base's folder have changed; a removed base continues to translate."""
         folder, files = self._files[path]
         present = _files_of(folder)
         return bool(present) and present != files
 
     def room(self) -> int:
-        """How many more plugins may be loaded before one is pushed out."""
+        """How many more plugins can be loaded before one is evicted."""
         return self.settings.loaded_plugins - len(self._plugins)
 
     def held(self, path: str, base: BaseModel) -> Plugin | None:
-        """The plugin of a bundle where it is in memory as it lies on disk; waits for nobody."""
+        """The plugin of a bundle if its current version is in memory, else None; does not block."""
         try:
             return self._plugins.get(self._key(path, base))
         except OSError:
@@ -136,9 +137,7 @@ class ModelCache:
 
 
 def _files_of(folder: Path) -> frozenset[tuple[str, int]]:
-    """Names of a folder's own files and when each was changed, not of what is in folders in it, such as that of a training;
-    empty where there is no folder.
-    """
+    """Names and change times (ns) of the files in a folder, excluding subfolders; empty if there is no folder."""
     try:
         return frozenset((file.name, file.stat().st_ctime_ns) for file in folder.iterdir() if file.is_file())
     except OSError:

@@ -1,7 +1,7 @@
-"""Loads plugins in a thread of its own, so that texts for others are translated meanwhile.
+"""Loads plugins in a separate thread, so that texts for other plugins are translated meanwhile.
 
-The first requests for a plugin that is not in memory would otherwise each be a batch that waits for its file, and twenty of
-them in a row hold up everybody.
+Otherwise, each first request for a plugin that is not in memory would form a batch that waits for its file, and several of
+them in a row would block all clients.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from engine.serving.model_cache import ModelCache
 if TYPE_CHECKING:
     from engine.serving.batcher import TranslationSpec
 
-MOST_FAILED = 1000  # bundles of which it is remembered that they could not be loaded
+MOST_FAILED = 1000  # bundles remembered as not loadable
 
 Key = tuple[str, str, str, str]  # base, source, target, bundle
 
 
 class PluginLoader:
-    """`change` is notified after each plugin; the caller holds its lock."""
+    """Loads queued plugins; `change` is notified after each, and callers hold its lock."""
 
     def __init__(self, models: ModelCache, change: threading.Condition) -> None:
         self.models = models
@@ -30,9 +30,9 @@ class PluginLoader:
         self._running = False
 
     def loading(self, work: TranslationSpec) -> bool:
-        """Whether the work's plugin is being loaded or waits for that. Begins it where the base and room are there.
+        """Whether the work's plugin is being loaded or queued; queues it if the base is in memory and there is room.
 
-        False too where it could not be loaded: the batch that needs it meets the error again.
+        Also False if loading failed before, so that the batch that needs the plugin raises the error.
         """
         key = (work.base, work.source, work.target, work.plugin)
         if not work.plugin or key in self._failed:

@@ -1,11 +1,10 @@
-"""Short translations of commands by a studio that runs on the same machine: its base is loaded, so that neither the imports of
-torch and transformers nor the base are waited for.
+"""Short translations for commands by a studio running on the same machine, without importing libraries or loading a base.
 
-The studio listens on a Unix socket in its home folder, which its user alone may open. A command asks there first; where
-nobody answers, the answer is of another release or other settings, or the base is at work, it translates by itself. Both
-call the same function with the same settings, so the translations are the same.
+The studio listens on a Unix socket in its home folder, which only its user may open. Commands try it first. If there is no
+response, the release or settings differ, or the base is busy, the command translates itself. Both call the same function with
+the same settings, so the translations are identical.
 
-One request a connection: a line of JSON each way.
+Each connection carries one request: a line of JSON in each direction.
 """
 
 from __future__ import annotations
@@ -31,14 +30,12 @@ from engine.serving.batcher import TranslationSpec, own_decoding
 from engine.serving.model_cache import ModelCache
 
 SOCKET_NAME = "translate.sock"
-MAX_CHARACTERS = (
-    4000  # characters of a request: more is worth a process of its own, and would keep the studio's base from others
-)
-MAX_LINE_BYTES = 2**20  # of a line of JSON
-MAX_WAITING_COMMANDS = 4  # that wait for their turn; further ones translate by themselves
-READ_SECONDS = 5.0  # for a request to come in
-ANSWER_SECONDS = 20.0  # that a command waits: a base may have to be loaded first
-POLL_SECONDS = 0.2  # between two looks whether the command should stop
+MAX_CHARACTERS = 4000  # characters per request; longer ones would block the studio's base for too long
+MAX_LINE_BYTES = 2**20  # per line of JSON
+MAX_WAITING_COMMANDS = 4  # queued connections; further commands translate themselves
+READ_SECONDS = 5.0  # to receive a request
+ANSWER_SECONDS = 20.0  # to wait for a response; a base may have to be loaded first
+POLL_SECONDS = 0.2  # between checks whether the command should stop
 SHARED_SETTINGS = (
     "assets",
     "device",
@@ -47,12 +44,13 @@ SHARED_SETTINGS = (
     "threads",
     "parsers",
     "endpoints",
-)  # settings that translations depend on
+)  # settings that affect translations
 
 
 def listen(models: ModelCache) -> socket.socket | None:
-    """Answer commands of this user from now on, with these models; None where no socket can be had, or another answers already:
-    commands then translate by themselves. The file of a studio that has ended is in nobody's way, and replaced.
+    """Start serving commands of this user with these models; returns the listening socket.
+
+    Returns None if no socket can be created or another studio already serves this home folder. A stale socket file is replaced.
     """
     path = models.settings.home_dir / SOCKET_NAME
     if not hasattr(socket, "AF_UNIX"):
@@ -62,7 +60,7 @@ def listen(models: ModelCache) -> socket.socket | None:
         return None
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        # Made in a folder that nobody else can enter, so that there is no moment at which others could open it.
+        # Created in a private folder, so that other users can never open it, not even before the chmod.
         private = Path(tempfile.mkdtemp(prefix=".socket-", dir=path.parent))
         try:
             server.bind(str(private / SOCKET_NAME))
@@ -71,7 +69,7 @@ def listen(models: ModelCache) -> socket.socket | None:
             (private / SOCKET_NAME).replace(path)
         finally:
             shutil.rmtree(private, ignore_errors=True)
-    except OSError:  # a path too long for a socket, a file system that has none
+    except OSError:  # the path is too long for a socket, or the file system has no sockets
         server.close()
         return None
     threading.Thread(target=_serve, args=(server, models), name="resident", daemon=True).start()
@@ -81,8 +79,9 @@ def listen(models: ModelCache) -> socket.socket | None:
 def ask(
     settings: Settings, spec: TranslationSpec, texts: Sequence[str], progress: Progress | None = None
 ) -> list[str] | None:
-    """Translations of the texts by the studio over this home folder; None where it does not answer, or not with the same release
-    and settings. Paths of the spec are absolute. Raises Cancelled when `progress` says so.
+    """Have the studio of this home folder translate texts; None if it does not respond or its release or settings differ.
+
+    The paths in `spec` must be absolute. Raises Cancelled if `progress` is cancelled.
     """
     if sum(map(len, texts)) > MAX_CHARACTERS or (connection := _connected(settings.home_dir / SOCKET_NAME)) is None:
         return None
@@ -99,7 +98,7 @@ def ask(
 
 
 def _connected(path: Path) -> socket.socket | None:
-    """A connection to who listens there, if it is this user."""
+    """A connection to the socket, if it belongs to this user and a process is listening."""
     if not hasattr(socket, "AF_UNIX"):
         return None
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -115,7 +114,7 @@ def _connected(path: Path) -> socket.socket | None:
 
 
 def _read_line(connection: socket.socket, seconds: float, progress: Progress) -> Json:
-    """One line of JSON, an object. Raises OSError or ValueError where none comes in time."""
+    """Read one line with a JSON object. Raises OSError or ValueError if none arrives in time."""
     connection.settimeout(POLL_SECONDS)
     read = bytearray()
     for _ in range(int(seconds / POLL_SECONDS)):
@@ -138,14 +137,14 @@ def _serve(server: socket.socket, models: ModelCache) -> None:
     while True:
         try:
             connection, _ = server.accept()
-        except OSError:  # shut down, or too many files are open: commands shall not wait for an answer
+        except OSError:  # shut down, or too many open files: commands should not wait for a response
             server.close()
             return
         with connection, contextlib.suppress(OSError, ValueError):
             request = _read_line(connection, READ_SECONDS, Progress())
             try:
                 translations = _answer(request, models)
-            except Exception:  # whatever it is, the command meets it again by itself, and says it
+            except Exception:  # the command gets and reports the same error itself
                 translations = None
             response = {} if translations is None else {"translations": [packed(one) for one in translations]}
             connection.settimeout(READ_SECONDS)
@@ -153,7 +152,7 @@ def _serve(server: socket.socket, models: ModelCache) -> None:
 
 
 def _answer(request: Mapping[str, Any], models: ModelCache) -> list[str] | None:
-    """Translations; None where the command is of another release or has other settings, or the base is at work."""
+    """Translations; None if the command has a different release or settings, or the base is busy."""
     from engine.decoding.translate import translate
 
     if request["release"] != engine.__version__ or request["settings"] != _shared(models.settings):
@@ -173,6 +172,6 @@ def _answer(request: Mapping[str, Any], models: ModelCache) -> list[str] | None:
 
 
 def _shared(settings: Settings) -> Json:
-    """The settings of SAME, as JSON gives them back."""
+    """The values of SHARED_SETTINGS, converted through JSON for comparison."""
     values = settings.to_mapping()
     return json.loads(json.dumps({name: values[name] for name in SHARED_SETTINGS}))

@@ -1,4 +1,4 @@
-"""Who has waited, for how long, and whose turn it is: one request as a ticket, and the order of clients in a queue."""
+"""Tickets of requests, with their client and deadline, and the fair order of clients in a queue."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from collections.abc import Iterator
 from engine.core.progress import Progress
 from engine.errors import Cancelled, TailorError
 
-EVERY_TEXT = 20  # bytes that a text counts for beside its own
-MOST_CLIENTS = 1000  # of which it is remembered what they had
+EVERY_TEXT = 20  # bytes added to the weight of each text
+MOST_CLIENTS = 1000  # remembered before idle ones are dropped
 
 
 class OverloadedError(TailorError):
-    """More is waiting to be translated than can be done soon."""
+    """A limit on queued or concurrent work is reached."""
 
 
 class DeadlineError(TailorError):
-    """A request was not finished in its time."""
+    """A request was not finished by its deadline."""
 
 
 class Ticket(Progress):
-    """One request: whose it is, and until when it is worth any work. `client` is an account, a token or an address.
+    """A request's client (an account, a token or an address) and deadline.
 
-    It is the progress of the request's own work too, which so ends where the request does.
+    It is also the progress of the request's work, so that the work ends with the request.
     """
 
     def __init__(self, client: str = "", seconds: float = 0.0) -> None:
-        """The request has `seconds` from now on; 0: as long as it takes."""
+        """The deadline is `seconds` from now; 0: no deadline."""
         super().__init__()
         self.client, self.seconds = client, seconds
         self._end = time.monotonic() + seconds if seconds else math.inf
         self._left = threading.Event()
 
     def leave(self) -> None:
-        """Nobody waits for the answer any more."""
+        """Mark the client as disconnected."""
         self._left.set()
 
     def check(self) -> None:
-        """Raises Cancelled where the client has gone, DeadlineError after the time."""
+        """Raises Cancelled if the client has disconnected, DeadlineError after the deadline."""
         if self._left.is_set():
             raise Cancelled(
                 "The client that requested this translation has disconnected, so the rest was not translated."
@@ -56,13 +56,13 @@ class Ticket(Progress):
 
 
 def weight(text: str | tuple[str, ...]) -> int:
-    """How much work a text is, or the texts of a pair: its bytes in UTF-8, which go with its tokens in every script."""
+    """The estimated work for a text or pair: its UTF-8 bytes, which correlate with its tokens in every script."""
     parts = (text,) if isinstance(text, str) else text
     return EVERY_TEXT + sum(len(part.encode(errors="surrogatepass")) for part in parts)
 
 
 class Shares:
-    """Places of which each client may have `limit` at once, so that none has them all. Safe to use from several threads."""
+    """Limits the slots that each client holds at once to `limit`. Thread-safe."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -71,7 +71,7 @@ class Shares:
 
     @contextlib.contextmanager
     def place(self, client: str) -> Iterator[None]:
-        """Within the block the client has a place. Raises OverloadedError where it has as many as it may."""
+        """Hold a slot for the client during the block. Raises OverloadedError if the client is at its limit."""
         with self._lock:
             if self._taken[client] >= self.limit:
                 raise OverloadedError(
@@ -84,13 +84,13 @@ class Shares:
         finally:
             with self._lock:
                 self._taken[client] -= 1
-                self._taken += Counter()  # without those who have none
+                self._taken += Counter()  # drops clients without slots
 
 
 class Turns:
-    """Clients in the order of their turns: first who had least, by weight (start-time fair queueing).
+    """Start-time fair queueing: the client that has received the least work, by weight, is next.
 
-    Who comes back begins where the others are: nobody saves up turns by waiting, and nobody is rid of what they had by asking anew.
+    Returning clients start at the current virtual time, so that idle time earns no credit and new requests clear no debt.
     """
 
     def __init__(self) -> None:
@@ -98,15 +98,15 @@ class Turns:
         self._now = 0.0
 
     def had(self, client: str) -> float:
-        """What the client had; the least comes next."""
+        """The virtual time of the client; the lowest is next."""
         return max(self._had.get(client, 0.0), self._now)
 
     def next(self, client: str) -> None:
-        """It is this client's turn, whatever others get with it."""
+        """Advance the virtual time to this client, whose turn it is."""
         self._now = self.had(client)
         if len(self._had) > MOST_CLIENTS:
             self._had = {name: had for name, had in self._had.items() if had > self._now}
 
     def give(self, client: str, work: float) -> None:
-        """The client gets so much."""
+        """Add this amount of work to the client."""
         self._had[client] = self.had(client) + work

@@ -4,8 +4,8 @@
     project = store.projects.create("Lu Xun", source="en", target="zh", base="/models/en-zh")
     job = store.jobs.enqueue("customize", {"samples": ["luxun.txt"]}, project_id=project.id)
 
-Everything that comes back is a plain frozen dataclass, safe to keep and to hand to another thread. SQLAlchemy is
-imported only when `Store` is.
+All results are plain frozen dataclasses, safe to keep and to pass to another thread. SQLAlchemy is imported only when
+`Store` is.
 """
 
 from __future__ import annotations

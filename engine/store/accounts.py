@@ -1,4 +1,4 @@
-"""Accounts of people, their sessions, and who belongs to which project. Passwords are kept as argon2id hashes alone."""
+"""User accounts, their sessions, and project members. Passwords are stored only as argon2id hashes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.store.tokens import digest
 
 LONGEST_NAME = 80
 SHORTEST_PASSWORD = 10
-LONGEST_PASSWORD = 1024  # characters: a hash takes time by the length of what it is made of
+LONGEST_PASSWORD = 1024  # characters: hashing time grows with the length
 
 
 class AppUser(tables.Base):
@@ -30,7 +30,7 @@ class AppUser(tables.Base):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str]
-    folded: Mapped[str] = mapped_column(String(320), unique=True)  # the name as it is compared
+    folded: Mapped[str] = mapped_column(String(320), unique=True)  # the name in the form used for comparison
     password: Mapped[str]
     role: Mapped[str] = mapped_column(String(16))
     active: Mapped[bool] = mapped_column(default=True)
@@ -40,7 +40,7 @@ class AppUser(tables.Base):
 
     @property
     def second_factor(self) -> bool:
-        """Does signing in ask for a code?"""
+        """Whether signing in requires a code."""
         return "secret" in (self.factor or {})
 
 
@@ -64,7 +64,7 @@ class ProjectMember(tables.Base):
 
 @dataclass(frozen=True)
 class AccountRow:
-    """An account without its password; one that is not `active` can no longer sign in."""
+    """An account without its password; if it is not `active`, it can no longer sign in."""
 
     id: int
     name: str
@@ -77,7 +77,7 @@ class AccountRow:
 
 @dataclass(frozen=True)
 class MemberRow:
-    """Somebody in a project."""
+    """A member of a project."""
 
     project_id: int
     user_id: int
@@ -86,7 +86,7 @@ class MemberRow:
 
 
 def check_password(password: str) -> None:
-    """Raises InputError on one that is too short or too long."""
+    """Raises InputError if the password is too short or too long."""
     if len(password) < SHORTEST_PASSWORD:
         raise InputError(
             "A password must have at least {shortest_password} characters. A few words make a good one.",
@@ -99,14 +99,14 @@ def check_password(password: str) -> None:
 
 
 class Accounts(Repository[AppUser, AccountRow]):
-    """Made by an admin, never shared; the last active admin stays one."""
+    """Accounts, created by an admin; the last active admin can be neither removed nor demoted."""
 
     table = AppUser
     row = AccountRow
     noun = mark("account")
 
     def create(self, name: str, password: str, role: str = "member") -> AccountRow:
-        """A new account. Raises InputError on a name that is empty or taken, a short password or an unknown role."""
+        """A new account. Raises InputError for an invalid or taken name, an invalid password or an unknown role."""
         from engine.store.passwords import hashed
 
         name = normal(name)
@@ -133,12 +133,12 @@ class Accounts(Repository[AppUser, AccountRow]):
             return [self._out(record) for record in session.scalars(select(AppUser).order_by(AppUser.folded))]
 
     def count(self) -> int:
-        """How many can sign in."""
+        """The number of active accounts."""
         with self._store.read() as session:
             return session.scalar(select(func.count(AppUser.id)).where(AppUser.active)) or 0
 
     def named(self, name: str) -> AccountRow:
-        """The account of that name, in any case. Raises InputError where there is none."""
+        """The account of this name, ignoring case. Raises InputError if there is none."""
         with self._store.read() as session:
             record = session.scalar(select(AppUser).where(AppUser.folded.in_(forms(name))))
             if record is None:
@@ -146,7 +146,7 @@ class Accounts(Repository[AppUser, AccountRow]):
             return self._out(record)
 
     def signed(self, name: str, password: str) -> AccountRow | None:
-        """The account whose password this is; None for a wrong name or password, which take the same time."""
+        """Verify a password and return its active account; None for a wrong name or password, in the same time."""
         from engine.store.passwords import hashed, matches, worn
 
         with self._store.read() as session:
@@ -157,13 +157,13 @@ class Accounts(Repository[AppUser, AccountRow]):
         with self._store.write() as session:
             result = self._find(session, record.id)
             result.signed_in = tables.now()
-            if worn(selected):  # made with weaker parameters than those of today
+            if worn(selected):  # hashed with outdated parameters
                 result.password = hashed(password)
             session.flush()
             return self._out(result)
 
     def set_password(self, id: int, password: str, *, keep: str = "") -> None:
-        """Another password; every session of the account ends but that of the secret `keep`. Raises InputError."""
+        """Change the password and end all sessions of the account except the one of the secret `keep`. Raises InputError."""
         from engine.store.passwords import hashed
 
         check_password(password)
@@ -172,7 +172,7 @@ class Accounts(Repository[AppUser, AccountRow]):
             session.execute(delete(SignIn).where(SignIn.user_id == id, SignIn.hash != digest(keep)))
 
     def change(self, id: int, *, role: str | None = None, active: bool | None = None) -> AccountRow:
-        """Another role, or closed or open. Raises InputError where no admin would be left."""
+        """Change the role, or close or reopen the account. Raises InputError if no admin would be left."""
         if role is not None:
             check_role(role, ROLES)
         with self._store.write() as session:
@@ -187,7 +187,7 @@ class Accounts(Repository[AppUser, AccountRow]):
             return self._out(record)
 
     def delete(self, id: int) -> None:
-        """Remove the account, its memberships and its sessions; its tokens open nothing more. Projects stay."""
+        """Remove the account with its memberships and sessions; its tokens become invalid. Projects are kept."""
         with self._store.write() as session:
             record = self._find(session, id)
             if record.role == "admin" and record.active:
@@ -201,10 +201,10 @@ class Accounts(Repository[AppUser, AccountRow]):
 
 
 class SignIns(tables.StorePart):
-    """Sessions in a browser. Only a hash of each secret is kept."""
+    """Browser sessions. Only a hash of each secret is stored."""
 
     def open(self, user_id: int, seconds: float, address: str = "") -> str:
-        """A new session; returns its secret. Sessions that ran out are swept."""
+        """Open a session valid for `seconds` and return its secret. Expired sessions are removed."""
         secret, moment = secrets.token_urlsafe(32), tables.now()
         expires = moment + datetime.timedelta(seconds=seconds)
         with self._store.write() as session:
@@ -213,7 +213,7 @@ class SignIns(tables.StorePart):
         return secret
 
     def find(self, secret: str) -> AccountRow | None:
-        """Whose session it is; None where it ran out, was closed, or the account is closed."""
+        """The account of a session; None if the session has expired or ended, or the account is closed."""
         query = (
             select(AppUser)
             .join(SignIn, SignIn.user_id == AppUser.id)
@@ -230,10 +230,10 @@ class SignIns(tables.StorePart):
 
 
 class Members(tables.StorePart):
-    """Who belongs to which project. Projects are private to them."""
+    """Project members. Projects are private to their members."""
 
     def list(self, project_id: int) -> builtins.list[MemberRow]:
-        """The members of a project by name."""
+        """The members of a project, sorted by name."""
         query = (
             select(ProjectMember.project_id, ProjectMember.user_id, AppUser.name, ProjectMember.role)
             .join(AppUser, AppUser.id == ProjectMember.user_id)
@@ -244,13 +244,13 @@ class Members(tables.StorePart):
             return [MemberRow(*row) for row in session.execute(query)]
 
     def set(self, project_id: int, user_id: int, role: str) -> None:
-        """Take somebody in, or give another role. Raises InputError, Forbidden."""
+        """Add a member or change the member's role. Raises InputError, Forbidden."""
         check_role(role, PROJECT_ROLES)
         with self._store.write() as session:
             session.merge(ProjectMember(project_id=project_id, user_id=user_id, role=role))
 
     def remove(self, project_id: int, user_id: int) -> None:
-        """Let somebody go."""
+        """Remove a member."""
         with self._store.write() as session:
             record = session.get(ProjectMember, (project_id, user_id))
             if record is not None:
@@ -263,10 +263,10 @@ def check_role(role: str, known: tuple[str, ...]) -> None:
 
 
 def fold(name: str) -> str:
-    """A name as it is compared: in Unicode's form NFKC, in no case, with single spaces."""
+    """A name in the form used for comparison: Unicode NFKC, case-folded, single spaces."""
     return normal(name).casefold()
 
 
 def forms(name: str) -> tuple[str, str]:
-    """How the name may be kept: as it is compared today, and as before NFKC."""
+    """The forms under which a name may be stored: the current one, and one without NFKC."""
     return fold(name)[:320], " ".join(name.split()).casefold()[:320]

@@ -1,4 +1,4 @@
-"""Which files each workspace has, by content: what its last publisher wrote down, all of it at once."""
+"""The published files of each workspace, by content hash; each publication is one atomic change."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def _out(record: tables.ArtefactSet) -> ArtefactSet:
 
 
 class Artefacts(tables.StorePart):
-    """What is published. Written by the program itself, whoever's work it is."""
+    """The published files. Written without permission checks, by the program itself."""
 
     def get(self, workspace: str) -> ArtefactSet | None:
-        """The files of a workspace; None where nothing was published."""
+        """The files of a workspace; None if nothing was published."""
         with self._store.read() as session:
             record = session.get(tables.ArtefactSet, workspace)
             return None if record is None else _out(record)
 
     def list(self) -> list[ArtefactSet]:
-        """All of them, by name."""
+        """The files of all workspaces, sorted by workspace name."""
         with self._store.read() as session:
             return [
                 _out(one) for one in session.scalars(select(tables.ArtefactSet).order_by(tables.ArtefactSet.workspace))
             ]
 
     def versions(self) -> dict[str, int]:
-        """{workspace: version}: a quick look at what has changed."""
+        """{workspace: version}, a quick way to detect changes."""
         with self._store.read() as session:
             rows = session.execute(select(tables.ArtefactSet.workspace, tables.ArtefactSet.version))
             return {str(name): int(version) for name, version in rows}
@@ -58,10 +58,10 @@ class Artefacts(tables.StorePart):
     def merge(
         self, workspace: str, new: Mapping[str, Any], gone: Iterable[str] = (), *, project_id: int | None = None
     ) -> ArtefactSet:
-        """Write down files that are new or changed, and those that are gone; others stay as somebody else published them."""
+        """Record new or changed files and removed ones (`gone`); other files stay as published."""
         try:
             return self._merge(workspace, new, set(gone), project_id)
-        except IntegrityError:  # another process entered the workspace in this moment; or its project is gone
+        except IntegrityError:  # another process has just added the workspace, or its project was deleted
             return self._merge(workspace, new, set(gone), project_id)
 
     def _merge(self, workspace: str, new: Mapping[str, Any], gone: set[str], project_id: int | None) -> ArtefactSet:
@@ -77,7 +77,7 @@ class Artefacts(tables.StorePart):
             return _out(record)
 
     def drop(self, workspace: str) -> None:
-        """Forget a workspace; its blobs go with the next collection."""
+        """Remove a workspace; its blobs are removed by the next garbage collection."""
         with self._store.system() as session:
             record = session.get(tables.ArtefactSet, workspace)
             if record is not None:

@@ -1,5 +1,4 @@
-"""Who did what, and when. Rows are added and never changed: the database itself refuses to change or remove them
-(triggers, made by the revision `0002`)."""
+"""The audit log. Rows are only added: triggers in the database (revision `0002`) prevent changing or removing them."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ class AuditEntry(tables.Base):
 
 @dataclass(frozen=True)
 class AuditRow:
-    """One act: `target` is the number of what was acted on, `detail` its name or kind."""
+    """An audited action: `target` is the id of the affected object, `detail` its name or kind."""
 
     id: int
     moment: datetime.datetime
@@ -47,7 +46,7 @@ class AuditRow:
 
 
 def write_down(session: Session, job: tables.Job, act: str) -> None:
-    """What somebody did with a job that adds and removes no row, in the transaction that does it."""
+    """Log an action on a job that adds or removes no row, in the transaction that performs it."""
     access: Actor | None = session.info.get("access")
     if access is not None:
         _enter(session, access, f"job {act}", job.project_id, str(job.id), job.kind)
@@ -63,12 +62,12 @@ def _enter(session: Session, access: Actor, action: str, project_id: int | None,
 
 
 class Audit(tables.StorePart):
-    """What the store itself sees (rows added and removed) is written by `engine.store.row_access`; the rest is noted here."""
+    """The audit log. Added and removed rows are logged by `engine.store.row_access`, all other actions here."""
 
     def note(
         self, access: Actor, action: str, *, project_id: int | None = None, target: object = "", detail: str = ""
     ) -> None:
-        """Write down an act that leaves no row: a sign-in, a download, an upload."""
+        """Log an action that leaves no row: a sign-in, a download, an upload."""
         with self._store.system() as session:
             _enter(session, access, action, project_id, str(target), detail)
 
@@ -82,7 +81,7 @@ class Audit(tables.StorePart):
         before: int | None = None,
         limit: int = 100,
     ) -> builtins.list[AuditRow]:
-        """The newest acts first; `action` by how it begins, `before` an entry's number."""
+        """Entries, newest first; `action` matches its beginning, `before` is the id of an entry."""
         table = AuditEntry
         query = select(table).order_by(table.id.desc()).limit(limit)
         if project_id is not None:

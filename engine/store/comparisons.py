@@ -1,6 +1,6 @@
-"""Comparisons line by line: what was asked in one row, every sentence in a row of its own, so that 40,000 can be paged, sorted
-and filled one after the other. A comparison without a sheet (an older one, or one made by the REST interface) gets one from
-its rows when it is first opened.
+"""Comparisons as a sheet with one row per sentence, so that tens of thousands can be paged, sorted and filled incrementally.
+
+A comparison without a sheet (an older one, or one from the REST interface) gets one from its rows when it is first opened.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.store import tables
 from engine.store.records import System
 
 ORDERS = ("place", "difference", "better", "worse")
-MIRRORED = 500  # lines that the comparison's own row holds as well, for readers that know nothing of sheets
+MIRRORED = 500  # lines also stored in the comparison's own row, for readers that do not use sheets
 PART = 1000  # lines in one transaction
 
 
@@ -54,7 +54,7 @@ class ComparisonLine(tables.Base):
     scores: Mapped[list[Any]] = mapped_column(tables.JSON, default=list)
     flags: Mapped[list[Any] | None] = mapped_column(
         tables.JSON
-    )  # of decoding's guard, one per text; none where all are empty
+    )  # of the decoding guard, one per text; None if all are empty
     done: Mapped[bool] = mapped_column(default=False)
     difference: Mapped[float | None]
     change: Mapped[float | None]
@@ -62,9 +62,7 @@ class ComparisonLine(tables.Base):
 
 @dataclass(frozen=True)
 class ComparisonRecord:
-    """A comparison. `systems` are the base alone and up to three plugins; `kept` ones do not change any more, since somebody
-    has their address; `revision` grows with every change.
-    """
+    """A comparison of the base with up to three plugins."""
 
     comparison_id: int
     project_id: int
@@ -76,15 +74,16 @@ class ComparisonRecord:
     systems: list[System]
     figures: Json
     job_id: int | None
-    kept: bool
-    revision: int
+    kept: bool  # it no longer changes, since its address was shared
+    revision: int  # grows with each change of the systems
 
 
 @dataclass(frozen=True)
 class ComparisonLineRow:
-    """A sentence: `texts` (with the flags of decoding's guard) and `scores` (0 to 100, of texts with a reference), one a
-    system, None where not there yet;
-    `difference` (0 to 1) of the plugin that differs most from the base alone; `change` of the score, the largest.
+    """A sentence with one entry of `texts` and `scores` per system, None if missing.
+
+    `texts` carry the flags of the decoding guard; `scores` (0 to 100) need a reference. `difference` (0 to 1) is that of the
+    plugin that differs most from the base; `change` is the largest change in score.
     """
 
     place: int
@@ -97,12 +96,12 @@ class ComparisonLineRow:
 
     @property
     def flags(self) -> list[str]:
-        """One a text, empty where nothing is odd."""
+        """One flag per text, empty if the text is not flagged."""
         return [flag_of(text) for text in self.texts]
 
 
 class ComparisonTables(tables.StorePart):
-    """Every method is one short transaction, but for `create` and `lines`, which go by parts."""
+    """Every method is one short transaction, except `create` and `lines`, which work in parts."""
 
     def create(
         self,
@@ -114,9 +113,7 @@ class ComparisonTables(tables.StorePart):
         file: str = "",
         texts: Mapping[int, Sequence[str | None]] | None = None,
     ) -> ComparisonRecord:
-        """A new comparison of (source, reference or None); `texts` may hold, by a system's place, what it has already
-        translated. Raises InputError without lines.
-        """
+        """A new comparison; `texts` are existing translations by system index. Raises InputError if there are no lines."""
         if not lines:
             raise InputError("There is no sentence to compare. Enter at least one.")
         made = self._store.comparisons.create(project_id, title, [])
@@ -147,7 +144,7 @@ class ComparisonTables(tables.StorePart):
         return self.get(made.id)
 
     def get(self, comparison_id: int) -> ComparisonRecord:
-        """The sheet of a comparison, made from its rows where it has none. Raises InputError when there is no comparison."""
+        """The sheet of a comparison, created from its rows if missing. Raises InputError if there is no such comparison."""
         with self._store.read() as session:
             result = self._row(session, comparison_id)
         if result is not None:
@@ -164,7 +161,7 @@ class ComparisonTables(tables.StorePart):
         return again
 
     def titles(self, project_id: int, limit: int = 100) -> list[tuple[int, str, datetime.datetime]]:
-        """(number, title, made) of the newest comparisons, without their sentences."""
+        """(id, title, creation time) of the newest comparisons, without their sentences."""
         table = tables.Comparison
         query = (
             select(table.id, table.title, table.created)
@@ -176,7 +173,7 @@ class ComparisonTables(tables.StorePart):
             return [(row.id, row.title, row.created) for row in session.execute(query)]
 
     def count(self, comparison_id: int) -> tuple[int, int]:
-        """(lines with all translations, lines among them that some plugin changed)."""
+        """(number of fully translated lines, number of those that a plugin changed)."""
         line = ComparisonLine
         query = select(func.count(), func.count().filter(line.difference > 0)).where(
             line.comparison_id == comparison_id, line.done
@@ -188,7 +185,7 @@ class ComparisonTables(tables.StorePart):
     def page(
         self, comparison_id: int, order: str = "place", offset: int = 0, limit: int = 25
     ) -> list[ComparisonLineRow]:
-        """Lines in an order of ORDERS: as given, most different first, largest gain or largest loss of score first."""
+        """Lines in one of the ORDERS: as given, most different first, largest gain or largest loss in score first."""
         line = ComparisonLine
         by: tuple[Any, ...] = {
             "difference": (line.difference.desc().nulls_last(), line.place),
@@ -198,7 +195,7 @@ class ComparisonTables(tables.StorePart):
         return self._lines(comparison_id, by, offset=offset, limit=limit)
 
     def line(self, comparison_id: int, index: int) -> ComparisonLineRow:
-        """One line. Raises InputError when there is none."""
+        """One line. Raises InputError if there is none."""
         with self._store.read() as session:
             record = session.get(ComparisonLine, (comparison_id, index))
             if record is None:
@@ -206,8 +203,8 @@ class ComparisonTables(tables.StorePart):
             return out(record)
 
     def lines(self, comparison_id: int) -> Iterator[ComparisonLineRow]:
-        """All lines in their order."""
-        after = -1  # by the last place, since the database walks through all that an offset passes over
+        """All lines in order."""
+        after = -1  # by position, since the database reads all rows before an offset
         while part := self._lines(comparison_id, (ComparisonLine.place,), ComparisonLine.place > after):
             yield from part
             after = part[-1].place
@@ -217,9 +214,7 @@ class ComparisonTables(tables.StorePart):
         return self._lines(comparison_id, (ComparisonLine.place,), ComparisonLine.done.is_(False), limit=limit)
 
     def fill(self, comparison_id: int, revision: int, lines: Sequence[ComparisonLineRow]) -> bool:
-        """Write texts, scores, difference and change of these lines; False, and nothing is written, where the sheet has
-        other systems by now.
-        """
+        """Store these lines; returns False, without writing, if the systems of the sheet have changed since `revision`."""
         with self._store.write() as session:
             sheet = session.get(ComparisonSheet, comparison_id)
             if sheet is None or sheet.revision != revision:
@@ -234,9 +229,9 @@ class ComparisonTables(tables.StorePart):
             return True
 
     def rescored(self, comparison_id: int, lines: Sequence[ComparisonLineRow]) -> None:
-        """Write scores and change of these lines."""
+        """Store scores and change of these lines."""
         if not lines:
-            return  # an update without rows would be one of all rows
+            return  # an update without parameters would affect all rows
         rows = [
             {"comparison_id": comparison_id, "place": line.place, "scores": line.scores, "change": line.change}
             for line in lines
@@ -245,7 +240,7 @@ class ComparisonTables(tables.StorePart):
             session.execute(update(ComparisonLine), rows)
 
     def set_strength(self, comparison_id: int, system: int, strength: float) -> ComparisonRecord:
-        """Give a plugin another strength: its translations are to be made again, and what was measured is no longer so."""
+        """Change a plugin's strength; discards its translations, its scores and the figures of the comparison."""
         with self._store.write() as session:
             sheet = self._sheet(session, comparison_id)
             systems = [one.copy() for one in sheet.systems]
@@ -262,7 +257,7 @@ class ComparisonTables(tables.StorePart):
         return self.get(comparison_id)
 
     def update(self, comparison_id: int, *, title: str = "", **changes: Any) -> ComparisonRecord:
-        """Change the title, or figures, job_id or kept. Raises TypeError for other fields."""
+        """Change title, figures, job_id or kept. Raises TypeError for other fields."""
         if set(changes) - {"figures", "job_id", "kept"}:
             raise TypeError(f"of a comparison's sheet {', '.join(changes)} cannot be changed")
         with self._store.write() as session:
@@ -276,7 +271,7 @@ class ComparisonTables(tables.StorePart):
         return self.get(comparison_id)
 
     def mirror(self, comparison_id: int) -> None:
-        """Copy the first lines into the comparison's own row, once they are all translated."""
+        """Copy the first lines to the comparison's own row."""
         sheet = self.get(comparison_id)
         lines = self._lines(comparison_id, (ComparisonLine.place,), limit=MIRRORED)
         self._store.comparisons.update(comparison_id, rows=[to_row(sheet.systems, line) for line in lines])
@@ -324,7 +319,7 @@ def flags_of(texts: Sequence[str | None]) -> list[str] | None:
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[list[System], list[dict[str, object]]]:
-    """Systems and lines of a comparison that knows vanilla and one plugin at most."""
+    """Systems and lines from the rows of a comparison without a sheet: the base and at most one plugin."""
     first = rows[0] if rows else {}
     systems: list[System] = [{"name": "vanilla", "plugin_id": None, "method": "", "strength": 1.0}]
     keys = ["vanilla"]
@@ -360,7 +355,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[list[System], list[dic
 
 
 def to_row(systems: Sequence[System], line: ComparisonLineRow) -> Json:
-    """A line as the comparison's own row holds it: vanilla and the first plugin by their old names, others beside them."""
+    """A line in the format of the comparison's own row: the base and the first plugin, further plugins under `others`."""
     row: Json = {"source": line.source, "vanilla": line.texts[0], "customized": None}
     if line.reference is not None:
         row["reference"] = line.reference

@@ -1,4 +1,4 @@
-"""A whole store into an empty one, of the same database or another: all rows with their numbers."""
+"""Copying all rows of a store, with their ids, into an empty store of the same or another database."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PART = 1000  # rows in one statement
 def copy_store(
     source_url: str, target_url: str, *, live: bool = False, progress: Progress | None = None
 ) -> dict[str, int]:
-    """Copy all rows of a store into one that is new or empty; returns how many, by table.
+    """Copy all rows of a store into a new or empty one; returns {table: number of rows}.
 
-    What is read is the source as it was at one moment; what is written is there whole or not at all. `live`: copy also
-    while a worker serves the source, for a backup; to move, nothing may change any more. Raises InputError where the
-    target holds rows, a worker is at work, or source and target are one; otherwise as `Store` does.
+    The source is read as a consistent snapshot and the target is written atomically. `live`: copy even while a worker serves
+    the source, for a backup; for a move, nothing may change meanwhile. Raises InputError if the target is in memory or holds
+    rows, a worker serves the source, or source and target are the same; otherwise like `Store`.
     """
     progress = progress or Progress()
     if make_url(target_url).drivername.startswith("sqlite") and make_url(target_url).database in (None, "", ":memory:"):
@@ -74,7 +74,7 @@ def _refuse_rows(goal: Connection, tables: list[Table], address: str) -> None:
 
 def _copy(origin: Connection, goal: Connection, table: Table, progress: Progress, before: int, total: int) -> int:
     count = 0
-    # In the order of their numbers: a row that refers to another one of its table refers to an earlier one.
+    # In the order of the ids, since a row may reference an earlier row of the same table.
     query = select(table).order_by(*table.primary_key.columns)
     rows = origin.execute(query, execution_options={"yield_per": PART})
     for part in rows.mappings().partitions():
@@ -85,14 +85,14 @@ def _copy(origin: Connection, goal: Connection, table: Table, progress: Progress
 
 
 def _clean(row: Mapping[Any, Any]) -> dict[str, object]:
-    """SQLite holds the character NUL in a text, PostgreSQL does not."""
+    """Replace NUL characters in text, which PostgreSQL cannot store."""
     return {
         str(name): value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in row.items()
     }
 
 
 def _numbers(origin: Connection, goal: Connection, tables: list[Table]) -> None:
-    """Numbers that were given in the source are not given again, not even those of rows that were deleted."""
+    """Set the id sequences so that no id of the source is reused, not even those of deleted rows."""
     for table in tables:
         column = table.autoincrement_column
         if column is None or column.name != "id":

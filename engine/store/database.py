@@ -1,4 +1,4 @@
-"""Reaching the database: its address, its connections, and its errors as sentences. SQLite and PostgreSQL."""
+"""Connecting to the database, SQLite or PostgreSQL, and reporting its errors in sentences for users."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ AWAY = (
 
 
 def parse(url: str) -> URL:
-    """The address of a store. Raises InputError where it is none."""
+    """Parse the address of a store. Raises InputError if it is invalid."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise InputError(
             "The store's address (database_url) is not an SQLAlchemy URL, such as sqlite:////data/tailor.db."
         ) from None
-    # The extra `postgres` brings psycopg 3; SQLAlchemy's default for the bare name is psycopg 2.
+    # The extra `postgres` installs psycopg 3; SQLAlchemy's default for the bare name is psycopg 2.
     plain = parsed.drivername in ("postgresql", "postgres")
     return parsed.set(drivername="postgresql+psycopg") if plain else parsed
 
@@ -54,13 +54,13 @@ def shown(url: URL) -> str:
 
 
 def file_of(url: URL) -> Path | None:
-    """The file of an SQLite store; None for one in memory and for other databases."""
+    """The file of an SQLite store; None for an in-memory store and for other databases."""
     result = url.database if url.get_backend_name() == "sqlite" else None
     return Path(result) if result and result != ":memory:" else None
 
 
 def open_engine(url: URL) -> Engine:
-    """Connections to the database; none is made yet. Raises InputError, MissingError or StorageError as `Store` does."""
+    """Create an engine without connecting yet. Raises InputError, MissingError or StorageError, like `Store`."""
     address, file = shown(url), file_of(url)
     if file is not None:
         try:
@@ -90,26 +90,26 @@ def open_engine(url: URL) -> Engine:
 
 
 def _ways(url: URL) -> dict[str, Any]:
-    # As many connections as threads that ask at once, within reason: a transaction is short, but may wait for its turn.
+    # Enough connections for concurrent threads: transactions are short but may wait for the write lock.
     pool = {"pool_size": 5, "max_overflow": 25, "pool_timeout": BUSY_SECONDS}
     if url.get_backend_name() == "sqlite":
         return pool if file_of(url) else {}
-    # A connection is looked at before it is used: the server may have been started again since.
+    # Connections are checked before use, since the server may have been restarted.
     given = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
     return {**pool, "pool_pre_ping": True, "connect_args": given}
 
 
 def writing(engine: Engine) -> Engine:
-    """The same connections for transactions that write.
+    """The same connections for write transactions.
 
-    SQLite: a writer takes its lock at BEGIN and so waits in the queue; were it to begin as a reader, a change by someone
-    else in between would make it fail at once, whatever the busy timeout.
+    On SQLite, a writer takes its lock at BEGIN and so waits in the queue. If it began as a reader, a concurrent change
+    would make it fail at once, regardless of the busy timeout.
     """
     return engine.execution_options(tailor_write=True)
 
 
 def unreachable(error: BaseException | None) -> bool:
-    """Whether the server was not there, is about to end, or has not finished to start."""
+    """Whether the error means that the server is down, shutting down or still starting."""
     if not isinstance(error, OperationalError):
         return False
     state = getattr(error.orig, "sqlstate", None)
@@ -118,8 +118,9 @@ def unreachable(error: BaseException | None) -> bool:
 
 @contextlib.contextmanager
 def sentences(address: str) -> Iterator[None]:
-    """The database's errors in words for a user; `address` is the store's address as it may be shown. Raises InputError
-    for values that it cannot hold, else StorageError.
+    """Convert database errors to messages for users; `address` is the store's address without its password.
+
+    Raises InputError for values that the database cannot hold or if it is damaged, otherwise StorageError.
     """
     try:
         yield
@@ -129,9 +130,9 @@ def sentences(address: str) -> Iterator[None]:
                 "The item that this belongs to was deleted in the meantime. Reload and try again."
             ) from error
         raise
-    except (OverflowError, UnicodeEncodeError) as error:  # a number beyond 64 bits, half of a surrogate pair
+    except (OverflowError, UnicodeEncodeError) as error:  # an integer beyond 64 bits, an unpaired surrogate
         raise InputError("A number is too large, or a text contains an invalid character.") from error
-    except TimeoutError as error:  # SQLAlchemy's: all connections of this process are taken
+    except TimeoutError as error:  # SQLAlchemy's: all connections of this process are in use
         raise StorageError(
             "The store at {place} is receiving more requests than it can answer. Try again.", place=address
         ) from error
@@ -173,7 +174,7 @@ def sentences(address: str) -> Iterator[None]:
 
 
 def _no_room(address: str) -> bool:
-    """Is the disk of an SQLite store full? SQLite says "disk I/O error" where its shared memory cannot grow."""
+    """Whether the disk of an SQLite store is full. SQLite reports "disk I/O error" if its shared memory cannot grow."""
     try:
         return shutil.disk_usage(Path(address).parent).free < 1 << 20
     except OSError:
@@ -181,11 +182,11 @@ def _no_room(address: str) -> bool:
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, record: Any) -> None:
-    connection.isolation_level = None  # transactions begin in _begin_sqlite, not behind our back
+    connection.isolation_level = None  # transactions begin only in _begin_sqlite
     connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = NORMAL")
-    # Only the first opening changes the file; that change does not heed the busy timeout.
+    # Changes the file the first time it is opened; this change ignores the busy timeout.
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The plugin that a project translates with unless a request names one."""
+"""The plugin that a project translates with unless a request specifies one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ class DefaultPlugin(tables.Base):
 
 
 class Defaults(tables.StorePart):
-    """The default plugin of each project: the one that was chosen, or the base alone where that was chosen, else the newest of its
-    own. What was imported, or blended of others, or does harm, has to be chosen.
+    """The default plugin of each project: the plugin or base that was chosen, else the newest usable plugin.
+
+    Plugins that are imported, blended or do harm are only used if chosen.
     """
 
     def get(self, project_id: int) -> PluginRow | None:
-        """The plugin; None for the base alone, and where the project has no such plugin whose bundle is still there."""
+        """The default plugin; None for the base only, or if no plugin with an existing bundle qualifies."""
         with self._store.read() as session:
             record = session.get(DefaultPlugin, project_id)
             number = record.plugin_id if record else None
@@ -33,12 +34,12 @@ class Defaults(tables.StorePart):
         return chosen if chosen is not None and chosen.exists else self._store.plugins.first_usable(project_id)
 
     def chosen(self, project_id: int) -> bool:
-        """Whether somebody chose, so that a newer plugin does not take its place."""
+        """Whether a default was chosen, so that a newer plugin does not replace it."""
         with self._store.read() as session:
             return session.get(DefaultPlugin, project_id) is not None
 
     def set(self, project_id: int, plugin_id: int | None) -> None:
-        """Choose a plugin of the project, or with None the base alone. Raises InputError where there is no such plugin."""
+        """Choose a plugin of the project, or with None the base only. Raises InputError if there is no such plugin."""
         self._store.projects.get(project_id)
         if plugin_id is not None and self._store.plugins.get(plugin_id).project_id != project_id:
             raise InputError(
@@ -48,7 +49,7 @@ class Defaults(tables.StorePart):
             session.merge(DefaultPlugin(project_id=project_id, plugin_id=plugin_id))
 
     def clear(self, project_id: int) -> None:
-        """Forget the choice: the default is again the newest plugin of its own that does no harm."""
+        """Clear the choice: the default is again the newest usable plugin."""
         with self._store.write() as session:
             record = session.get(DefaultPlugin, project_id)
             if record is not None:

@@ -1,4 +1,4 @@
-"""Passwords as argon2id hashes (RFC 9106). The parameters are above those that OWASP's password storage sheet asks for."""
+"""Passwords as argon2id hashes (RFC 9106). The parameters exceed those of the OWASP password storage cheat sheet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from functools import cache
 from typing import Any
 
-# Many who sign in at once are to wait, not to fill the memory.
+# Many simultaneous sign-ins wait instead of exhausting the memory.
 _AT_ONCE = threading.BoundedSemaphore(4)
 
 
@@ -19,18 +19,18 @@ def _hasher() -> Any:
 
 @cache
 def _nobody() -> str:
-    """The hash that a password is compared with where there is no account, so that this takes as long."""
+    """The hash to verify against if there is no account, so that verification takes as long."""
     return hashed("nobody has this password")
 
 
 def hashed(password: str) -> str:
-    """The hash of a password with a salt of its own, in the usual text form."""
+    """Hash a password with a new salt, in the standard text form."""
     with _AT_ONCE:
         return str(_hasher().hash(password.encode("utf-8", "surrogatepass")))
 
 
 def matches(stored_hash: str, password: str) -> bool:
-    """Is it the password of this hash? An empty hash takes as long and matches nothing."""
+    """Whether the password matches the hash. An empty hash takes as long and never matches."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
     compared = stored_hash or _nobody()
@@ -43,5 +43,5 @@ def matches(stored_hash: str, password: str) -> bool:
 
 
 def worn(stored_hash: str) -> bool:
-    """Was the hash made with other parameters than those of today?"""
+    """Whether the parameters of the hash differ from the current ones."""
     return bool(_hasher().check_needs_rehash(stored_hash))

@@ -1,7 +1,7 @@
-"""Removing a project whole: its rows and all its files, or nothing of it.
+"""Removing a project with its rows and all its files, or not at all.
 
-The project's folder is renamed first, then its rows go in one transaction, then the renamed folder is removed. A crash in
-between leaves a renamed folder: at the next look it is put back where the rows are still there, and removed where not.
+The project's folder is renamed first, then its rows are deleted in one transaction, then the renamed folder is removed. After
+a crash in between, `finish_deletions` restores the folder if the rows still exist, and removes it otherwise.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MANIFEST = "manifest.json"
 def delete_project(settings: Settings, store: Store, project_id: int) -> None:
     """Remove a project with its samples, phrases, plugins, comparisons, jobs and their logs.
 
-    Bundles and files elsewhere stay. Raises InputError when there is no such project or one of its jobs is at work,
-    StorageError when a file cannot be removed; then everything is still there.
+    Bundles and files elsewhere are kept. Raises InputError if there is no such project or one of its jobs is running,
+    StorageError if its folder cannot be renamed; then everything is kept.
     """
     store.projects.get(project_id)
     jobs = store.jobs.list(project_id)
@@ -56,7 +56,7 @@ def delete_project(settings: Settings, store: Store, project_id: int) -> None:
 
 
 def finish_deletions(settings: Settings, store: Store) -> None:
-    """Finish what a crash interrupted: put folders back whose project is still there, remove the others."""
+    """Finish interrupted deletions: restore folders of existing projects, remove the others."""
     root = settings.home_dir / "projects"
     if not root.is_dir():
         return
@@ -73,9 +73,9 @@ def finish_deletions(settings: Settings, store: Store) -> None:
 
 
 def _remove(settings: Settings, folder: Path) -> None:
-    """Remove a project's folder, and what was unpacked of its bundles."""
+    """Remove a project's folder and its unpacked bundles."""
     for bundle in folder.glob("plugins/*.zip"):
         with contextlib.suppress(OSError, KeyError, zipfile.BadZipFile), zipfile.ZipFile(bundle) as archive:
-            name = hashlib.sha256(archive.read(MANIFEST)).hexdigest()[:32]  # as `engine.plugins.unpack_bundle` names it
+            name = hashlib.sha256(archive.read(MANIFEST)).hexdigest()[:32]  # as in `engine.plugins.unpack_bundle`
             shutil.rmtree(settings.home_dir / "unpacked" / name, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,12 +1,12 @@
-"""The queue of jobs. Every change of state is one conditional UPDATE, so that two processes never both make it.
+"""The job queue. Every change of state is one conditional UPDATE, so that only one process can make it.
 
     queued ──claim──> running ──finish──> succeeded
       │                  ├──fail────────> failed ──────┐
       └──cancel──> cancelled <──cancelled─┤            ├──resume──> queued (attempt + 1)
                          └──interrupt───> interrupted ─┘
 
-What a running job writes carries its attempt: a process that was given up for dead and still lives changes nothing.
-What interrupted jobs go on by themselves with is in engine/store/recovery.py.
+Updates by a running job carry its attempt, so a process that was considered lost but is still alive changes nothing.
+The automatic recovery of interrupted jobs is in engine/store/recovery.py.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from engine.store.audit import write_down
 from engine.store.records import JobFigures, JobRow, JobState
 from engine.store.recovery import FURTHEST_SECONDS, JobRecovery, data_of
 
-TRIES = 5  # to claim a job beside others
-# Priorities: what somebody has just asked for and waits for; long work that somebody started; what starts by itself.
+TRIES = 5  # attempts to claim a job concurrently with other workers
+# Priorities: requests that a user is waiting for; long jobs started by users; jobs started automatically.
 ASKED, LONG, AUTOMATIC = 20, 0, -10
 AT_FIRST: JobFigures = {"step": "", "step_index": 0, "steps": 1, "done": 0.0, "total": None, "eta": None, "note": ""}
 
 
 def _due(job: Any, moment: datetime.datetime) -> ColumnElement[bool]:
-    """Whether the job need not wait any longer at `moment`."""
-    # Nothing waits longer than the longest pause: a moment further off means that the clock was set back.
+    """The condition that the job need not wait any longer at `moment`."""
+    # No job waits longer than the longest pause: a later time means that the clock was set back.
     late = moment + datetime.timedelta(seconds=FURTHEST_SECONDS)
     return or_(job.not_before.is_(None), job.not_before <= moment, job.not_before > late)
 
@@ -51,7 +51,7 @@ def _among(
 
 
 class Jobs(JobRecovery):
-    """Jobs: what is asked, claimed, reported and ended."""
+    """Queueing, claiming, progress and endings of jobs."""
 
     def enqueue(
         self,
@@ -63,9 +63,9 @@ class Jobs(JobRecovery):
         priority: int = LONG,
         device: str = "",
     ) -> JobRow:
-        """A new job at the end of the queue. `engine.jobs.enqueue` also checks the kind."""
+        """Add a job to the queue. `engine.jobs.enqueue` also checks the kind."""
         access = self._store.access()
-        if not owner and access.user is not None:  # turns are taken by people, however they ask
+        if not owner and access.user is not None:  # turns are per user, regardless of the interface
             owner = f"account {access.user}"
         party = owner or ("" if project_id is None else f"project {project_id}")
         with self._store.write() as session:
@@ -86,29 +86,29 @@ class Jobs(JobRecovery):
         limit: int | None = None,
         offset: int = 0,
     ) -> list[JobRow]:
-        """Jobs of one project or of all, in some states or in any, of some kinds or of any, newest first."""
+        """Jobs of one project or of all, optionally filtered by state and kind, newest first."""
         return self._list(*_among(project_id, states, kinds), limit=limit, offset=offset)
 
     def count(
         self, project_id: int | None = None, *, states: Iterable[str] | None = None, kinds: Iterable[str] | None = None
     ) -> int:
-        """How many jobs `list` would give."""
+        """The number of jobs that `list` would return."""
         return self._count(*_among(project_id, states, kinds))
 
     def newest(self, project_id: int, *kinds: str, begun: bool = False) -> JobRow | None:
-        """The project's last job of these kinds; with `begun` not one that was cancelled while it waited."""
+        """The project's last job of these kinds; with `begun`, ignoring jobs cancelled before they started."""
         job = tables.Job
         waited = and_(job.state == JobState.CANCELLED.value, job.started.is_(None))
         return next(iter(self._list(*_among(project_id, None, kinds), ~waited if begun else None, limit=1)), None)
 
     def last_of_each(self) -> dict[int, JobRow]:
-        """{number of a project: its last job}."""
+        """{project id: its last job}."""
         job = tables.Job
         last = select(func.max(job.id)).where(job.project_id.is_not(None)).group_by(job.project_id)
         return {row.project_id: row for row in self._list(job.id.in_(last)) if row.project_id is not None}
 
     def oldest_waiting(self) -> JobRow | None:
-        """The job that has waited for the longest time."""
+        """The queued job that has waited longest."""
         job = tables.Job
         query = select(job).where(job.state == JobState.QUEUED.value).order_by(job.id).limit(1)
         with self._store.read() as session:
@@ -116,7 +116,7 @@ class Jobs(JobRecovery):
             return None if record is None else self._out(record)
 
     def counted(self) -> dict[tuple[str, str], int]:
-        """{(kind, state): how many jobs}."""
+        """{(kind, state): number of jobs}."""
         job = tables.Job
         query = select(job.kind, job.state, func.count(job.id)).group_by(job.kind, job.state)
         with self._store.read() as session:
@@ -129,16 +129,15 @@ class Jobs(JobRecovery):
         result: dict[str, list[float]] = {}
         with self._store.read() as session:
             for kind, started, finished in session.execute(query):
-                if started is not None and finished is not None:  # the clock may have been set back since
+                if started is not None and finished is not None:  # the clock may have been set back
                     result.setdefault(kind, []).append(max(0.0, (finished - started).total_seconds()))
         return result
 
     def claim(self, worker: str, pid: int | None = None, *, devices: Sequence[str] | None = None) -> JobRow | None:
-        """Take the next waiting job that is ready; None when there is nothing to do.
+        """Claim the next queued job that is ready; None if there is none.
 
-        Ready is one whose project has none at work, whose time has come, and that asks for one of the `devices`. The highest
-        priority comes first, then the party that was served longest ago (each user's turn, else each project's), then the
-        oldest.
+        A job is ready if no other job of its project is running, its retry time has come, and it requests one of the `devices`.
+        The highest priority comes first, then the party (user, else project) served longest ago, then the oldest job.
         """
         job, other, turn = tables.Job, aliased(tables.Job), tables.JobTurn
         moment = tables.now()
@@ -177,7 +176,7 @@ class Jobs(JobRecovery):
             .execution_options(synchronize_session=False)
         )
         for _ in range(TRIES):
-            # Another worker may take a job of the same project in the same moment; the index lets one have it.
+            # Another worker may claim a job of the same project concurrently; the unique index lets only one succeed.
             with contextlib.suppress(IntegrityError), self._store.write(together=True) as session:
                 record = session.scalars(take).first()
                 if record is None:
@@ -188,9 +187,10 @@ class Jobs(JobRecovery):
         return None
 
     def first_before(self, job: JobRow, *, anyone: bool) -> JobRow | None:
-        """The job that is ready, but waits while this one, of a lower priority, is at work; None where there is none. Automatic
-        work gives way to all work of users, long work only to what somebody waits for (ASKED). Without `anyone` only a job of
-        the same owner counts.
+        """The first ready job of a higher priority that `job` should give way to; None if there is none.
+
+        Automatic jobs give way to all jobs of users, long jobs only to those that a user is waiting for (ASKED). Without
+        `anyone`, only jobs of the same owner count.
         """
         other = tables.Job
         least = ASKED if job.priority >= LONG else LONG
@@ -207,7 +207,7 @@ class Jobs(JobRecovery):
             return None if record is None else self._out(record)
 
     def hasten(self, id: int, priority: int = ASKED) -> JobRow:
-        """Somebody waits now for what had been started by itself: the job has at least this priority. Raises InputError."""
+        """Raise the priority of an active job to at least this value, for a user who is waiting for it. Raises InputError."""
         job = tables.Job
         active = (JobState.QUEUED.value, JobState.RUNNING.value)
         with self._store.write() as session:
@@ -216,32 +216,32 @@ class Jobs(JobRecovery):
         return self.get(id)
 
     def started(self, id: int, attempt: int, *, pid: int | None, log_path: str) -> bool:
-        """The process of a claimed job runs; False when the job is no longer this attempt's."""
+        """Record the process of a claimed job; returns False if this is no longer the job's attempt."""
         return self._change(id, attempt, pid=pid, log_path=log_path, heartbeat=tables.now())
 
     def heartbeat(self, id: int, attempt: int) -> bool:
-        """The process of a job is alive; False when the job is no longer this attempt's."""
+        """Record that a job's process is alive; returns False if this is no longer the job's attempt."""
         return self._change(id, attempt, heartbeat=tables.now())
 
     def progress(self, id: int, attempt: int, **figures: Unpack[JobFigures]) -> bool:
-        """How far it is; counts as a heartbeat. False when the job is no longer this attempt's."""
+        """Record progress, which counts as a heartbeat; returns False if this is no longer the job's attempt."""
         known: JobFigures = {**AT_FIRST, **figures}
         return self._change(id, attempt, **known, messages=data_of(known["note"]), heartbeat=tables.now())
 
     def finish(self, id: int, attempt: int, result: Json | None = None) -> bool:
-        """It is done. False when the job is no longer this attempt's (as for the other endings)."""
+        """Mark a job as succeeded. Like all endings, returns False if this is no longer the job's attempt."""
         return self._end(id, attempt, JobState.SUCCEEDED, result=result or {}, eta=None, retries=0)
 
     def fail(self, id: int, attempt: int, error: str) -> bool:
-        """It failed, for the reason in one sentence."""
+        """Mark a job as failed, with the reason in one sentence."""
         return self._end(id, attempt, JobState.FAILED, error=error)
 
     def cancelled(self, id: int, attempt: int) -> bool:
-        """It stopped because the user asked."""
+        """Mark a job as cancelled by the user."""
         return self._end(id, attempt, JobState.CANCELLED)
 
     def cancel(self, id: int) -> JobRow:
-        """Ask a job to stop: a waiting one is cancelled at once, one at work within moments, an ended one stays."""
+        """Request cancellation: a queued job is cancelled at once, a running one shortly after; an ended one is unchanged."""
         job = tables.Job
         with self._store.write() as session:
             record = self._find(session, id)
@@ -264,9 +264,9 @@ class Jobs(JobRecovery):
             return self._out(record)
 
     def interrupt_stale(self, alive: Callable[[JobRow], bool], error: str) -> Sequence[JobRow]:
-        """Mark the jobs at work that are not `alive` as interrupted, with `error` as the sentence; returns them.
+        """Mark running jobs that are not `alive` as interrupted, with `error` as the reason; returns them.
 
-        One that gave a sign of life between the look and the change is left alone.
+        A job with a heartbeat between the check and the change is skipped.
         """
         results = []
         for row in self.list(states=[JobState.RUNNING]):
@@ -277,7 +277,7 @@ class Jobs(JobRecovery):
         return results
 
     def delete(self, id: int) -> None:
-        """Remove the row of a job that is not at work; files stay. Raises InputError while it is at work."""
+        """Remove the row of a job; files are kept. Raises InputError while it is running."""
         with self._store.write() as session:
             record = self._find(session, id, lock=True)
             if record.state == JobState.RUNNING:

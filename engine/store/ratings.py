@@ -1,4 +1,4 @@
-"""Blind ratings: rounds with their items, raters with their links, and every answer as a row of its own."""
+"""Blind ratings: rounds with their items, raters with their links, and one row per answer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from engine.messages import mark
 from engine.store import tables
 from engine.store.repositories import Repository, to_row
 
-SKIP = "skip"  # in place of a question: the rater passed the item over
-ASKED = 3  # questions an item has
+SKIP = "skip"  # instead of a question: the rater skipped the item
+ASKED = 3  # questions per item
 
 
 class RatingItem(TypedDict):
@@ -31,7 +31,7 @@ class RatingItem(TypedDict):
 
 
 class NewRound(TypedDict, total=False):
-    """What a new round is of; the fields of `RoundRow` of the same names."""
+    """The content of a new round; the fields have the same names as in `RoundRow`."""
 
     one: Required[str]
     two: Required[str]
@@ -88,9 +88,9 @@ class RatingAnswer(tables.Base):
 
 @dataclass(frozen=True)
 class RoundRow:
-    """A rating round: sentences in two systems' translations, `one` and `two`, and the seed that hides which is which.
+    """A rating round: sentences translated by two systems, `one` and `two`, and the seed that hides which is which.
 
-    `about` is what the maker notes of the systems and of what was left out.
+    `about` holds the creator's details on the systems and on excluded sentences.
     """
 
     id: int
@@ -111,7 +111,7 @@ class RoundRow:
 
 @dataclass(frozen=True)
 class RaterRow:
-    """Somebody who rates; whoever has the token rates in that name."""
+    """A rater; anyone with the token rates under this name."""
 
     id: int
     round_id: int
@@ -122,7 +122,7 @@ class RaterRow:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """One decision of a rater: `choice` is win, tie or lose of system one, or empty for a skipped item."""
+    """A decision of a rater: `choice` is win, tie or lose for system one, or empty for a skipped item."""
 
     id: int
     rater_id: int
@@ -133,7 +133,7 @@ class AnswerRow:
 
 
 class Ratings(Repository[RatingRound, RoundRow]):
-    """Rounds, their raters, and what these answered."""
+    """Rounds, their raters and the answers."""
 
     table = RatingRound
     row = RoundRow
@@ -151,7 +151,7 @@ class Ratings(Repository[RatingRound, RoundRow]):
     # -- raters
 
     def add_rater(self, round_id: int, name: str) -> RaterRow:
-        """A rater with a link of its own. Raises InputError on an empty name or one that the round has already."""
+        """Add a rater with a separate link. Raises InputError if the name is empty or taken in this round."""
         name = " ".join(name.split())[:80]
         if not name:
             raise InputError("A rater needs a name.")
@@ -166,21 +166,19 @@ class Ratings(Repository[RatingRound, RoundRow]):
             return to_row(RaterRow, record)
 
     def raters(self, round_id: int) -> builtins.list[RaterRow]:
-        """Those of a round, in the order in which they were added."""
+        """The raters of a round, in the order in which they were added."""
         query = select(RatingRater).where(RatingRater.round_id == round_id).order_by(RatingRater.id)
         with self._store.read() as session:
             return [to_row(RaterRow, record) for record in session.scalars(query)]
 
     def rater(self, token: str) -> RaterRow | None:
-        """The rater of a link; None where nobody has it."""
+        """The rater of a link's token; None if it is unknown."""
         with self._store.read() as session:
             record = session.scalar(select(RatingRater).where(RatingRater.token == token))
             return None if record is None else to_row(RaterRow, record)
 
     def remove_rater(self, id: int) -> None:
-        """Take a rater and all answers out of the round; the link opens nothing any more. Raises InputError for an
-        unknown one.
-        """
+        """Remove a rater and all answers; the link becomes invalid. Raises InputError if there is no such rater."""
         with self._store.write() as session:
             record = session.get(RatingRater, id)
             if record is None:
@@ -190,7 +188,7 @@ class Ratings(Repository[RatingRound, RoundRow]):
     # -- answers
 
     def answer(self, rater_id: int, item: int, question: str, choice: str) -> AnswerRow:
-        """Note a decision; one made before on the same question of the item is replaced."""
+        """Store a decision; replaces an earlier one on the same question of the item."""
         with self._store.write() as session:
             session.execute(
                 delete(RatingAnswer).where(
@@ -203,7 +201,7 @@ class Ratings(Repository[RatingRound, RoundRow]):
             return to_row(AnswerRow, record)
 
     def undo(self, rater_id: int) -> AnswerRow | None:
-        """Take the rater's last decision back; returns it, None where there is none."""
+        """Remove and return the rater's last decision; None if there is none."""
         last = select(RatingAnswer).where(RatingAnswer.rater_id == rater_id).order_by(RatingAnswer.id.desc()).limit(1)
         with self._store.write() as session:
             record = session.scalar(last)
@@ -214,14 +212,14 @@ class Ratings(Repository[RatingRound, RoundRow]):
             return row
 
     def ask_again(self, rater_id: int) -> None:
-        """Forget which items the rater skipped, so that they are asked again."""
+        """Clear the items that the rater skipped, so that they are asked again."""
         with self._store.write() as session:
             session.execute(
                 delete(RatingAnswer).where(RatingAnswer.rater_id == rater_id, RatingAnswer.question == SKIP)
             )
 
     def answers(self, round_id: int | None = None, *, rater_id: int | None = None) -> builtins.list[AnswerRow]:
-        """The decisions in a round, or those of one rater, in the order in which they were made."""
+        """The decisions of a round or of a rater, in the order in which they were made."""
         query = select(RatingAnswer).order_by(RatingAnswer.id)
         if rater_id is not None:
             query = query.where(RatingAnswer.rater_id == rater_id)
@@ -231,14 +229,14 @@ class Ratings(Repository[RatingRound, RoundRow]):
             return [to_row(AnswerRow, record) for record in session.scalars(query)]
 
     def done(self, round_id: int) -> dict[int, int]:
-        """Items decided or skipped, by the number of the rater; raters who have none are not named."""
+        """{rater id: number of items decided or skipped}, without raters who have none."""
         whole = self._done(round_id).subquery()
         with self._store.read() as session:
             counts = select(whole.c.rater_id, func.count()).group_by(whole.c.rater_id)
             return {row[0]: row[1] for row in session.execute(counts)}
 
     def version(self, round_id: int) -> tuple[int, int, int]:
-        """Changes whenever an answer or a rater of the round does."""
+        """A value that changes whenever an answer or a rater of the round does."""
         own = select(func.count(), func.coalesce(func.max(RatingAnswer.id), 0)).select_from(RatingAnswer)
         raters = select(func.count()).select_from(RatingRater).where(RatingRater.round_id == round_id)
         with self._store.read() as session:
@@ -246,7 +244,7 @@ class Ratings(Repository[RatingRound, RoundRow]):
             return session.scalar(raters) or 0, count, last
 
     def progress(self, project_id: int) -> tuple[int, int] | None:
-        """(items done or skipped, items to be rated) by all raters of a project's newest round; None without raters."""
+        """(items decided or skipped, items to be rated) over all raters of a project's newest round; None without raters."""
         newest = (
             select(RatingRound.id, RatingRound.size)
             .where(RatingRound.project_id == project_id)
@@ -263,7 +261,7 @@ class Ratings(Repository[RatingRound, RoundRow]):
             return (done, count * result.size) if count else None
 
     def _done(self, round_id: int) -> Any:
-        """(rater, item) of all that is decided or skipped."""
+        """A query for (rater id, item) of all items decided or skipped."""
         skipped = func.max(case((RatingAnswer.question == SKIP, 1), else_=0)) == 1
         return (
             select(RatingAnswer.rater_id, RatingAnswer.item)

@@ -13,27 +13,27 @@ from engine.messages import Message
 
 
 class TrailStep(TypedDict):
-    """A step that a job began."""
+    """A step that a job has started."""
 
     step: str
     index: int  # from 0
     begun: str  # ISO 8601, UTC
     attempt: int
-    earlier: NotRequired[float]  # seconds that the attempts before took
+    earlier: NotRequired[float]  # seconds that earlier attempts took
 
 
 class System(TypedDict):
-    """What a comparison compares: the base alone (first, without a `plugin_id`), or a plugin at a strength."""
+    """A system in a comparison: the base only (first, without a `plugin_id`), or a plugin at a given strength."""
 
     name: str
     plugin_id: int | None
     method: str
     strength: float
-    enforced: NotRequired[str]  # hash of the terms that are enforced in its translations; absent where none are
+    enforced: NotRequired[str]  # hash of the terms enforced in its translations; absent if there are none
 
 
 class JobFigures(TypedDict, total=False):
-    """How far a job is; the fields of `JobRow` of the same names."""
+    """The progress of a job; the fields have the same names as in `JobRow`."""
 
     step: Required[str]
     step_index: int
@@ -57,7 +57,7 @@ class JobState(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-SIGNIFICANT = 0.05  # below this p a difference is called significant
+SIGNIFICANT = 0.05  # p-value below which a difference is significant
 
 ACTIVE = (JobState.QUEUED, JobState.RUNNING)
 RESUMABLE = (JobState.FAILED, JobState.CANCELLED, JobState.INTERRUPTED)
@@ -66,7 +66,7 @@ GAVE_WAY = Message("It was paused for a job requested in the meantime and will c
 
 @dataclass(frozen=True)
 class ProjectRow:
-    """One customisation in the making: a language direction, a base model, and what is made for them."""
+    """A customisation project: a language direction and a base model."""
 
     id: int
     name: str
@@ -79,7 +79,7 @@ class ProjectRow:
 
 @dataclass(frozen=True)
 class CorpusRow:
-    """Samples of one project: `kept` sentences lie in `folder`; `skipped` counts the others by reason."""
+    """Samples of a project: `folder` holds the `kept` sentences; `skipped` counts the rejected ones by reason."""
 
     id: int
     project_id: int
@@ -94,7 +94,7 @@ class CorpusRow:
 
 @dataclass(frozen=True)
 class PhraseSetRow:
-    """The phrases found in a corpus: a JSONL file, how many, and which parser gave them."""
+    """The phrases extracted from a corpus: a JSONL file, their number, and the parser used."""
 
     id: int
     corpus_id: int
@@ -120,11 +120,11 @@ class JobRow:
     total: float | None
     eta: float | None  # seconds left in this step
     note: str
-    metrics: Json  # the latest row of figures
+    metrics: Json  # the latest row of metrics
     heartbeat: datetime.datetime | None
     worker: str
     pid: int | None
-    attempt: int  # 1 at first, one more at each resume
+    attempt: int  # starts at 1, incremented each time the job is queued again
     error: str
     result: Json
     log_path: str
@@ -132,32 +132,34 @@ class JobRow:
     started: datetime.datetime | None
     finished: datetime.datetime | None
     cancel_requested: bool
-    owner: str  # who asked for it; empty where nobody signs in
-    priority: int  # what is higher begins first
-    device: str  # "cpu", "gpu", or empty for wherever models run
+    owner: str  # who requested it; empty if there are no accounts
+    priority: int  # higher values run first
+    device: str  # "cpu", "gpu", or empty for the device that runs models
     trail: list[TrailStep]
     not_before: datetime.datetime | None
-    retries: int  # attempts that ended without getting further, one after the other
+    retries: int  # consecutive attempts that ended without further progress
 
     @property
     def active(self) -> bool:
-        """Waiting or at work."""
+        """Queued or running."""
         return self.state in ACTIVE
 
     @property
     def paused(self) -> bool:
-        """Begun, and waiting while a job that came first is at work."""
+        """Whether it was started, gave way to another job and is queued again."""
         return self.state == JobState.QUEUED and self.note == GAVE_WAY
 
     @property
     def resumable(self) -> bool:
-        """Ended without success, so that it can be queued again."""
+        """Whether it ended without success and can be queued again."""
         return self.state in RESUMABLE
 
     @property
     def fraction(self) -> float:
-        """How much of the work is done, 0 to 1, every step counting the same. Steps that share a number count once, with the
-        first of them, so that what follows it does not send the figure back; under the last number nothing is done before its end.
+        """The completed part of the work, 0 to 1, with equal weight per step.
+
+        Steps that share an index count once, when the first of them ends, so that the value does not decrease. At the last
+        index, the value follows the progress of the current step.
         """
         if self.state == JobState.SUCCEEDED:
             return 1.0
@@ -168,7 +170,7 @@ class JobRow:
 
     @property
     def _further(self) -> bool:
-        """Whether another step of this attempt had the number of the one at work before it."""
+        """Whether an earlier step of this attempt had the same index as the current one."""
         trail = self.trail or []
         now = next((one for one in reversed(trail) if one.get("step") == self.step), None)
         if now is None:
@@ -179,17 +181,17 @@ class JobRow:
 
     @property
     def seconds(self) -> float | None:
-        """How long it has been at work, or was: all attempts, without the waiting between them; None before the first."""
+        """Running time in seconds over all attempts, without the waiting between them; None before the first."""
         if self.started is None:
             return self.earlier or None
         end = self.finished or datetime.datetime.now(datetime.UTC)
         if self.state == JobState.INTERRUPTED and self.heartbeat is not None:
-            end = min(end, self.heartbeat)  # that its process was gone may have been noticed hours later
-        return self.earlier + max(0.0, (end - self.started).total_seconds())  # the clock may have been set back since
+            end = min(end, self.heartbeat)  # its lost process may have been detected hours later
+        return self.earlier + max(0.0, (end - self.started).total_seconds())  # the clock may have been set back
 
     @property
     def earlier(self) -> float:
-        """How many seconds the attempts before this one took."""
+        """How many seconds the earlier attempts took."""
         return max((one.get("earlier", 0.0) for one in self.trail), default=0.0)
 
 
@@ -210,13 +212,13 @@ class PluginRow:
 
     @property
     def exists(self) -> bool:
-        """Whether the bundle is still where it was written."""
+        """Whether the bundle file still exists."""
         return Path(self.path).is_file()
 
     @property
     def harm(self) -> float:
-        """BLEU that general text loses, where it loses significantly and held-out sentences do not gain significantly; 0
-        otherwise, and where either was not measured.
+        """The BLEU loss on general text if it is significant and the held-out set shows no significant gain; otherwise, or if
+        either was not measured, 0.
         """
         names = [f"{text}bleu{end}" for text in ("", "general_") for end in ("_vanilla", "", "_p")]
         figures = [value for name in names if isinstance(value := self.metrics.get(name), int | float)]
@@ -229,7 +231,7 @@ class PluginRow:
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """Sentences translated by several systems side by side; `rows` is a list of mappings that the studio defines."""
+    """Sentences translated by several systems side by side; `rows` is a list of mappings defined by the studio."""
 
     id: int
     project_id: int

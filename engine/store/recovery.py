@@ -1,8 +1,7 @@
-"""What happens to a job that did not succeed: whether it is tried again, and when it is given up.
+"""Recovery of jobs that did not succeed: automatic retries, and when to stop them.
 
-A job that lost its process, or met an error that may pass, is queued again by itself after a pause that doubles. It is
-given up after so many attempts in a row that got no further than the one before, and kept as failed, with its log; a user
-can resume it all the same.
+A job that lost its process or met a transient error is queued again automatically after a pause that doubles. After too many
+consecutive attempts without further progress it is marked as failed and keeps its log; users can still resume it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from engine.store.records import GAVE_WAY, RESUMABLE, JobRow, JobState, TrailSte
 from engine.store.repositories import Repository, to_row
 
 FURTHEST_SECONDS = 600.0  # the longest pause before another attempt
-AGAIN: Json = {  # of a job that is queued again
+AGAIN: Json = {  # fields of a job that is queued again
     "state": JobState.QUEUED.value,
     "note": "",
     "eta": None,
@@ -36,7 +35,7 @@ AGAIN: Json = {  # of a job that is queued again
 
 
 class JobRecovery(Repository[tables.Job, JobRow]):
-    """Endings without success, and what follows from them."""
+    """The unsuccessful endings of jobs, retries and resuming."""
 
     table = tables.Job
     row = JobRow
@@ -52,9 +51,9 @@ class JobRecovery(Repository[tables.Job, JobRow]):
         return row
 
     def interrupt(self, id: int, attempt: int, error: str, *where: ColumnElement[bool], lost: bool = False) -> bool:
-        """It ended without being done or failed, for the reason in one sentence; cancelled if the user had asked for that.
+        """Mark a job as interrupted, with the reason in one sentence, or as cancelled if the user had requested that.
 
-        `where`: further conditions of the change. `lost`: nobody asked for it, so that it counts as an attempt of the job.
+        `where`: further conditions of the change. `lost`: nobody requested it, so it counts as an attempt.
         """
         asked = tables.Job.cancel_requested
         if self._end(id, attempt, JobState.CANCELLED, asked.is_(True), *where):
@@ -68,9 +67,9 @@ class JobRecovery(Repository[tables.Job, JobRow]):
         return self._end(id, attempt, JobState.INTERRUPTED, asked.is_(False), *where, **values)
 
     def retry(self, id: int, attempt: int, error: str, *, max_retries: int, seconds: float) -> bool:
-        """It met an error that may pass: queue it again after a pause, `max_retries` times in a row; then it has failed.
+        """Queue a job again after a transient error, up to `max_retries` times in a row; then mark it as failed.
 
-        `seconds`: the first pause; each further one is twice as long. False when the job is no longer this attempt's.
+        `seconds`: the first pause; each further one is twice as long. Returns False if this is no longer the job's attempt.
         """
         with self._ending(id, attempt) as record:
             if record is None or record.cancel_requested:
@@ -84,8 +83,9 @@ class JobRecovery(Repository[tables.Job, JobRow]):
             return True
 
     def give_way(self, id: int, attempt: int) -> bool:
-        """It stopped for a job that was asked for meanwhile: queue it again, to go on where it was. False when the job is no
-        longer this attempt's.
+        """Queue a job again that stopped in favour of another one, to continue where it was.
+
+        Returns False if this is no longer the job's attempt.
         """
         with self._ending(id, attempt) as record:
             if record is None or record.cancel_requested:
@@ -96,12 +96,12 @@ class JobRecovery(Repository[tables.Job, JobRow]):
             return True
 
     def requeue(self, *, max_retries: int, seconds: float) -> Sequence[JobRow]:
-        """Queue interrupted jobs again, those that were lost more than `max_retries` times in a row end as failed; returns all."""
+        """Queue interrupted jobs again, or mark them as failed if lost more than `max_retries` times in a row; returns all."""
         job, result = tables.Job, []
         if max_retries <= 0:
             return []
         query = select(job).where(job.state == JobState.INTERRUPTED, job.retries >= 0).order_by(job.id)
-        with self._store.read() as session:  # asked every few seconds: nearly always there is none
+        with self._store.read() as session:  # called every few seconds and nearly always without a result
             if session.scalar(query.with_only_columns(job.id).limit(1)) is None:
                 return []
         with self._store.write() as session:
@@ -115,7 +115,7 @@ class JobRecovery(Repository[tables.Job, JobRow]):
         return result
 
     def pausing(self) -> bool:
-        """Whether a job waits for its time to be tried again."""
+        """Whether a job is waiting for its retry time."""
         job = tables.Job
         with self._store.read() as session:
             waiting = select(job.id).where(job.state == JobState.QUEUED, job.not_before.is_not(None)).limit(1)
@@ -124,7 +124,7 @@ class JobRecovery(Repository[tables.Job, JobRow]):
     def resume(self, id: int) -> JobRow:
         """Queue an interrupted, failed or cancelled job again, with the same arguments and the next attempt.
 
-        Raises InputError when the job is waiting, at work, or done.
+        Raises InputError if the job is waiting, running or done.
         """
         job = tables.Job
         with self._store.write() as session:
@@ -160,7 +160,7 @@ class JobRecovery(Repository[tables.Job, JobRow]):
             record.not_before = tables.now() + datetime.timedelta(seconds=pause)
 
     def _timed(self, record: tables.Job) -> list[TrailStep]:
-        """The steps so far, with the time of all attempts at the last: the row's own times become those of the next attempt."""
+        """The steps so far, with the time of all attempts stored in the last, since the next attempt resets the row's times."""
         steps = list(record.trail)
         if steps:
             steps[-1] = {**steps[-1], "earlier": self._out(record).seconds or 0.0}
@@ -168,7 +168,7 @@ class JobRecovery(Repository[tables.Job, JobRow]):
 
     @contextlib.contextmanager
     def _ending(self, id: int, attempt: int) -> Iterator[tables.Job | None]:
-        """The job at this attempt, locked until the block ends; None where it is no longer this attempt's."""
+        """The running job, locked until the block ends; None if this is no longer its attempt."""
         with self._store.write() as session:
             record = session.get(tables.Job, id, with_for_update=True)
             there = record is not None and record.attempt == attempt and record.state == JobState.RUNNING
@@ -184,7 +184,7 @@ class JobRecovery(Repository[tables.Job, JobRow]):
         return self._change(id, attempt, *where, **(values | ended))
 
     def _change(self, id: int, attempt: int, *where: ColumnElement[bool], **values: Any) -> bool:
-        """Set these fields of the job; False when it is no longer this attempt's."""
+        """Set these fields of the running job; returns False if this is no longer its attempt."""
         job = tables.Job
         with self._store.write(together=True) as session:
             query = update(job).where(job.id == id, job.attempt == attempt, job.state == JobState.RUNNING, *where)
@@ -192,13 +192,13 @@ class JobRecovery(Repository[tables.Job, JobRow]):
 
 
 def count(result: Any) -> int:
-    """How many rows a statement changed."""
+    """The number of rows changed by a statement."""
     assert isinstance(result, CursorResult)
     return result.rowcount
 
 
 def _counted(record: tables.Job) -> Json:
-    """The attempts in a row that got no further, this one included, and how far the best one got (0 to 1)."""
+    """The number of consecutive attempts without further progress, including this one, and the best progress (0 to 1)."""
     part = min(1.0, record.done / record.total) if record.total else 0.0
     reached = min(1.0, (record.step_index + part) / max(1, record.steps))
     further = reached > record.reached + 1e-9
@@ -215,5 +215,5 @@ def _given_up(error: str, attempts: int) -> Message:
 
 
 def data_of(text: str | None) -> list[Json] | None:
-    """What the column `messages` keeps of a sentence."""
+    """The value of the column `messages` for a sentence."""
     return [text.to_mapping()] if isinstance(text, Message) else None

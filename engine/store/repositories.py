@@ -1,4 +1,4 @@
-"""One small class per kind of row. Every method is one short transaction and returns plain rows."""
+"""One repository class per kind of row. Every method is one short transaction and returns plain rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def to_row(kind: type[Row], record: tables.Base) -> Row:
 
 
 class Repository(tables.StorePart, Generic[Table, Row]):
-    """What all have in common."""
+    """Base of all repositories."""
 
     table: ClassVar[type[Any]]
     row: ClassVar[type[Any]]
@@ -34,17 +34,17 @@ class Repository(tables.StorePart, Generic[Table, Row]):
     changeable: ClassVar[tuple[str, ...]] = ()
 
     def get(self, id: int) -> Row:
-        """The row with that number. Raises InputError when there is none."""
+        """The row with this id. Raises InputError if there is none."""
         with self._store.read() as session:
             return self._out(self._find(session, id))
 
     def delete(self, id: int) -> None:
-        """Remove the row and what belongs to it; files stay. Raises InputError when there is none."""
+        """Remove the row and its dependent rows; files are kept. Raises InputError if there is none."""
         with self._store.write() as session:
             session.delete(self._find(session, id))
 
     def update(self, id: int, **changes: Any) -> Row:
-        """Change some fields. Raises InputError when there is no such row, TypeError on a field that cannot change."""
+        """Change some fields. Raises InputError if there is no such row, TypeError for a field that is not changeable."""
         for name in changes:
             if name not in self.changeable:
                 raise TypeError(f"{name} of a {self.noun} cannot be changed; {', '.join(self.changeable)} can")
@@ -56,7 +56,7 @@ class Repository(tables.StorePart, Generic[Table, Row]):
             return self._out(record)
 
     def _find(self, session: Session, id: int, *, lock: bool = False) -> Table:
-        """`lock`: nobody else changes the row until the transaction ends, not even those who write together."""
+        """The record with this id; `lock`: lock it until the transaction ends, also against `together` writers."""
         record: Table | None = session.get(self.table, id, with_for_update=lock or None)
         if record is None:
             raise NotFoundError("There is no {noun} {id}: it may have been deleted.", noun=Message(self.noun), id=id)
@@ -102,22 +102,22 @@ class Projects(Repository[tables.Project, ProjectRow]):
         return self._list()
 
     def last_changed(self) -> ProjectRow | None:
-        """The project that changed last; of several at the same moment the newest."""
+        """The most recently changed project; of several changed at the same time, the newest."""
         query = select(tables.Project).order_by(tables.Project.updated.desc(), tables.Project.id.desc()).limit(1)
         with self._store.read() as session:
             record = session.scalars(query).first()
             return None if record is None else self._out(record)
 
     def delete(self, id: int) -> None:
-        """Remove the project with its corpora, jobs, plugin rows and comparisons; files stay.
+        """Remove the project with its corpora, jobs, plugin rows and comparisons; files are kept.
 
-        Raises InputError while one of its jobs is at work.
+        Raises InputError while one of its jobs is running.
         """
         with self._store.write() as session:
             project = self._find(session, id)
             own = (
                 select(tables.Job.state).where(tables.Job.project_id == id).with_for_update()
-            )  # none is claimed meanwhile
+            )  # so that none is claimed meanwhile
             if JobState.RUNNING in session.scalars(own).all():
                 raise InputError(
                     "A job of the project {project} is running. Cancel it first, then delete the project.",
@@ -133,7 +133,7 @@ class Corpora(Repository[tables.Corpus, CorpusRow]):
     changeable = ("name", "state", "folder", "kept", "skipped", "report")
 
     def create(self, project_id: int, name: str, *, folder: str = "", state: str = "new") -> CorpusRow:
-        """A new corpus of a project; states are new, reading, ready, failed."""
+        """A new corpus of a project; the states are new, reading, ready, failed."""
         return self._add(project_id=project_id, name=name, folder=folder, state=state)
 
     def list(self, project_id: int | None = None) -> list[CorpusRow]:
@@ -147,7 +147,7 @@ class PhraseSets(Repository[tables.PhraseSet, PhraseSetRow]):
     noun = mark("phrase set")
 
     def create(self, corpus_id: int, path: str, parser: str, count: int) -> PhraseSetRow:
-        """A new phrase set; the one that the corpus had before for the same file is replaced."""
+        """A new phrase set; replaces an existing one of the corpus for the same file."""
         with self._store.write() as session:
             same = select(tables.PhraseSet).where(
                 tables.PhraseSet.corpus_id == corpus_id, tables.PhraseSet.path == path
@@ -202,18 +202,16 @@ class Plugins(Repository[tables.Plugin, PluginRow]):
         )
 
     def count(self, project_id: int) -> int:
-        """How many plugins a project has."""
+        """The number of plugins of a project."""
         return self._count(tables.Plugin.project_id == project_id)
 
     def some(self, project_id: int, numbers: Iterable[int]) -> dict[int, PluginRow]:
-        """{number: plugin} of those of the numbers that a project has."""
+        """{id: plugin} of those ids that belong to the project."""
         chosen = tables.Plugin.id.in_(list(numbers))
         return {row.id: row for row in self._list(tables.Plugin.project_id == project_id, chosen)}
 
     def first_usable(self, project_id: int) -> PluginRow | None:
-        """The newest plugin that was made in the project, neither imported nor blended, whose bundle is still there and which
-        does no harm.
-        """
+        """The newest plugin trained in the project (not imported or blended) that does no harm and whose bundle exists."""
         plugin = tables.Plugin
         own = select(plugin).where(plugin.project_id == project_id, ~plugin.imported, plugin.method != "blend")
         query = own.order_by(plugin.id.desc()).execution_options(yield_per=10)
@@ -228,7 +226,7 @@ class Comparisons(Repository[tables.Comparison, ComparisonRow]):
     changeable = ("title", "rows")
 
     def create(self, project_id: int, title: str, rows: list[Json]) -> ComparisonRow:
-        """A new comparison; `rows` is whatever JSON can hold."""
+        """A new comparison; `rows` may hold any JSON values."""
         return self._add(project_id=project_id, title=title, rows=rows)
 
     def list(self, project_id: int | None = None) -> list[ComparisonRow]:
@@ -237,15 +235,15 @@ class Comparisons(Repository[tables.Comparison, ComparisonRow]):
 
 
 class Workers(tables.StorePart):
-    """Worker processes and when they were last heard of."""
+    """Worker processes and their last heartbeats."""
 
     def beat(self, name: str, host: str, pid: int, job_id: int | None = None) -> None:
-        """The worker is alive, and at work on `job_id` if given."""
+        """Record that the worker is alive and, if `job_id` is given, running that job."""
         with self._store.write(together=True) as session:
             session.merge(tables.Worker(name=name, host=host, pid=pid, job_id=job_id, heartbeat=tables.now()))
 
     def register_alone(self, name: str, host: str, pid: int, alive: Callable[[WorkerRow], bool]) -> bool:
-        """Enter the worker unless another one that is `alive` serves this store; says whether it was entered."""
+        """Register the worker unless another `alive` one serves this store; returns whether it was registered."""
         with self._store.write() as session:
             known = [to_row(WorkerRow, record) for record in session.scalars(select(tables.Worker))]
             if any(alive(row) for row in known if row.name != name):
@@ -254,18 +252,18 @@ class Workers(tables.StorePart):
             return True
 
     def remove(self, name: str) -> None:
-        """The worker has ended."""
+        """Remove a worker that has ended."""
         with self._store.write() as session:
             record = session.get(tables.Worker, name)
             if record is not None:
                 session.delete(record)
 
     def list(self, within: float | None = 10.0) -> list[WorkerRow]:
-        """Workers seen in the last `within` seconds (None: all that did not sign off)."""
+        """Workers with a heartbeat in the last `within` seconds (None: all that are registered)."""
         query = select(tables.Worker).order_by(tables.Worker.started)
         if within is not None:
             now, span = tables.now(), datetime.timedelta(seconds=within)
-            # One from the future was left by a worker of before the clock was set back.
+            # A heartbeat in the future is from before the clock was set back.
             query = query.where(tables.Worker.heartbeat.between(now - span, now + span))
         with self._store.read() as session:
             return [to_row(WorkerRow, record) for record in session.scalars(query)]

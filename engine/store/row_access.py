@@ -1,9 +1,9 @@
-"""The one place that decides which rows somebody sees and changes, and that writes down who made and removed what.
+"""Row-level access control and the audit log: which rows an actor may read and change, and who added or removed them.
 
-A session of somebody who may not see everything carries their `Access`. Every SELECT, UPDATE and DELETE in it is narrowed to
-the rows of their projects; what is added, changed or removed is looked at before it is written. How a table belongs to a
-project is read off its foreign keys, so a new table that belongs to a project is guarded from its first day, and one that belongs
-on nothing is closed. A row that may not be seen is one that is not there: nobody learns that a number is taken.
+The session of an actor with limited access carries that `Actor`. Every SELECT, UPDATE and DELETE is restricted to the rows of
+the actor's projects; added, changed and removed rows are checked before they are written. How a table belongs to a project
+is derived from its foreign keys, so new tables of a project are guarded automatically, and tables that belong to no project
+are closed. Rows that may not be read are reported as missing, so that nobody learns which ids exist.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from engine.core.actor import Actor, Forbidden
 from engine.messages import mark
 from engine.store import tables
 
-OPEN = ("worker", "schema_version", "alembic_version")  # read by everybody, changed by nobody but the program
-MADE_FROM_ROWS = ("comparison_sheet", "comparison_line")  # a comparison of old gets them when it is first opened
+OPEN = ("worker", "schema_version", "alembic_version")  # readable by everybody, changed only by the program
+MADE_FROM_ROWS = ("comparison_sheet", "comparison_line")  # created when a comparison without a sheet is first opened
 NOTED = {
     "project": "project", "job": "job", "plugin": "plugin", "comparison": "comparison", "rating_round": "rating",
     "rating_rater": "rating link", "app_user": "account", "project_member": "member", "api_token": "token",
@@ -33,11 +33,11 @@ MEMBERS_ONLY = mark("A read-only account cannot create projects. Ask an admin fo
 
 
 class GuardedSession(Session):
-    """A session that knows who it works for: `info["access"]`."""
+    """A session that acts for the actor in `info["access"]`."""
 
 
 def mine(access: Actor, *, change: bool = False, own: bool = False) -> Any:
-    """The numbers of the projects that somebody sees, may change, or owns, as a query."""
+    """A query for the ids of the projects that the actor may see, may change (`change`), or owns (`own`)."""
     member = tables.Base.metadata.tables["project_member"]
     project = tables.Project.__table__
     if change and not access.changes:
@@ -57,7 +57,7 @@ def mine(access: Actor, *, change: bool = False, own: bool = False) -> Any:
 
 @cache
 def belongs(name: str) -> tuple[str, str] | None:
-    """The column by which a table belongs to a project, and the table that it points to; None if it belongs to none."""
+    """The column that links a table to a project, and the table it references; None if it belongs to no project."""
     table = tables.Base.metadata.tables[name]
     keys = [key for key in table.foreign_keys if key.ondelete == "CASCADE"]
     for key in keys:
@@ -70,7 +70,7 @@ def belongs(name: str) -> tuple[str, str] | None:
 
 
 def allowed(name: str, columns: Any, access: Actor, *, change: bool = False) -> ColumnElement[bool]:
-    """The condition on a table's columns (or on those of an alias of it) under which a row may be seen or changed."""
+    """The condition, on the columns of a table or of its alias, under which a row may be read or changed."""
     if name in OPEN:
         return false() if change else true()
     if name == "app_user":
@@ -90,7 +90,7 @@ def allowed(name: str, columns: Any, access: Actor, *, change: bool = False) -> 
 
 
 def role_in(session: Session, access: Actor, project: int) -> str:
-    """What somebody is in a project: owner, member, viewer, or nothing."""
+    """The actor's role in a project: owner, member, viewer, or an empty string."""
     if access.role == "admin":
         return "owner" if access.project in (None, project) else ""
     member = tables.Base.metadata.tables["project_member"]
@@ -101,7 +101,7 @@ def role_in(session: Session, access: Actor, project: int) -> str:
     return "viewer" if result and access.role == "viewer" else str(result)
 
 
-# -- reading, and changing by a statement
+# -- reading, and changing with a statement
 
 
 @events.listens_for(GuardedSession, "do_orm_execute")
@@ -114,7 +114,7 @@ def _narrow(state: ORMExecuteState) -> None:
         name = statement.table.name  # type: ignore[union-attr]
         if not access.changes:
             raise Forbidden(LOOK_ONLY)
-        if isinstance(state.parameters, list):  # rows named by their keys: no condition can be added
+        if isinstance(state.parameters, list):  # rows identified by their keys: no condition can be added
             _check_rows(state.session, name, state.parameters, access)
         else:
             columns = statement.table.c
@@ -123,14 +123,14 @@ def _narrow(state: ORMExecuteState) -> None:
             if statement.whereclause is not None:
                 seen = seen.where(statement.whereclause)
             if state.session.connection().scalar(seen.limit(1)) is not None:
-                raise Forbidden(LOOK_ONLY)  # rather than to pass over it without a word
+                raise Forbidden(LOOK_ONLY)  # rather than skip the rows silently
             state.statement = statement.where(may)
     elif isinstance(statement, Select):
-        for mapper in tables.Base.registry.mappers:  # also inside of what is nested
+        for mapper in tables.Base.registry.mappers:  # also in nested queries
             kind, name = mapper.class_, mapper.local_table.name  # type: ignore[attr-defined]
             rule = allowed(name, mapper.local_table.c, access)
             statement = statement.options(with_loader_criteria(kind, rule, include_aliases=True))
-        for name, columns in _sources(statement):  # and what is counted or named by its columns alone
+        for name, columns in _sources(statement):  # and tables that are counted or selected by columns only
             statement = statement.where(allowed(name, columns, access))
         state.statement = statement
     elif isinstance(statement, (TextClause, Insert)) or not state.is_select:
@@ -138,7 +138,7 @@ def _narrow(state: ORMExecuteState) -> None:
 
 
 def _sources(statement: Any) -> Iterator[tuple[str, Any]]:
-    """The tables that a query reads from, with their columns under the names that they have in it."""
+    """The tables that a query reads from, with their columns as named in the query."""
     waiting = list(statement.get_final_froms())
     while waiting:
         one = waiting.pop()
@@ -154,7 +154,7 @@ def _check_rows(session: Session, name: str, rows: list[Any], access: Actor) -> 
     table = tables.Base.metadata.tables[name]
     keys = {tuple(row[column.name] for column in table.primary_key) for row in rows}
     link = belongs(name)
-    if link and link[0] in table.primary_key:  # those of one parent are looked up once
+    if link and link[0] in table.primary_key:  # rows of one parent are checked once
         above = tables.Base.metadata.tables[link[1]]
         for key in {row[link[0]] for row in rows}:
             rule = allowed(link[1], above.c, access, change=True)
@@ -170,7 +170,7 @@ def _need(session: Session, query: Any) -> None:
         raise Forbidden(LOOK_ONLY)
 
 
-# -- what is added, changed and removed
+# -- adding, changing and removing rows
 
 
 @events.listens_for(GuardedSession, "before_flush")
@@ -242,7 +242,7 @@ def _write_down(session: Session, context: Any) -> None:
 
 
 def _noted_change(record: Any) -> bool:
-    """Of accounts, members and tokens every change is noted but for when they were last used."""
+    """Whether a change is logged: any change of accounts, members and tokens except to their usage fields."""
     if record.__tablename__ not in ("app_user", "project_member", "api_token"):
         return False
     changed = {one.key for one in inspect(record).attrs if one.history.has_changes()}
@@ -255,7 +255,7 @@ def _key(record: Any) -> list[tuple[Any, Any]]:
 
 
 def _about(record: Any) -> dict[str, object]:
-    """What the audit log says of a record: which, of which project, and its name or kind; never a text of the user's."""
+    """The audit log's fields of a record: its id, project, and name or kind; never the user's text."""
     name = record.__tablename__
     target = getattr(record, "id", None)
     text = str(getattr(record, "name", None) or getattr(record, "title", None) or getattr(record, "kind", None) or "")

@@ -1,7 +1,7 @@
-"""The schema of a store and how it comes up to date: Alembic's revisions in `migrations/versions`, one after the other.
+"""The schema of a store and its upgrades: the Alembic revisions in `migrations/versions`, applied in order.
 
-A revision is a number, `0001` on. The store notes it twice: in Alembic's own table, and as `schema_version`, which programs
-of before the revisions read, so that they refuse a store that is too new for them.
+Revisions are numbered from `0001`. The store records the current one twice: in Alembic's table, and in `schema_version`.
+Program versions that predate Alembic read the latter and refuse a store that is too new for them.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
 MIGRATIONS = Path(__file__).resolve().parent / "migrations"
-ADOPTED = 1  # the schema that stores had before there were revisions
-LOCK = 0x7A11_03_3D  # PostgreSQL's advisory lock of this program's changes of schema
+ADOPTED = 1  # the schema of stores that predate Alembic
+LOCK = 0x7A11_03_3D  # PostgreSQL advisory lock held during schema changes
 
-_one_at_a_time = threading.Lock()  # alembic's `op` is one for the whole process
+_one_at_a_time = threading.Lock()  # alembic's `op` is global to the process
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The state of a store's schema: `version` is 0 before there is any, `revised` False before there were revisions."""
+    """The state of a store's schema: `version` is 0 if there is none, `revised` False if it predates Alembic."""
 
     version: int
     revised: bool
@@ -45,7 +45,7 @@ class Standing:
 
 
 def newest() -> int:
-    """The schema that this program makes: the number of the last revision, read off the files' names without Alembic."""
+    """The schema version of this program: the number of the last revision, read from the file names without Alembic."""
     return max(int(file.name[:4]) for file in (MIGRATIONS / "versions").glob("[0-9][0-9][0-9][0-9]_*.py"))
 
 
@@ -62,7 +62,7 @@ def standing(connection: Connection) -> Standing:
 
 
 def check(standing: Standing, address: str) -> None:
-    """Raises InputError where the store was made by a newer program."""
+    """Raises InputError if the store was created by a newer program."""
     if standing.version > newest():
         raise InputError(
             "The store at {place} was made by a newer Tailor MT (schema {version}, this program knows up to "
@@ -72,18 +72,18 @@ def check(standing: Standing, address: str) -> None:
 
 
 def pending(standing: Standing) -> list[tuple[str, str]]:
-    """(revision, what it does) of those that the store does not have yet, in order."""
+    """(revision, description) of the revisions still to be applied, in order."""
     scripts = list(_scripts().walk_revisions())[::-1]
     first = standing.version if standing.revised else 0
     return [(one.revision, (one.doc or "").splitlines()[0]) for one in scripts if int(one.revision) > first]
 
 
 def upgrade(engine: Engine) -> Path | None:
-    """Bring the store up to date, in one transaction that nobody else's runs beside; a new one is made the same way.
+    """Create or upgrade the schema in one exclusive transaction.
 
-    Before a revision changes tables that are there, a copy of an SQLite file is kept beside it; returns where. Raises
-    InputError where the store was made by a newer program, StorageError where the copy cannot be written. The store then
-    is as it was.
+    Before a revision changes existing tables, an SQLite file is copied to the same folder; returns the path of the copy.
+    Raises InputError if the store was created by a newer program, StorageError if the copy cannot be written; the store is
+    then unchanged.
     """
     with _one_at_a_time, _alone(engine) as connection:
         result = standing(connection)
@@ -123,7 +123,7 @@ def _scripts() -> ScriptDirectory:
 
 @contextlib.contextmanager
 def _alone(engine: Engine) -> Iterator[Connection]:
-    """A transaction for changes of the schema, while other processes that want one wait."""
+    """A transaction for schema changes; other processes that request one wait."""
     with engine.connect().execution_options(tailor_write=True) as connection:
         if engine.dialect.name != "sqlite":
             with connection.begin():
@@ -132,7 +132,7 @@ def _alone(engine: Engine) -> Iterator[Connection]:
             return
         driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
-        # A table that is made anew under its name must not take the rows that belong to it along.
+        # Recreating a table must not cascade to the rows that reference it.
         driver.execute("PRAGMA foreign_keys = OFF")
         try:
             with connection.begin():
@@ -150,7 +150,7 @@ def _alone(engine: Engine) -> Iterator[Connection]:
 
 
 def _keep_copy(file: Path, copy: Path) -> Path:
-    """A copy of the store as it is, whole even while others read it."""
+    """Write a consistent copy of the store, even while other processes read it."""
     unfinished = copy.with_name(copy.name + ".part")
     try:
         unfinished.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Codes of an authenticator beside the password: TOTP (RFC 6238) with SHA-1, six digits and 30 seconds, and recovery codes."""
+"""Two-factor sign-in: TOTP codes (RFC 6238) with SHA-1, six digits and 30 seconds, and recovery codes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from engine.store.tokens import digest
 if TYPE_CHECKING:
     from engine.store.store import Store
 
-STEP = 30  # seconds that a code is good for
+STEP = 30  # seconds per code
 DIGITS = 6
-DRIFT = 1  # steps that the two clocks may differ
+DRIFT = 1  # steps by which the two clocks may differ
 RECOVERY_CODES = 10
 
 
 def code_at(secret: str, step: int) -> str:
-    """The code of a secret (base32) in that step of 30 seconds since 1970."""
+    """The code of a secret (base32) for a step of 30 seconds since 1970."""
     mac = hmac.digest(base64.b32decode(secret), struct.pack(">Q", step), hashlib.sha1)
     position = mac[-1] & 15
     number = struct.unpack(">I", mac[position : position + 4])[0] & 0x7FFFFFFF
@@ -36,19 +36,19 @@ def code_at(secret: str, step: int) -> str:
 
 
 def address_of(secret: str, name: str) -> str:
-    """The address that authenticator programs read."""
+    """The `otpauth` URL for authenticator apps."""
     return f"otpauth://totp/Tailor%20MT:{quote(name, safe='')}?secret={secret}&issuer=Tailor%20MT"
 
 
 class SecondFactors(tables.StorePart):
-    """The second factor of accounts that have one. Recovery codes are kept as hashes, and each is good once, as is each code."""
+    """The second factors of accounts. Recovery codes are stored as hashes; all codes are valid only once."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         super().__init__(store)
         self._clock = clock
 
     def begin(self, user_id: int) -> str:
-        """A new secret, which counts once `confirm` saw a code of it; one that counts already stays until then."""
+        """A new secret, effective once `confirm` has received a code of it; an existing one stays valid until then."""
         secret = base64.b32encode(secrets.token_bytes(20)).decode("ascii")
         with self._store.write() as session:
             record = session.get_one(AppUser, user_id)
@@ -56,7 +56,7 @@ class SecondFactors(tables.StorePart):
         return secret
 
     def confirm(self, user_id: int, code: str) -> list[str]:
-        """Let the secret that was offered count; returns new recovery codes. Raises InputError on a code that is not its."""
+        """Activate the offered secret and return new recovery codes. Raises InputError if the code does not match."""
         with self._store.write() as session:
             record = session.get_one(AppUser, user_id, with_for_update=True)
             offered = (record.factor or {}).get("offered")
@@ -68,12 +68,12 @@ class SecondFactors(tables.StorePart):
         return codes
 
     def remove(self, user_id: int) -> None:
-        """Ask for the password alone from now on."""
+        """Remove the second factor, so that signing in requires only the password."""
         with self._store.write() as session:
             session.get_one(AppUser, user_id).factor = None
 
     def passes(self, user_id: int, code: str) -> bool:
-        """Is the code good, or none needed? One that was used is not good again."""
+        """Whether the code is valid or none is required. A code is valid only once."""
         with self._store.write() as session:
             record = session.get_one(AppUser, user_id, with_for_update=True)
             factor: Json = record.factor or {}
@@ -90,7 +90,7 @@ class SecondFactors(tables.StorePart):
             return False
 
     def _step(self, secret: str, code: str, last: int) -> int | None:
-        """The step whose code this is, later than the last that was used."""
+        """The step that the code belongs to, if later than the last step used, else None."""
         given, now = "".join(code.split()).encode("utf-8", "surrogatepass"), int(self._clock()) // STEP
         for step in range(now - DRIFT, now + DRIFT + 1):
             if step > last and hmac.compare_digest(code_at(secret, step).encode(), given):

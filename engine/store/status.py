@@ -1,4 +1,4 @@
-"""Looking at a store without changing it, and bringing it up to date by hand."""
+"""Inspecting a store without changing it, and upgrading its schema manually."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ HIDDEN = ("alembic_version", "schema_version", "sqlite_sequence")
 def status(url: str) -> dict[str, Any]:
     """{store, schema, newest, current, pending: [{revision, about}], rows: {table: count}, bytes, copies}.
 
-    An SQLite file that is not there is not made. Raises InputError where the store was made by a newer program;
-    otherwise as `Store` does.
+    A missing SQLite file is not created. Raises InputError if the store was created by a newer program; otherwise like
+    `Store`.
     """
     position = parse(url)
     file = file_of(position)
@@ -48,7 +48,7 @@ def status(url: str) -> dict[str, Any]:
 
 
 def bring_up(url: str) -> tuple[int, int, Path | None]:
-    """Bring a store up to date; returns its schema before and after, and the copy that was kept of what it was."""
+    """Upgrade a store; returns its schema version before and after, and the path of the copy made before, if any."""
     position = parse(url)
     engine = open_engine(position)
     try:

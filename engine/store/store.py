@@ -28,20 +28,20 @@ from engine.store.tags import Tags
 from engine.store.tokens import Tokens
 from engine.store.usage import Usages
 
-LOCK = 0x7A11_03_3E  # PostgreSQL's advisory lock of those who write alone
-AGAIN_SECONDS = 0.25  # between two tries to reach a database that is away
+LOCK = 0x7A11_03_3E  # PostgreSQL advisory lock held by exclusive writers
+AGAIN_SECONDS = 0.25  # between attempts to reach an unavailable database
 
 
 class Store:
     """All persistent data, with one repository per entity. Safe to share between threads; open one per process.
 
-    `url` is an SQLAlchemy URL (`sqlite:////home/me/tailor.db`, `postgresql://…`). A new store gets its schema, an older one
-    is brought up to date; several processes may do so at once. Raises InputError for a bad URL, a file that is no
-    database, or a schema newer than this program; MissingError when the database's driver is not installed; StorageError
-    when the database cannot be reached or written.
+    `url` is an SQLAlchemy URL (`sqlite:////home/me/tailor.db`, `postgresql://…`). The schema of a new store is created, that of
+    an older one is upgraded; several processes may do so at once. Raises InputError for an invalid URL, a file that is not a
+    database, or a schema newer than this program; MissingError if the database driver is not installed; StorageError if
+    the database cannot be reached or written.
 
-    A PostgreSQL server that goes away later, to be started again, is waited for as a busy SQLite file is, for
-    BUSY_SECONDS; what opens the store waits `wait` seconds for it.
+    When opening the store, a PostgreSQL server that is unavailable is retried for `wait` seconds; later, if it is being
+    restarted, for BUSY_SECONDS, the same as a busy SQLite file.
     """
 
     def __init__(self, url: str, *, wait: float = 0.0) -> None:
@@ -49,7 +49,7 @@ class Store:
         self.address = shown(self.url)
         self._engine = open_engine(self.url)
         self._writer = writing(self._engine)
-        self.access: Callable[[], Actor] = current_actor  # whom each session works for (engine.store.row_access)
+        self.access: Callable[[], Actor] = current_actor  # the actor of each session (engine.store.row_access)
         self._bring_up(time.monotonic() + wait)
         self._stamp = self._look()
         self.projects = Projects(self)
@@ -73,28 +73,28 @@ class Store:
         self.artefacts = Artefacts(self)
 
     def read(self) -> contextlib.AbstractContextManager[Session]:
-        """A short transaction that reads."""
+        """A short read transaction."""
         return self._session(self._engine)
 
     def write(self, *, together: bool = False) -> contextlib.AbstractContextManager[Session]:
-        """A short transaction that writes: committed at the end of the block, undone on an exception.
+        """A short write transaction: committed at the end of the block, rolled back on an exception.
 
-        There is one at a time, on all databases, so that what is read in it still holds when it writes. `together` ones
-        may run beside others on PostgreSQL: for frequent single statements that carry their own condition, and for
-        those that lock the rows they read.
+        Only one runs at a time, on every database, so that data read in it is still valid when it writes. With `together` it
+        may run concurrently with others on PostgreSQL: for frequent single conditional statements, and for transactions
+        that lock the rows they read.
         """
         return self._session(self._writer, alone=not together)
 
     def system(self) -> contextlib.AbstractContextManager[Session]:
-        """A writing transaction without a permission check: for the program's own records."""
+        """A write transaction without permission checks, for the program's own records."""
         return self._session(self._writer, guarded=False)
 
     def lost(self) -> bool:
-        """Whether the file of an SQLite store was removed or replaced since it was opened: what is written goes nowhere."""
+        """Whether the file of an SQLite store was removed or replaced since it was opened, so that writes are lost."""
         return self._stamp != self._look()
 
     def close(self) -> None:
-        """Give the connections back. The store can still be used; it then opens new ones."""
+        """Close the connections. The store remains usable and opens new ones on demand."""
         self._engine.dispose()
 
     @contextlib.contextmanager
@@ -109,7 +109,7 @@ class Store:
             session.commit()
 
     def _reached(self, engine: Engine, alone: bool) -> Session:
-        """A session, on PostgreSQL in a transaction that has reached the server, and waited for its turn to write."""
+        """A session; on PostgreSQL, in a transaction that has reached the server and, if `alone`, holds the write lock."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             session = GuardedSession(engine, expire_on_commit=False)

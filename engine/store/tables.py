@@ -1,4 +1,4 @@
-"""The tables, in SQLAlchemy's typed declarative form. Nothing outside engine/store sees these classes."""
+"""The tables, in SQLAlchemy's typed declarative form. These classes are not used outside engine/store."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 def now() -> datetime.datetime:
-    """The time in UTC, aware."""
+    """The current time as an aware datetime in UTC."""
     return datetime.datetime.now(datetime.UTC)
 
 
 class Utc(TypeDecorator[datetime.datetime]):
-    """A moment. SQLite keeps no time zone, so all moments are stored in UTC and come back aware."""
+    """A point in time. SQLite keeps no time zone, so all are stored in UTC and returned aware."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -53,7 +53,7 @@ class Utc(TypeDecorator[datetime.datetime]):
 
 
 class Packed(TypeDecorator[Json]):
-    """A JSON object that keeps the data of the messages in it beside their sentences."""
+    """A JSON object that stores the data of the messages in it along with their text."""
 
     impl = JSON
     cache_ok = True
@@ -66,7 +66,7 @@ class Packed(TypeDecorator[Json]):
 
 
 class Base(DeclarativeBase):
-    """Named constraints, so that a later migration can address each of them on every database."""
+    """Names all constraints, so that migrations can address each of them on every database."""
 
     metadata = MetaData(
         naming_convention={
@@ -88,16 +88,16 @@ class Base(DeclarativeBase):
 
 
 class StorePart:
-    """What a store does with some of its tables."""
+    """Base of the classes that give access to a group of the store's tables."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
 
-# A whole number of 64 bits: PostgreSQL's INTEGER has 32, SQLite's as many as it takes.
+# A 64-bit integer: PostgreSQL's INTEGER has 32 bits, SQLite's is large enough.
 WIDE = BigInteger().with_variant(Integer(), "sqlite")
 
-# A number must never be given twice, not even after a delete: folders and logs are named by it.
+# An id must never be reused, not even after a delete: folders and logs are named after it.
 FRESH_NUMBERS = {"sqlite_autoincrement": True}
 
 
@@ -153,7 +153,7 @@ class Job(Base):
     __tablename__ = "job"
     __table_args__ = (
         Index("ix_job_state_id", "state", "id"),
-        # Two jobs at work in one project would write into the same workspace.
+        # Two running jobs of one project would write to the same workspace.
         Index(
             "uq_job_running_project",
             "project_id",
@@ -182,7 +182,7 @@ class Job(Base):
     pid: Mapped[int | None]
     attempt: Mapped[int] = mapped_column(default=1)
     error: Mapped[str] = mapped_column(default="")
-    messages: Mapped[list[Any] | None]  # the data of the sentences in `error` and `note`
+    messages: Mapped[list[Any] | None]  # the data of the messages in `error` and `note`
     result: Mapped[Json] = mapped_column(default=dict)
     log_path: Mapped[str] = mapped_column(default="")
     created: Mapped[datetime.datetime] = mapped_column(default=now)
@@ -190,7 +190,7 @@ class Job(Base):
     finished: Mapped[datetime.datetime | None]
     cancel_requested: Mapped[bool] = mapped_column(default=False)
     owner: Mapped[str] = mapped_column(default="")
-    party: Mapped[str] = mapped_column(String(255), default="")  # whose turn it is: the owner, else the project
+    party: Mapped[str] = mapped_column(String(255), default="")  # for fair scheduling: the owner, else the project
     priority: Mapped[int] = mapped_column(default=0)
     device: Mapped[str] = mapped_column(String(16), default="")
     parent_id: Mapped[int | None] = mapped_column(index=True)  # not used
@@ -211,7 +211,7 @@ class JobAfter(Base):
 
 
 class JobTurn(Base):
-    """When each party was served last, as a count: the clock of a machine may be set back."""
+    """When each party was last served, as a counter, since clocks may be set back."""
 
     __tablename__ = "job_turn"
 

@@ -24,7 +24,7 @@ class Tags(tables.StorePart):
     """The tags of plugins."""
 
     def of(self, project_id: int) -> dict[int, list[str]]:
-        """{plugin: its tags in order}, of the plugins of a project that have some."""
+        """{plugin id: sorted tags} of the plugins of a project that have tags."""
         query = select(PluginTag.plugin_id, PluginTag.tag).join(tables.Plugin).order_by(PluginTag.tag)
         result: dict[int, list[str]] = {}
         with self._store.read() as session:
@@ -33,7 +33,7 @@ class Tags(tables.StorePart):
         return result
 
     def set(self, plugin_id: int, tags: Sequence[str]) -> list[str]:
-        """These tags in the place of those before; returns them as they are kept. Raises InputError where there is no plugin."""
+        """Replace the tags of a plugin; returns them as stored. Raises InputError if there is no such plugin."""
         self._store.plugins.get(plugin_id)
         clean = [" ".join(tag.split())[:LONGEST] for tag in tags]
         selected = sorted({tag for tag in clean if tag})[:MOST]

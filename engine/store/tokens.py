@@ -1,4 +1,4 @@
-"""API tokens, with which programs sign in. Only a hash is kept, so a copy of the store grants no access."""
+"""API tokens, with which programs sign in. Only hashes are stored, so a copy of the store grants no access."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PREFIX = "tmt_"
 SCOPES = ("read", "translate", "write", "admin", "metrics")
 MOST_QUOTA = 10**15  # characters a month
 MOST_DAYS = 36_500
-SHOWN = 8  # characters of a token that are kept in clear, to tell tokens apart in a list
+SHOWN = 8  # characters stored in clear text, to distinguish tokens in a list
 
 
 class ApiToken(tables.Base):
@@ -38,7 +38,7 @@ class ApiToken(tables.Base):
     used: Mapped[datetime.datetime | None]
     revoked: Mapped[datetime.datetime | None]
     characters: Mapped[int] = mapped_column(tables.WIDE, default=0)
-    user_id: Mapped[int | None]  # no foreign keys: a token whose account or project is gone opens nothing
+    user_id: Mapped[int | None]  # no foreign keys: a token of a deleted account or project is invalid
     project_id: Mapped[int | None]
     expires: Mapped[datetime.datetime | None]
     quota: Mapped[int | None] = mapped_column(tables.WIDE)
@@ -48,11 +48,11 @@ class ApiToken(tables.Base):
 
 @dataclass(frozen=True)
 class TokenRow:
-    """A token without its secret: `shown` is how it begins, `characters` how many it has had translated.
+    """A token without its secret: `shown` is its beginning, `characters` the number of characters translated with it.
 
-    It opens what the account `user_id` may open, or without one everything; with a `project_id` that project alone. `quota` is
-    how many characters it may have translated in a calendar month (UTC), None for any number; `month_characters` are those of
-    the `month` of its last use, as 2026-11.
+    It grants the access of the account `user_id`, or full access without one; with a `project_id`, only to that project.
+    `quota` is the number of characters per calendar month (UTC), None if unlimited; `month_characters` are the characters in
+    the `month` of its last use, such as 2026-11.
     """
 
     id: int
@@ -80,7 +80,7 @@ class TokenRow:
 
 
 class Tokens(Repository[ApiToken, TokenRow]):
-    """Tokens: made once, shown once, looked up by their hash, revoked for good."""
+    """Tokens: shown once on creation, looked up by their hash, revoked permanently."""
 
     table = ApiToken
     row = TokenRow
@@ -96,10 +96,9 @@ class Tokens(Repository[ApiToken, TokenRow]):
         days: int | None = None,
         quota: int | None = None,
     ) -> tuple[TokenRow, str]:
-        """A new token and its secret, which is nowhere else; it opens nothing after `days`,
-        and translates at most `quota` characters a month.
+        """A new token and its secret, which is not stored; it expires after `days` and translates up to `quota` characters a month.
 
-        Raises InputError on an empty name, an unknown scope, or a project that is not there.
+        Raises InputError for an empty name, a missing or unknown scope, a missing project, or `days` or `quota` out of range.
         """
         wanted = [scope.strip() for scope in scopes]
         for scope in wanted:
@@ -135,13 +134,13 @@ class Tokens(Repository[ApiToken, TokenRow]):
         return row, secret
 
     def list(self, *, revoked: bool = False, user_id: int | None = None) -> builtins.list[TokenRow]:
-        """Tokens that were not revoked, of one account or of all, newest first; with `revoked` the others as well."""
+        """Tokens of one account or of all, newest first; revoked ones only with `revoked`."""
         return self._list(
             None if revoked else ApiToken.revoked.is_(None), None if user_id is None else ApiToken.user_id == user_id
         )
 
     def find(self, secret: str) -> TokenRow | None:
-        """The token of a secret; None where it is unknown, was revoked or ran out."""
+        """The token of a secret; None if it is unknown, revoked or expired."""
         wanted = digest(secret)
         with self._store.read() as session:
             record = session.scalar(select(ApiToken).where(ApiToken.hash == wanted, ApiToken.revoked.is_(None)))
@@ -152,7 +151,7 @@ class Tokens(Repository[ApiToken, TokenRow]):
             return self._out(record)
 
     def revoke(self, id: int) -> TokenRow:
-        """Let a token open nothing from now on. Raises InputError where there is none."""
+        """Revoke a token. Raises InputError if there is none."""
         with self._store.write() as session:
             record = self._find(session, id)
             record.revoked = record.revoked or tables.now()
@@ -160,9 +159,9 @@ class Tokens(Repository[ApiToken, TokenRow]):
             return self._out(record)
 
     def note(self, id: int, characters: int = 0) -> bool:
-        """It was used now, for so many characters; fewer than 0 give back what was counted and not translated.
+        """Record a use with this number of characters; a negative number refunds characters that were not translated.
 
-        False, and nothing is counted, where they would pass the token's quota of this month.
+        Returns False, without counting them, if they would exceed the token's quota of this month.
         """
         month = current_month()
         with self._store.write() as session:
@@ -178,7 +177,7 @@ class Tokens(Repository[ApiToken, TokenRow]):
 
 
 def current_month() -> str:
-    """As 2026-11, in UTC."""
+    """The current month in UTC, such as 2026-11."""
     return f"{tables.now():%Y-%m}"
 
 

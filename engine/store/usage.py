@@ -1,4 +1,4 @@
-"""The resources used by the process of each job, as last reported."""
+"""The resource usage of each job's process, as last reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JobUsage(tables.Base):
 
 @dataclass(frozen=True)
 class UsageRow:
-    """Processor in percent of one core; memory, its peak, the GPU's memory and its size in bytes (0 without a GPU)."""
+    """CPU in percent of one core; memory, peak memory, GPU memory used and total GPU memory in bytes (0 without a GPU)."""
 
     job_id: int
     cpu: float
@@ -38,10 +38,10 @@ class UsageRow:
 
 
 class Usages(tables.StorePart):
-    """The usage of each job."""
+    """The resource usage of each job."""
 
     def note(self, job_id: int, *, cpu: float, memory: int, peak: int, gpu: int = 0, gpu_total: int = 0) -> None:
-        """The newest figures of a job; a job whose row is gone is passed over."""
+        """Store the latest figures of a job; ignored if the job no longer exists."""
         with self._store.write(together=True) as session:
             if session.get(tables.Job, job_id) is None:
                 return
@@ -53,7 +53,7 @@ class Usages(tables.StorePart):
             record.gpu, record.gpu_total, record.measured = gpu, gpu_total, tables.now()
 
     def get(self, job_id: int) -> UsageRow | None:
-        """The job's last report; None before the first."""
+        """The last figures of a job; None before the first."""
         with self._store.read() as session:
             record = session.get(JobUsage, job_id)
             return None if record is None else to_row(UsageRow, record)

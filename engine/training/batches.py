@@ -1,6 +1,6 @@
-"""Batches of a training, with the frozen encoder's output, which is computed once where sentences come several times.
+"""Training batches, with the frozen encoder's output cached if sentences are used several times.
 
-A sentence's states do not depend on when they are asked for, so that a training that goes on after a stop sees the same ones.
+A sentence's encoder states do not depend on when they are computed, so a resumed training uses the same ones.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from engine.core.progress import Progress
 from engine.methods.batches import Pairs, epoch_batches
 from engine.methods.interface import Batch, Method
 
-MOST_BYTES = 256 << 20  # of the states of all sentences; beyond it they are computed batch by batch
-FEWEST_USES = 2.0  # how often a sentence must come, on average, for its states to be held
+MOST_BYTES = 256 << 20  # for the cached states of all sentences; larger ones are computed batch by batch
+FEWEST_USES = 2.0  # average number of uses per sentence from which caching its states pays off
 
 
 def mixed(base: BaseModel, precision: torch.dtype) -> contextlib.AbstractContextManager[Any]:
@@ -30,10 +30,10 @@ def mixed(base: BaseModel, precision: torch.dtype) -> contextlib.AbstractContext
 
 
 class EncodedSources:
-    """The states of each source sentence (S, d), on the base's device."""
+    """The encoder states (S, d) of each source sentence, on the base's device."""
 
     def __init__(self, base: BaseModel, pairs: Pairs, tokens: int, kind: torch.dtype, progress: Progress) -> None:
-        """Encode all sources in batches of `tokens`, in the arithmetic `kind`; `base` is as it is in training."""
+        """Encode all sources in batches of `tokens`, in precision `kind`, with the base as it is in training."""
         self.states: list[torch.Tensor] = [torch.empty(0)] * len(pairs)
 
         def encode(rows: list[int]) -> None:
@@ -48,12 +48,12 @@ class EncodedSources:
             fit.run(rows, encode)
 
     def batch(self, rows: Sequence[int]) -> torch.Tensor:
-        """The states of these rows (B, S, d), zeros after a sentence's end."""
+        """The states of these rows (B, S, d), padded with zeros."""
         return torch.nn.utils.rnn.pad_sequence([self.states[row] for row in rows], batch_first=True)
 
 
 def worth_holding(base: BaseModel, pairs: Pairs, tokens: int) -> bool:
-    """Whether the states of all sources fit, and are used often enough, when `tokens` padded tokens are trained on."""
+    """Whether the states of all sources fit in memory and are used often enough if `tokens` padded tokens are trained on."""
     whole = sum(map(len, pairs.sources))
     return whole * base.d_model * 4 <= MOST_BYTES and tokens >= FEWEST_USES * sum(pairs.lengths)
 
@@ -62,8 +62,10 @@ def make_batch(
     base: BaseModel, method: Method, module: nn.Module, pairs: Pairs, rows: list[int], step: int,
     encoded: EncodedSources | None = None,
 ) -> Batch:  # fmt: skip
-    """The rows as tensors on the base's device. The encoder's output is that of `encoded`, or is computed once without gradient,
-    where the method leaves the encoder alone. The method has seen the batch.
+    """The rows as tensors on the base's device, already passed to `Method.set_source`.
+
+    The encoder's output is taken from `encoded`. Without it, it is computed once without gradient if the method leaves the encoder
+    unchanged.
     """
     batch = Batch.of(base, pairs, rows, step=step, encode=encoded is None and not method.changes_encoder(module))
     if encoded is not None:

@@ -1,9 +1,9 @@
-"""Checkpoints: all of a training's state in two files without pickle, written whole or not at all.
+"""Checkpoints: the complete training state in two files without pickle, written atomically.
 
     state.safetensors   module.<key>, best.<key>, optimizer.<parameter>.<entry>, rng.cpu, rng.cuda
     state.json          update, epoch, batch, best validation, seconds spent, and the options they belong to
-A checkpoint is a folder `checkpoint` that takes the place of the one before by two renames; a crash between them leaves
-`checkpoint.old`, which is used then.
+A checkpoint is a folder `checkpoint` that replaces the previous one by two renames. After a crash between them, `checkpoint.old`
+remains and is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.core.random_state import random_state, set_random_state
 
 @dataclass
 class Position:
-    """The position of a training."""
+    """The position of a training, from which it resumes."""
 
     update: int = 0
     epoch: int = 0
@@ -32,8 +32,8 @@ class Position:
     best_update: int = 0
     worse: int = 0  # validations since the best
     seconds: float = 0.0
-    stopped_by: str = ""  # why it ended; empty while it has not
-    halved: bool = False  # the memory ran out once: batches are worked on in halves since
+    stopped_by: str = ""  # why training ended; empty until then
+    halved: bool = False  # memory ran out once: batches are processed in halves from then on
 
 
 def save_checkpoint(
@@ -44,7 +44,7 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer,
     options: dict[str, object],
 ) -> None:
-    """Write `folder`/checkpoint. Raises StorageError when the disk is full; the checkpoint before it stays then."""
+    """Write `folder`/checkpoint. Raises StorageError when the disk is full; the previous checkpoint then remains."""
     from safetensors.torch import save_file
 
     tensors = {f"module.{key}": value for key, value in module.state_dict().items()}
@@ -64,9 +64,9 @@ def save_checkpoint(
 def load_checkpoint(
     folder: Path, module: nn.Module, optimizer: torch.optim.Optimizer, options: dict[str, object]
 ) -> tuple[Position, dict[str, Tensor]] | None:
-    """Restore the newest whole checkpoint into module, optimizer and random generators; returns (position, best weights).
+    """Restore the newest complete checkpoint into module, optimizer and random generators; returns (position, best weights).
 
-    None when there is no checkpoint, or when it belongs to other options or another module: training starts anew then.
+    Returns None if there is no checkpoint, or if it belongs to other options or another module; training then restarts.
     """
     for location in folder_and_old(folder / "checkpoint"):
         try:

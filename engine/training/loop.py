@@ -1,8 +1,8 @@
-"""The training loop that all methods share.
+"""The training loop shared by all methods.
 
-It optimises the parameters of a method's module, attached to the frozen base, on (source, target) pairs; validates by
-plain likelihood; keeps the best; writes checkpoints from which a stopped training goes on as if never stopped; logs a
-JSON line a report to metrics.jsonl.
+It optimises the parameters of a method's module, attached to the frozen base, on (source, target) pairs, validates by likelihood,
+keeps the best weights, writes checkpoints from which an interrupted training resumes exactly, and logs to metrics.jsonl, one JSON
+line per report.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Result:
     seconds: float
     parameters: int
     stopped_by: str  # "max_updates", "max_epochs", "patience" or "max_minutes"
-    limit: int = 0  # updates that it would have done at most
+    limit: int = 0  # maximum number of updates
 
     @property
     def ended(self) -> str:
-        """How far it came, in words for a card: `stopped at the time limit after 41 of 200 updates`."""
+        """How far training got, as text for a plugin card: `stopped at the time limit after 41 of 200 updates`."""
         if self.stopped_by == "max_minutes":
             return Message(
                 "stopped at the time limit after {count:,} of {all:,} updates", count=self.updates, all=self.limit
@@ -63,7 +63,7 @@ class Result:
 
 
 def learning_rate(update: int, options: TrainingOptions, limit: int) -> float:
-    """The rate of an update, counted from 0, of `limit` in all: a linear warm-up, then the schedule."""
+    """The learning rate of an update, counted from 0, of `limit` in total: a linear warm-up, then the schedule."""
     warmup = max(1, options.warmup)
     if options.schedule == "linear":
         falling = (limit - update) / max(1, limit - warmup)
@@ -73,10 +73,12 @@ def learning_rate(update: int, options: TrainingOptions, limit: int) -> float:
 
 
 def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
-    """Adam, or AdamW with decoupled weight decay, as asked for; each group of weights has its learning rate (`Method.lr_scale`)."""
+    """Adam, or AdamW with decoupled weight decay; groups of weights may have different learning rates (`Method.lr_scale`,
+    `lr_scales`).
+    """
     betas, whole, single = (options.beta1, options.beta2), method.lr_scale(module), method.lr_scales(module)
     groups: list[tuple[float, list[nn.Parameter]]] = []
-    # Weights that follow each other share a group: checkpoints number them in the module's order.
+    # Only consecutive weights share a group, since checkpoints number them in the module's order.
     for name, parameter in module.named_parameters():
         if not parameter.requires_grad:
             continue
@@ -94,7 +96,7 @@ def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) 
 
 @contextlib.contextmanager
 def memory_for(options: TrainingOptions) -> Iterator[None]:
-    """Turn the allocator's error into a sentence naming the setting to lower. Raises TailorError."""
+    """Turn out-of-memory errors into a TailorError that names the setting to lower."""
     try:
         yield
     except Exception as error:
@@ -111,8 +113,8 @@ def memory_for(options: TrainingOptions) -> Iterator[None]:
 class Trainer:
     """Trains `module` in place and leaves the best weights in it; checkpoints and metrics.jsonl go to `folder`.
 
-    Made again with the same options after a stop, it goes on from the last checkpoint and ends with the same weights as an
-    undisturbed run (bit for bit on a CPU). Raises CorpusError without a pair to train on or one to validate on.
+    If created again with the same options after an interruption, it resumes from the last checkpoint and ends with the same weights
+    as an uninterrupted run (bit for bit on a CPU). Raises CorpusError without a training pair or a validation pair.
     """
 
     def __init__(
@@ -132,11 +134,11 @@ class Trainer:
             )
         self.base, self.method, self.module = base, method, module
         self.training, self.validation, self.options, self.folder = training, validation, options, folder
-        # Over a base held in half precision all is computed in it.
+        # A base in half precision determines the precision of all computations.
         self.dtype = base.dtype if base.dtype != torch.float32 else pick_precision(precision, base.device)
         self.parameters = [p for p in module.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(method, module, options)
-        # How long it may take changes nothing of what is done: with more time a training that ran out of it goes on.
+        # The time limit is not part of the identity: given more time, a training that reached the limit continues.
         timeless = options.replace(max_minutes=None).to_mapping()
         self.identity = {"training": timeless, "pairs": len(training), "precision": str(self.dtype)}
         torch.manual_seed(options.seed)
@@ -146,21 +148,21 @@ class Trainer:
         self.log = MetricsLog(folder / "metrics.jsonl", self.position.update if restored else None)
         self.meter = Meter()
         self.attached = contextlib.ExitStack()
-        self.batches: list[list[int]] = []  # of the epoch at hand
-        self.encoded: dict[str, EncodedSources] = {}  # of "training" and "validation", where they are held
+        self.batches: list[list[int]] = []  # of the current epoch
+        self.encoded: dict[str, EncodedSources] = {}  # of "training" and "validation", if cached
         self.begin, self.spent = time.monotonic(), self.position.seconds
         self.cap = math.inf if options.max_minutes is None else 60 * options.max_minutes
         if self.position.stopped_by == "max_minutes" and self.spent < self.cap:
             self.position.stopped_by = ""
         self.limit = options.max_updates
         if options.max_epochs is not None:
-            # Epochs differ by a batch or so; the first one's count stands for all, so that the end is known from the start.
+            # Epochs differ by a batch or so; the first epoch's count is used for all, so that the end is known from the start.
             self.limit = min(self.limit, -(-len(self.epoch(0)) * options.max_epochs // options.accumulate))
 
     def run(self, watch: TranslationProbe | None = None, progress: Progress | None = None) -> Result:
-        """Train to the end. `watch` translates at each validation; its figures go into that row.
+        """Train to the end. `watch` translates at each validation; its figures are added to that row of the log.
 
-        Raises Cancelled after writing a checkpoint when the user stops it.
+        Raises Cancelled, after writing a checkpoint, when the user stops it.
         """
         self.watch, self.progress = watch, progress or Progress()
         if self.base.device.type == "cpu":
@@ -200,7 +202,7 @@ class Trainer:
         )
 
     def encode_sources(self) -> None:
-        """Hold the encoder's output where it stays as it is and each sentence comes several times."""
+        """Cache the encoder's output if the method leaves the encoder unchanged and each sentence is used several times."""
         if self.method.changes_encoder(self.module):
             return
         validations = 1 + self.limit // self.options.validate_every
@@ -220,7 +222,7 @@ class Trainer:
         return epoch_batches(self.training.lengths, self.options.tokens_per_batch, seed=self.options.seed, epoch=number)
 
     def seconds(self) -> float:
-        """Seconds of training in all, earlier runs included."""
+        """Total seconds of training, including earlier runs."""
         return self.spent + time.monotonic() - self.begin
 
     def checkpoint(self) -> None:
@@ -236,7 +238,7 @@ class Trainer:
         before = position.epoch, position.batch, self.batches
         state = random_state(self.base.device)
         counts = self.gradients()
-        if counts is None:  # once: batches are worked on in halves from here on, from the same random numbers
+        if counts is None:  # out of memory, once: batches are halved from here on; same random numbers
             position.epoch, position.batch, self.batches = before
             position.halved = True
             set_random_state(state, self.base.device)
@@ -251,7 +253,7 @@ class Trainer:
         position.update += 1
 
     def gradients(self) -> list[tuple[int, float, Mapping[str, float]]] | None:
-        """Gradients of an update; (tokens, loss, its parts) of each batch. None where the memory ran out the first time."""
+        """Gradients of an update; returns (tokens, loss, its terms) of each batch, or None when memory first runs out."""
         position = self.position
         counts: list[tuple[int, float, Mapping[str, float]]] = []
         self.optimizer.zero_grad(set_to_none=True)
@@ -271,15 +273,15 @@ class Trainer:
         return counts
 
     def backward(self, part: list[int], rows: list[int]) -> tuple[int, float, Mapping[str, float]]:
-        """Add the gradients of a part of a batch; its tokens, loss and the parts of that."""
+        """Add the gradients of a batch or a part of it; returns its number of tokens, its loss and the loss terms."""
         with mixed(self.base, self.dtype):
             encoded, update = self.encoded.get("training"), self.position.update
             batch = make_batch(self.base, self.method, self.module, self.training, part, update, encoded)
             loss = self.method.loss(self.base, self.module, batch)
         total = loss.total / self.options.accumulate
-        if self.position.halved:  # each half counts by its tokens, as in the mean over the whole
+        if self.position.halved:  # halves are weighted by their tokens, as in the mean over the whole batch
             total = total * (self.target_tokens(part) / self.target_tokens(rows))
-        if total.requires_grad:  # where nothing is retrieved for a batch there is nothing to learn from it
+        if total.requires_grad:  # False if nothing was retrieved for a batch: there is nothing to learn from it
             total.backward()
         return int((batch.labels != self.base.pad).sum()), float(loss.total.detach()), loss.parts
 
@@ -321,7 +323,7 @@ class Trainer:
 
     @torch.no_grad()
     def held_out_loss(self, fit: HalveOnOom) -> float:
-        """Mean negative log-likelihood a token (nats) of the validation pairs under the base with the module attached."""
+        """Mean negative log-likelihood per token (nats) of the validation pairs under the base with the module attached."""
         total = count = 0.0
 
         def add(rows: list[int]) -> None:
@@ -340,7 +342,7 @@ class Trainer:
         return total / max(1.0, count)
 
     def report(self) -> None:
-        """A line of the log every ten updates and at the end; validation where it is due."""
+        """Log a line every ten updates and at the end; validate if due."""
         position = self.position
         if position.update % 10 == 0 or position.update == self.limit:
             rate = self.optimizer.param_groups[0]["lr"]
@@ -353,9 +355,9 @@ class Trainer:
         return self.position.update % self.options.validate_every == 0 or self.position.update == self.limit
 
     def stop_where_due(self) -> None:
-        """Say in the position why the training ends with this update, where it does."""
+        """Record in the position why training ends with this update, if it does."""
         position, options = self.position, self.options
-        if position.update >= self.limit:  # whatever else is so too: there is nothing to go on with
+        if position.update >= self.limit:  # takes precedence: there are no updates left
             position.stopped_by = "max_updates" if self.limit == options.max_updates else "max_epochs"
         elif options.patience and position.worse >= options.patience and self.validates_now():
             position.stopped_by = "patience"
@@ -365,6 +367,6 @@ class Trainer:
             position.stopped_by = "max_minutes"
 
     def write(self, row: dict[str, object]) -> None:
-        """A row for the log and for observers."""
+        """Write a row to the log and pass it to observers."""
         self.log.write(row)
-        self.progress.metrics({key: value for key, value in row.items() if key != "samples"})  # which are for the log
+        self.progress.metrics({key: value for key, value in row.items() if key != "samples"})  # log only

@@ -1,4 +1,4 @@
-"""The metrics of a running training: metrics.jsonl for curves, and the mean of the last updates for a line of text."""
+"""The metrics of a running training: metrics.jsonl for curves, and means over the latest updates for progress messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.errors import storage_errors
 
 
 def read_metrics(path: Path) -> list[Json]:
-    """The rows written so far; a line cut by a crash is left out."""
+    """The rows written so far, without a line truncated by a crash."""
     rows = []
     if path.exists():
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -26,7 +26,7 @@ def read_metrics(path: Path) -> list[Json]:
 
 
 class MetricsLog:
-    """metrics.jsonl, one JSON object per line, appended; a resumed training cuts what was written after its checkpoint."""
+    """metrics.jsonl, one JSON object per line, appended; when training resumes, rows after its checkpoint are removed."""
 
     def __init__(self, path: Path, resume_at: int | None) -> None:
         self.path = path
@@ -54,12 +54,12 @@ class Meter:
         self.sums: dict[str, float] = {}
 
     def rest(self) -> None:
-        """What was done since the last batch was no training; the time since then does not count."""
+        """Exclude the time since the last batch, which was not spent on training."""
         self.begin += time.monotonic() - self.last
         self.last = time.monotonic()
 
     def add(self, tokens: int, loss: float, parts: Mapping[str, float]) -> None:
-        """Count a batch: its target tokens, loss and the loss's terms."""
+        """Add a batch: its target tokens, its loss and the loss terms."""
         self.last = time.monotonic()
         self.tokens += tokens
         self.batches += 1
@@ -67,7 +67,7 @@ class Meter:
             self.sums[key] = self.sums.get(key, 0.0) + value
 
     def row(self) -> dict[str, float]:
-        """The means, and a fresh start."""
+        """Return the means and reset."""
         speed = self.tokens / max(1e-6, time.monotonic() - self.begin)
         means = {key: round(value / max(1, self.batches), 5) for key, value in self.sums.items()}
         self.note = f"loss {means.get('nll', means.get('loss', 0.0)):.3f}, {speed:,.0f} tokens/s"

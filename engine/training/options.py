@@ -69,9 +69,9 @@ class TrainingOptions(Options):
     seed: int = option(1, "Random seed.", low=0)
 
 
-# For a CPU of two cores; measured on 2,000 sentences of one author (bench/README.md). What a method does otherwise for a budget,
-# it says itself (`Method.budgets`). More updates lowered the loss on back-translations further, but not that on real sources: twice
-# those of `quick`, and on 37,000 sentences three times those of `balanced`.
+# Tuned for a CPU with two cores on 2,000 sentences of one author (bench/README.md). Methods override budgets in `Method.budgets`.
+# More updates (twice those of `quick`; on 37,000 sentences, three times those of `balanced`) lower the loss on back-translations
+# further, but not the loss on real sources.
 BUDGETS: dict[str, dict[str, object]] = {
     mark("quick"): dict(max_updates=200, tokens_per_batch=1024, learning_rate=2e-3, warmup=20, schedule="linear", keep_pairs=0.6,
                   validate_every=50, patience=2, checkpoint_every=50, max_minutes=3, replay=0.3),
@@ -82,7 +82,7 @@ BUDGETS: dict[str, dict[str, object]] = {
 
 
 def budget_options(budget: str, method: str) -> dict[str, dict[str, object]]:
-    """What a budget sets otherwise than the defaults for a method: {"training": {...}, "method": {...}}.
+    """The settings in which a budget differs from a method's defaults: {"training": {...}, "method": {...}}.
 
     Raises OptionError on an unknown budget, InputError on an unknown method.
     """

@@ -1,4 +1,4 @@
-"""Translating a few sentences now and then while a method learns: what becomes better, and what is forgotten for it."""
+"""Translations of a few sentences during training, to show what improves and what is forgotten."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ GREEDY = Decoding(guard=False, beam=1, no_repeat_ngram=3, max_length_ratio=1.5, 
 
 
 class TranslationProbe:
-    """Held-out pairs of the samples and of general text, translated greedily each time it is asked.
+    """Held-out pairs of the samples and of general text, translated greedily on request.
 
-    A few sentences tell a direction and no more: the figures of a finished plugin are measured on more of them, by beam
-    search.
+    So few sentences only show a trend. The figures of a finished plugin are measured on more sentences, with beam search.
     """
 
     def __init__(self, base: BaseModel, style: Sequence[tuple[str, str]], general: Sequence[tuple[str, str]]) -> None:
         self.base, self.style, self.general = base, list(style), list(general)
 
     def row(self, method: Method, module: nn.Module | None, progress: Progress) -> dict[str, object]:
-        """`style_bleu` and `general_bleu` (0 to 100) with the module as it is, of the base alone where it is None; and one of
-        the style sentences: `sample_source`, `sample_translation`, `sample_reference`; and `samples`, all of them, as such lists.
+        """Translate all sentences with the module, or with the base alone if it is None; returns figures and examples.
 
-        The module must not be attached. Empty where there is nothing to translate.
+        These are `style_bleu` and `general_bleu` (0 to 100); `sample_source`, `sample_translation` and `sample_reference` of one
+        style sentence; and `samples`, a list of these three for every style sentence. Empty if there is nothing to translate. The
+        module must not be attached.
         """
         from engine.decoding.translate import translate
 
         pairs = [*self.style, *self.general]
         if not pairs:
             return {}
-        # A plugin goes this far from the base once it is trained; see `Method.after_training`.
+        # The factor that scales a finished plugin; see `Method.after_training`.
         strength = float(getattr(getattr(module, "config", None), "shrink", 1.0))
         strength = strength if method.capabilities.offers_strength else 1.0
         sources = [source for source, _ in pairs]
@@ -70,6 +70,6 @@ class TranslationProbe:
 
     @property
     def sample(self) -> int:
-        """The sentence of middle length: neither too short to change nor too long for a page."""
+        """The index of the style sentence of middle length: neither too short to change nor too long for a page."""
         order = sorted(range(len(self.style)), key=lambda i: (len(self.style[i][1]), i))
         return order[len(order) // 2]

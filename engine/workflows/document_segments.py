@@ -1,4 +1,4 @@
-"""The segments of a translated document, kept beside it: to be read side by side, and edited, after which it is built again."""
+"""The segments of a translated document, stored beside it for side-by-side reading and for edits that rebuild the document."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 from engine.messages import MESSAGES, pack, unpack
 
 SEGMENTS = "segments.jsonl"
-# Words of letters that are written with spaces, every other character by itself.
+# Words of scripts that use spaces, and every other character separately.
 PIECE = re.compile(r"[^\W\u2e80-\U0003ffff]+|.", re.DOTALL)
 
 
 def write_segments(path: Path, segments: Iterable[tuple[Unit, Result]]) -> None:
-    """Write one row per segment: {"place", "source", "parts", "doubt"}, and "edited" once it is."""
+    """Write one row per segment: {"place", "source", "parts", "doubt"}, to which edits add "edited"."""
     rows = (
         pack({"place": unit.location, "source": unit.text, "parts": _packed(result.parts), "doubt": result.doubt})
         for unit, result in segments
@@ -35,16 +35,16 @@ def translation_of(row: Any) -> str:
 
 
 def doubt_of(row: Any) -> str:
-    """Why to look at the translation in a row, as a message; empty where nothing is odd."""
+    """Why the translation in a row should be checked, as a message; empty if nothing is odd."""
     doubt = unpack({key: value for key, value in row.items() if key in ("doubt", MESSAGES)})["doubt"]
     return doubt if isinstance(doubt, str) else ""
 
 
 def edit_segment(segments: Path, file: Path, output: Path, context: Context, index: int, text: str) -> None:
-    """Give the segment `index` (from 0) another translation, and build `output` again from the document `file`.
+    """Replace the translation of segment `index` (from 0), and rebuild `output` from the document `file`.
 
-    Tags stay beside the words that they stood beside. Raises DocumentError where there is no such segment, the text is empty, or
-    the document cannot be built with it; nothing is changed then.
+    Tags stay next to the same words. Raises DocumentError if there is no such segment, the text is empty, or the document cannot be
+    rebuilt; nothing is changed then.
     """
     rows = [json.loads(line) for line in segments.read_text(encoding="utf-8").split("\n") if line]
     if not 0 <= index < len(rows):
@@ -63,7 +63,7 @@ def edit_segment(segments: Path, file: Path, output: Path, context: Context, ind
 
 
 def with_text(parts: TaggedText, text: str) -> TaggedText:
-    """Parts of which the text is another one: each tag stands where what was before it and after it has moved to."""
+    """The parts with another text: each tag moves to where the text before and after it has moved."""
     old, new = PIECE.findall(text_of(parts)), PIECE.findall(text)
     moved_to = {0: 0}  # positions between pieces
     for _, begin, end, other, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -72,7 +72,7 @@ def with_text(parts: TaggedText, text: str) -> TaggedText:
         else:
             moved_to |= dict.fromkeys(range(begin + 1, end + 1), last)
     moved_to[len(old)] = len(new)
-    boundaries, position = {0: 0}, 0  # of characters, to positions between pieces
+    boundaries, position = {0: 0}, 0  # from character offsets to positions between pieces
     for number, piece in enumerate(old, 1):
         boundaries |= dict.fromkeys(range(position + 1, position + len(piece)), number - 1) | {
             position + len(piece): number

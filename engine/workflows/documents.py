@@ -1,4 +1,4 @@
-"""From a document to its translation in the same format: read, translate, rebuild; stopped and resumed at any sentence."""
+"""Document translation within the same format: read, translate, rebuild; it can be stopped and resumed at any sentence."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from engine.errors import TailorError
 from engine.serving.units.translate import TranslationCache, Translator, translate_units
 
 log = logging.getLogger(__name__)
-MOST_DOUBTS = 200  # kept in a report; their number is always whole
+MOST_DOUBTS = 200  # maximum in a report; their number is always complete
 EXCERPT = 160
 
 
 @dataclass(frozen=True)
 class DocumentReport:
-    """What was done with a document, as plain data for people and JSON."""
+    """The result of translating a document, as plain data for users and JSON."""
 
     title: str  # "Word document"
     units: int
     characters: int
-    kept: dict[str, int]  # what was left as it was, by reason
+    kept: dict[str, int]  # counts of what was left unchanged, by reason
     doubtful: int
     doubts: list[dict[str, str]] = field(default_factory=list)  # {"place", "source", "translation", "why"}
     segments: list[tuple[Unit, Result]] = field(default_factory=list, repr=False)
 
     def to_mapping(self) -> dict[str, object]:
-        """As JSON holds it, without the segments."""
+        """A mapping that can be written as JSON, without the segments."""
         return {key: value for key, value in vars(self).items() if key != "segments"}
 
 
@@ -49,9 +49,9 @@ def translate_document(
 ) -> DocumentReport:
     """Translate a document and write it in the same format.
 
-    `partial` is a file that keeps finished sentences: after a stop the same call goes on from there; it is removed at the end.
-    `name` is what messages call the document, and its ending says the format. Raises DocumentError, also where it cannot be
-    rebuilt, StorageError, and Cancelled when `progress` says so, with nothing written to `output`.
+    `partial` is a file that stores finished sentences: after a stop, the same call resumes from it; it is removed at the end.
+    `name` is the document's name in messages; its extension determines the format. Raises DocumentError, also if the document
+    cannot be rebuilt, StorageError, and Cancelled when `progress` requests it, with nothing written to `output`.
     """
     progress = progress or Progress()
     progress.begin("Reading the document")

@@ -1,8 +1,8 @@
-"""The estimate of a run before it starts: seconds, memory, disk; and how certain it is.
+"""Estimates of a run before it starts: seconds, memory and disk, and how certain they are.
 
-The time is a sum over the steps of the main job. Where this machine has done a step with this base before (`workflows.throughput`),
-its own speed counts. Otherwise the step's share of a plain forward pass does, whose speed was measured when the samples were
-weighed or looked up; and where nothing was measured at all, the pass is guessed from the base's size and the processor.
+The time is a sum over the steps of the main job. If this machine has done a step with this base before (`workflows.throughput`),
+the measured speed is used. Otherwise the step's cost is relative to a plain forward pass, whose speed was measured when the samples
+were weighed or indexed. If nothing was measured at all, it is guessed from the base's size and the processor.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from engine.workflows.customize.steps import held_out_count, kept_share, pairs_a
 from engine.workflows.throughput import Measurement, ThroughputLog, decoded_tokens, shape_key, threads
 
 MiB = 2**20
-# A plain forward pass in full precision is 1; how many times as much a token of each kind of work costs, where half precision
-# is fast, as it is on GPUs and newer processors. Measured with bench/paces.py.
+# Cost per token of each kind of work, relative to a plain forward pass in full precision, where half precision is fast, as on GPUs
+# and newer processors. Measured with bench/paces.py.
 WORK = {"sources": 1.9, "weighing": 2.6, "datastore": 1.0, "evaluation": 5.5}
-SLOW = 2.2  # how much longer training takes where half precision is not fast
-# A second; of one thread for a CPU. Small models keep no GPU busy: training on an H200 reached 2e12.
+SLOW = 2.2  # factor by which training takes longer without fast half precision
+# Operations per second, on a CPU per thread. Small models do not saturate a GPU: training on an H200 reaches 2e12.
 FLOPS = {"cpu": 25e9, "cuda": 2e12, "mps": 2e12}
-PHRASES = 4_000.0  # characters a second through a parser
+PHRASES = 4_000.0  # characters per second through a parser
 START = 8.0  # seconds to load Python's libraries and a small base
-PROCESS = 650 * MiB  # what they hold
-SURE = {"measured": 1.25, "scaled": 1.6, "guessed": 2.5}  # the time lies within this factor, mostly
+PROCESS = 650 * MiB  # memory that the libraries take
+SURE = {"measured": 1.25, "scaled": 1.6, "guessed": 2.5}  # the actual time is mostly within this factor
 WORDS = {
     "measured": mark("from earlier runs on this machine"),
     "scaled": mark("from this base's speed on this machine; the method itself has not run here yet"),
@@ -62,8 +62,8 @@ PARTS = (  # the steps whose seconds are reported
 
 @dataclass(frozen=True)
 class CorpusStats:
-    """What is known of the samples: `characters` of all sentences; `sourced`: the share that has sources of its own; `written`:
-    the share whose sources were written for earlier samples.
+    """Facts about the samples: `characters` of all sentences; `sourced`: the share with the user's own sources; `written`: the
+    share whose sources were already written for earlier samples.
     """
 
     sentences: int
@@ -77,7 +77,7 @@ class CorpusStats:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds with their range and parts by step; bytes of memory, of the bundle, and of the disk while it works."""
+    """Seconds with their range and parts by step; bytes of memory, of the bundle, and of disk space during the run."""
 
     seconds: float
     low: float
@@ -93,7 +93,7 @@ class Estimate:
 
     @property
     def sentence(self) -> str:
-        """How sure, in words."""
+        """How certain the estimate is, in words."""
         return WORDS[self.sure]
 
     def to_mapping(self) -> dict[str, object]:
@@ -103,8 +103,8 @@ class Estimate:
 def estimate(
     request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str] = ()
 ) -> Estimate:
-    """What a run would take whose request names the folder of its base. `done` are steps that need not be done again: phrases,
-    sources, pairs. Raises ModelError where the folder is no usable base, OptionError on a setting.
+    """Estimate a run whose request names the folder of its base. `done` are steps that need not be repeated: phrases, sources,
+    pairs. Raises ModelError if the folder is not a usable base, OptionError on a setting.
     """
     return _estimate(request, counts, BaseSpeed.of(request.base, settings), done)
 
@@ -112,8 +112,8 @@ def estimate(
 def estimate_each(
     requests: Mapping[str, CustomizeRequest], counts: CorpusStats, settings: Settings, done: Collection[str] = ()
 ) -> dict[str, Estimate]:
-    """{name: the estimate of its request} for requests over the same base; one that cannot be made is left out. Raises ModelError
-    where the base's folder is no usable base.
+    """{name: the estimate of its request} for requests over the same base, without those that cannot be estimated. Raises
+    ModelError if the base's folder is not a usable base.
     """
     base = BaseSpeed.of(next(iter(requests.values())).base, settings)
     result: dict[str, Estimate] = {}
@@ -124,7 +124,7 @@ def estimate_each(
 
 
 def _estimate(request: CustomizeRequest, counts: CorpusStats, base: BaseSpeed, done: Collection[str]) -> Estimate:
-    """Never less than under a smaller budget: what runs of one measured says nothing of another's."""
+    """At least the estimate under any smaller budget, since measurements of one budget are unrelated to those of another."""
     budgets = list(BUDGETS)
     ranked = budgets[: budgets.index(request.budget) + 1]
     *smaller, own = [_of_budget(request.replace(budget=budget), counts, base, done) for budget in ranked]
@@ -134,7 +134,7 @@ def _estimate(request: CustomizeRequest, counts: CorpusStats, base: BaseSpeed, d
 
 
 def _of_budget(request: CustomizeRequest, counts: CorpusStats, base: BaseSpeed, done: Collection[str]) -> Estimate:
-    """By the request's own budget alone."""
+    """The estimate for the request's own budget only."""
     made: list[Estimate] = []
     done = {*done, "filtering"} if "pairs" in done else set(done)
     for one in candidates(request):
@@ -144,7 +144,7 @@ def _of_budget(request: CustomizeRequest, counts: CorpusStats, base: BaseSpeed, 
 
 
 def together(estimates: Sequence[Estimate]) -> Estimate:
-    """That of runs one after another in one process, of which one bundle is kept."""
+    """The estimate of runs one after another in one process, of which one bundle is kept."""
     last = max(estimates, key=lambda one: list(SURE).index(one.sure))
     named = [name for name in PARTS if any(name in one.parts for one in estimates)]
     return dataclasses.replace(
@@ -158,7 +158,7 @@ def together(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def estimate_samples(request: CustomizeRequest, settings: Settings) -> Estimate:
-    """The same for a request of the main job, whose samples are read for it. Raises as reading and checking them does."""
+    """Estimate a request of the main job after reading its samples. Raises as reading and checking them does."""
     from engine.base.registry import BaseRegistry
     from engine.corpora import import_corpus
 
@@ -179,14 +179,14 @@ def estimate_samples(request: CustomizeRequest, settings: Settings) -> Estimate:
 
 
 def has_fast_half() -> bool:
-    """Whether the processor says that it multiplies bfloat16 fast; without torch, so that a page can request."""
+    """Whether the processor reports fast bfloat16 multiplication; determined without torch, so that pages can call it."""
     flags = cpuinfo()
     return "avx512_bf16" in flags or "amx_bf16" in flags
 
 
 @dataclass(frozen=True)
 class BaseSpeed:
-    """A base, and what is known of its speed with these settings on this machine."""
+    """A base, and the known speed with these settings on this machine."""
 
     shape: Shape
     measured: Mapping[str, Measurement]
@@ -196,7 +196,7 @@ class BaseSpeed:
 
     @classmethod
     def of(cls, folder: str, settings: Settings) -> BaseSpeed:
-        """Raises ModelError where the folder is no usable base."""
+        """Read the base's shape and its measured speed. Raises ModelError if the folder is not a usable base."""
         from engine.base.files import count_parameters, read_config
 
         config = read_config(Path(folder))
@@ -239,7 +239,7 @@ class _Estimator:
         self.cost = method.cost(self.config, self.work)
 
     def _forward(self) -> tuple[float, bool]:
-        """Tokens a second of a forward pass over sentence pairs, and whether that was measured."""
+        """Tokens per second of a forward pass over sentence pairs, and whether this was measured."""
         result = self.throughput.get("weighing")
         if result:
             return result.value * self.per_character * WORK["weighing"], True
@@ -252,7 +252,7 @@ class _Estimator:
         return speed / (2 * used), False
 
     def add(self, part: str, amount: float, key: str, fallback: float) -> None:
-        """A step of `amount` units: at the measured pace, else `fallback` seconds."""
+        """Add a step of `amount` units: at the measured pace, else `fallback` seconds."""
         if amount <= 0:
             return
         result = self.throughput.get(key)
@@ -306,7 +306,7 @@ class _Estimator:
             parts={key: round(value, 1) for key, value in self.parts.items()},
             memory=int(peak.value) if peak else self.memory(weights, files),
             bundle=int(cost.bytes_each * weights + files + 20_000),
-            # Beside the bundle: what the method prepared, and two checkpoints of weights, best weights and optimiser.
+            # Besides the bundle: the method's prepared files, and two checkpoints of weights, best weights and optimiser.
             disk=int(4 * weights + 2 * files + (32 * weights if self.needs.trains else 0) + characters * 12),
             weights=weights,
             sure=sure,
@@ -318,8 +318,8 @@ class _Estimator:
         return WORK[kind] * tokens / self.forward
 
     def training_characters(self, keep_pairs: float) -> float:
-        """Characters of the sentences that are learnt from: all but the held-out ones, and that share of those whose sources
-        are synthetic.
+        """Characters of the sentences to train on: all but the held-out ones, and only the share `keep_pairs` of those with
+        synthetic sources.
         """
         counts = self.counts
         share = counts.sourced + (1 - counts.sourced) * keep_pairs
@@ -327,21 +327,21 @@ class _Estimator:
 
     @property
     def held_out(self) -> int:
-        """Sentences that are kept for validation."""
+        """The number of sentences held out for validation."""
         return held_out_count(self.counts.sentences)
 
     def training(self, tokens: float) -> tuple[float, str, str]:
-        """Seconds, how sure, and a note for the user."""
+        """Seconds, how certain they are, and a note for the user."""
         options = self.options
         batch = options.tokens_per_batch * options.accumulate
-        whole = max(1.0, 1.1 * tokens / options.tokens_per_batch)  # batches an epoch: padding takes its part
+        whole = max(1.0, 1.1 * tokens / options.tokens_per_batch)  # batches per epoch, padding included
         updates = float(options.max_updates)
         if options.max_epochs is not None:
             updates = min(updates, whole * options.max_epochs / options.accumulate)
         used = self.throughput.get(f"share {self.request.method} {self.request.budget}")
         if used and options.patience:
             updates *= used.value
-        # A batch cannot hold more than there is.
+        # A batch cannot be larger than the samples.
         full = min(1.0, tokens * 1.1 / options.tokens_per_batch)
         result = self.throughput.get(f"training {self.request.method}")
         if result:
@@ -366,7 +366,9 @@ class _Estimator:
         return seconds, how, note
 
     def sure(self, seconds: float) -> str:
-        """The least sure kind that makes up a third of the time or more."""
+        """How certain the time is: guessed if guesses make up a third of it, measured if measurements make up two thirds, else
+        scaled.
+        """
         share = {
             kind: sum(self.parts[part] for part, how in self.how.items() if how == kind) / max(1e-9, seconds)
             for kind in SURE
@@ -376,14 +378,14 @@ class _Estimator:
         return "measured" if share["measured"] >= 2 / 3 else "scaled"
 
     def memory(self, weights: int, files: float) -> int:
-        """Bytes at the peak: libraries, base, what is trained with its gradients and moments, and a batch's activations."""
+        """Peak memory in bytes: libraries, base, trained weights with gradients and moments, and a batch's activations."""
         shape, options = self.shape, self.options
         bytes_each = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 5 if self.kind == "cpu" else 1}[
             self.settings.base_precision
         ]
         total = PROCESS + shape.weights * bytes_each + 20 * weights + 2 * files
         tokens = options.tokens_per_batch if self.needs.trains else 4096
-        # Per token and layer about 16 vectors of the hidden size are kept for the way back; logits three times over.
+        # About 16 vectors of the hidden size per token and layer are kept for the backward pass; logits three times over.
         layers = shape.encoder + 1.5 * shape.decoder
         total += tokens * 4 * (layers * (16 * shape.d + 2 * shape.hidden) + 4 * shape.words)
         return int(total)

@@ -1,7 +1,7 @@
-"""A blind rating round: made from a comparison, asked item by item, read as a table, a CSV or a JSON file.
+"""A blind rating round: made from a comparison, rated item by item, and read as a table, a CSV or a JSON file.
 
-Whoever rates sees A and B. Which system is A is drawn for each item, half of the items each way; the order of the items is
-drawn for each rater. Both follow from the round's seed, so that a reload, a restart and an export agree.
+Raters see A and B. Which system is A is drawn for each item, half of the items each way; the order of the items is drawn for each
+rater. Both follow from the round's seed, so that reloads, restarts and exports agree.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from engine.store.ratings import SKIP, AnswerRow, RaterRow, RatingItem, RoundRow
 if TYPE_CHECKING:
     from engine.store import Store
 
-SIDES = ("a", "same", "b")  # what a rater chooses
-MOST = 2000  # items in a round; nobody rates more
+SIDES = ("a", "same", "b")  # a rater's choices
+MOST = 2000  # maximum number of items in a round
 
 
 @dataclass(frozen=True)
 class Texts:
-    """What a comparison holds: sources, and each system's translations of them by the system's name."""
+    """The texts of a comparison: sources, and each system's translations by system name."""
 
     sources: list[str]
     systems: dict[str, list[str]]
 
 
 def texts_of(store: Store, comparison_id: int) -> Texts:
-    """Sources and systems of a saved comparison; sentences that a system has not translated yet are left out.
+    """Sources and systems of a saved comparison, without sentences that some system has not translated yet.
 
-    Raises InputError when there is no comparison.
+    Raises InputError if there is no such comparison.
     """
     from engine.store.comparisons import ComparisonLine
 
     sheet = store.sheets.get(comparison_id)
     names = [str(system["name"]) for system in sheet.systems]
     query = select(ComparisonLine.source, ComparisonLine.texts).where(ComparisonLine.comparison_id == comparison_id)
-    with store.read() as session:  # two columns of up to 50,000 lines, without an object for each
+    with store.read() as session:  # only two columns of up to 50,000 lines, without an object per line
         rows = session.execute(query.where(ComparisonLine.done.is_(True)).order_by(ComparisonLine.place)).all()
     columns = zip(*(row.texts for row in rows), strict=True) if rows else [[] for _ in names]
     return Texts([row.source for row in rows], dict(zip(names, map(list, columns), strict=True)))
@@ -54,10 +54,10 @@ def texts_of(store: Store, comparison_id: int) -> Texts:
 def pick_items(
     texts: Texts, one: str, two: str, *, sentences: int | None = None, seed: int = 1
 ) -> tuple[list[RatingItem], int]:
-    """(items to be rated, how many were left out because both systems wrote the same).
+    """(items to rate, number of items left out because both systems wrote the same).
 
-    `sentences` is the most items, drawn at random and kept in their order. Raises InputError where a system is not known,
-    both are one, or nothing is left to be rated.
+    `sentences` is the maximum number of items, drawn at random and kept in order. Raises InputError if a system is unknown, both
+    are the same, or nothing is left to rate.
     """
     if len(texts.systems) < 2:
         raise InputError("This comparison is of the base alone. Compare it with a plugin, then let people rate.")
@@ -85,7 +85,7 @@ def pick_items(
 
 @dataclass(frozen=True)
 class RoundPlan:
-    """Two systems against each other: at most so many `sentences`, drawn by `seed`, else by one that is drawn itself."""
+    """Two systems to rate against each other: at most `sentences` items, drawn by `seed`, or by a random seed if it is None."""
 
     one: str
     two: str
@@ -98,7 +98,7 @@ class RoundPlan:
 
 
 def new_round(store: Store, project_id: int, texts: Texts, plan: RoundPlan) -> RoundRow:
-    """Store a round with its raters. Raises InputError as `pick_items` does, and where two raters have one name."""
+    """Store a round with its raters. Raises InputError as `pick_items` does, and if two raters have the same name."""
     project, one, two = store.projects.get(project_id), plan.one, plan.two
     seed = secrets.randbelow(2**31) if plan.seed is None else plan.seed
     items, same = pick_items(texts, one, two, sentences=plan.sentences, seed=seed)
@@ -122,22 +122,22 @@ def new_round(store: Store, project_id: int, texts: Texts, plan: RoundPlan) -> R
     return row
 
 
-# -- what is drawn
+# -- random order
 
 
 def _drawn(seed: int, what: str, count: int) -> list[int]:
-    """The numbers below `count` in an order that follows from the seed alone, in every version of Python."""
+    """The numbers below `count` in an order determined by the seed and `what`, in every version of Python."""
     return sorted(range(count), key=lambda i: hashlib.sha256(f"{seed}/{what}/{i}".encode()).digest())
 
 
 def sides(row: RoundRow) -> list[bool]:
-    """For each item whether system one is A; so for half of them."""
+    """For each item, whether system one is A; true for half of them."""
     first = set(_drawn(row.seed, "sides", row.size)[: (row.size + 1) // 2])
     return [position in first for position in range(row.size)]
 
 
 def rater_order(row: RoundRow, rater: RaterRow) -> list[int]:
-    """The order in which a rater meets the items."""
+    """The order in which a rater gets the items."""
     return _drawn(row.seed, f"rater {rater.id}", row.size)
 
 
@@ -146,7 +146,7 @@ def rater_order(row: RoundRow, rater: RaterRow) -> list[int]:
 
 @dataclass(frozen=True)
 class RatingTask:
-    """What a rater sees next: an item with both texts by side, what of it is decided, and how far the rater is."""
+    """A rater's next task: an item with both texts by side, the answers so far, and the rater's progress."""
 
     done: int
     total: int
@@ -167,7 +167,7 @@ class RatingTask:
 
 
 def task(store: Store, rater: RaterRow) -> RatingTask:
-    """The rater's next item: the first of its order that is neither decided nor skipped."""
+    """The rater's next item: the first in the rater's order that is neither fully decided nor skipped."""
     row = store.ratings.get(rater.round_id)
     answers = store.ratings.answers(rater_id=rater.id)
     known, skipped = decided(answers), {one.item for one in answers if one.question == SKIP}
@@ -185,8 +185,9 @@ def task(store: Store, rater: RaterRow) -> RatingTask:
 
 
 def choose(store: Store, rater: RaterRow, item: int, question: str, side: str) -> None:
-    """Note that the rater found side a or b better, or both the same. Raises InputError on anything else, and when the round
-    is closed."""
+    """Record that the rater found side a or b better, or both the same. Raises InputError on anything else, and if the round is
+    closed.
+    """
     row = _open_round(store, rater, item)
     if question not in QUESTIONS or side not in SIDES:
         raise InputError(
@@ -198,13 +199,13 @@ def choose(store: Store, rater: RaterRow, item: int, question: str, side: str) -
 
 
 def skip(store: Store, rater: RaterRow, item: int) -> None:
-    """Pass an item over; it counts for nothing."""
+    """Skip an item; its answers do not count."""
     _open_round(store, rater, item)
     store.ratings.answer(rater.id, item, SKIP, "")
 
 
 def undo(store: Store, rater: RaterRow) -> None:
-    """Take the last decision back; nothing happens where there is none."""
+    """Take the last decision back, if any."""
     _open_round(store, rater, 0)
     store.ratings.undo(rater.id)
 
@@ -224,11 +225,11 @@ def _open_round(store: Store, rater: RaterRow, item: int) -> RoundRow:
     return row
 
 
-# -- what came out
+# -- results
 
 
 def ratings_of(store: Store, row: RoundRow) -> dict[str, dict[int, dict[str, str]]]:
-    """{rater: {item: {question: choice}}}; what was decided of a skipped item does not count."""
+    """{rater: {item: {question: choice}}} without skipped items."""
     answers = store.ratings.answers(row.id)
     result = {}
     for rater in store.ratings.raters(row.id):
@@ -247,7 +248,7 @@ COLUMNS = ("item", "rater", "source", "one", "two", "one_text", "two_text", "sid
 
 
 def _lines(store: Store, row: RoundRow) -> list[dict[str, object]]:
-    """One row a rater and item that was answered or skipped, in the order of items."""
+    """One row per rater and item that was answered or skipped, in the order of items."""
     first = sides(row)
     names = {rater.id: rater.name for rater in store.ratings.raters(row.id)}
     groups: dict[tuple[int, int], list[AnswerRow]] = {}
@@ -268,7 +269,7 @@ def _lines(store: Store, row: RoundRow) -> list[dict[str, object]]:
 
 
 def as_csv(store: Store, row: RoundRow) -> str:
-    """A line for each item that a rater answered; win means that system one is better."""
+    """One line per rater and item; win means that system one is better."""
     out = io.StringIO()
     write_row(out, COLUMNS, "\n")
     for line in _lines(store, row):
@@ -278,7 +279,7 @@ def as_csv(store: Store, row: RoundRow) -> str:
 
 
 def as_mapping(store: Store, row: RoundRow) -> dict[str, object]:
-    """Everything of a round but the raters' links: systems, seed, items with their sides, answers, and the table."""
+    """The whole round except the raters' links: systems, seed, items with their sides, answers, and the table."""
     first = sides(row)
     return {
         "title": row.title,

@@ -1,7 +1,7 @@
-"""A first look: a few sentences by the base alone and by the base that looks words up in the samples (kNN-MT).
+"""A first look: a few sentences translated by the base alone and by the base with kNN retrieval from the samples (kNN-MT).
 
-Nothing is trained, so it is there within a minute of an upload, before the user has chosen anything. The source sentences
-that it writes are kept for the runs that follow.
+Nothing is trained, so it is ready within a minute of an upload, before the user has chosen anything. The source sentences that it
+writes are stored for later runs.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ STEPS = (
     "Translating general text", "Choosing kNN settings", "Translating a few sentences", "Fitting domain proportions",
     "Finding phrases", "Comparing with general text",
 )  # fmt: skip
-WHOLE = 1_000  # sentences; of more, this many are taken, so that the look stays a quick one
-HELD_OUT = 40  # on which the settings are chosen
-SCORED = 24  # further ones with the user's own sources, whose translations are scored
+WHOLE = 1_000  # sentences; larger samples are reduced to this many, so that the look is quick
+HELD_OUT = 40  # sentences on which the settings are chosen
+SCORED = 24  # further sentences with the user's own sources, whose translations are scored
 SHOWN = 6  # sentences of each kind
 SYSTEMS = ("vanilla", "customized")
-# chrF of a source with its round trip. By the shipped base plain sentences came to 34–80, one that it cannot translate to 22.
+# Minimum chrF of a source with its round trip. With the shipped base, plain sentences reach 34–80, one that it cannot translate 22.
 UNDERSTOOD = 30.0
 LOOK = Decoding(beam=2, guard=False, no_repeat_ngram=3, max_length_ratio=1.6, longest=64)
 
@@ -61,20 +61,19 @@ def preview(
     request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None, *,
     as_read: bool = False, pair: LanguagePair | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Make the look and keep it in preview.json of the workspace; done once for the same samples and base.
+    """Make the look and store it in preview.json of the workspace, once for the same samples and base.
 
-    Sentences with the warning that they are in another language are left out, and those that are their own sources.
+    Sentences flagged as being in another language are left out, as are those identical to their sources.
 
-    `as_read`: of the samples as the workspace holds them since they were last read, whatever became of their files.
-    `pair`: the request's base, where it is loaded already.
+    `as_read`: use the samples as last read into the workspace, whatever became of their files.
+    `pair`: the request's base, if it is already loaded.
 
-    Rows: `kind` ("plain" sentences of the source language, or "held out" from the samples), `source`, `vanilla`,
-    `customized`, and `reference`, the user's own sentence, of held-out ones; `agreement`, by system, the chrF of the source with
-    the translation's back-translation, and `flags`, by system, why a translation is odd. `agreement_base` and `agreement` are the
-    means of those that the base can translate. Also the settings that were chosen, the
-    held-out loss (nats per token) without and with them, `sourced`: the share of the samples with the user's own sources, and
-    the seconds of each step. Where all held-out sources are the user's own there are no plain sentences, and `bleu_base` and
-    `bleu` of sentences that no setting was chosen on.
+    Rows: `kind` ("plain" sentences of the source language, or "held out" from the samples), `source`, `vanilla`, `customized`, and
+    for held-out ones `reference`, the user's own sentence; `agreement`, by system, the chrF of the source with the translation's
+    back-translation, and `flags`, by system, why a translation is odd. `agreement_base` and `agreement` are means over the
+    sentences that the base can translate. Also the chosen settings, the held-out loss (nats per token) without and with them,
+    `sourced`: the share of the samples with the user's own sources, and the seconds of each step. If all held-out sources are the
+    user's own, there are no plain sentences, and `bleu_base` and `bleu` are measured on sentences not used to choose settings.
     Raises as `customize` does.
     """
     from engine.corpora.corpus import noticed_rows
@@ -124,7 +123,7 @@ def _look(
     own = bool(held_out) and not any(one.synthetic for one in held_out)
     half = len(held_out) // 2
     known, scored = (held_out[:half][:HELD_OUT], held_out[half:][:SCORED]) if own else (held_out[:HELD_OUT], [])
-    shutil.rmtree(folder, ignore_errors=True)  # an earlier look at other samples, or one that was cut short
+    shutil.rmtree(folder, ignore_errors=True)  # of an earlier or interrupted look
     texts = [segment.text for segment in (*train, *valid)]
     knn, _, figures = make_knn(
         base, learn, known, KnnOptions(retrieval="sentence"), folder, progress=progress,
@@ -163,7 +162,7 @@ def _look(
 def _pairs(
     train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, cache: StepCache, progress: Progress
 ) -> tuple[list[SentencePair], list[SentencePair]]:
-    """Pairs to look up in, and held-out ones; sources of small samples are kept for the runs that follow."""
+    """Pairs for the datastore, and held-out ones; sources of small samples are stored for later runs."""
     from engine.corpora.types import SentencePair
     from engine.decoding.greedy_search import back_translate
 
@@ -187,7 +186,7 @@ def _pairs(
 
 
 def _check(rows: Sequence[dict[str, Any]], backward: BaseModel, progress: Progress) -> None:
-    """How much of each source comes back when its translations are translated back, and which of them repeat themselves."""
+    """Add the chrF of each source with the back-translations of its translations, and flags for repetitive translations."""
     from sacrebleu.metrics import CHRF
 
     from engine.decoding.greedy_search import back_translate
@@ -203,14 +202,12 @@ def _check(rows: Sequence[dict[str, Any]], backward: BaseModel, progress: Progre
 
 
 def copied(source: str, text: str) -> bool:
-    """Whether the text is the source itself, which is no translation."""
+    """Whether the text is the source itself instead of a translation."""
     return " ".join(source.split()).casefold() == " ".join(text.split()).casefold()
 
 
 def understood(row: Mapping[str, Any]) -> bool:
-    """Whether the base can translate the sentence of a row: neither repeating itself nor copying it, and so that it comes back
-    recognisably.
-    """
+    """Whether the base can translate the sentence of a row: without repeating or copying it, and with a recognisable round trip."""
     if any(copied(str(row.get("source", "")), str(row.get(key) or "")) for key in SYSTEMS):
         return False
     enough = float((row.get("agreement") or {}).get("vanilla", 100.0)) >= UNDERSTOOD
@@ -236,7 +233,7 @@ def _scores(rows: Sequence[dict[str, Any]], language: str) -> dict[str, float]:
 
 
 def _plain(settings: Settings, language: str) -> list[str]:
-    """A few plain sentences of the source language; none where there are none."""
+    """A few plain sentences of the source language, if any are bundled."""
     try:
         text = (settings.assets_dir / "samples" / f"demo.{language}.txt").read_text(encoding="utf-8")
     except OSError:
@@ -245,7 +242,7 @@ def _plain(settings: Settings, language: str) -> list[str]:
 
 
 def _both(base: BaseModel, knn: Knn, sources: Sequence[str], progress: Progress) -> dict[str, list[str]]:
-    """`vanilla` and `customized` translations under the same decoding."""
+    """`vanilla` and `customized` translations with the same decoding settings."""
     from engine.decoding.translate import translate
     from engine.methods import get_method
     from engine.methods.knn.module import KnnModule
@@ -264,7 +261,7 @@ def _note(
     throughput: ThroughputLog, pair: LanguagePair, train: Sequence[Segment], valid: Sequence[Segment], seconds: dict[str, float],
     cache: StepCache,
 ) -> None:  # fmt: skip
-    """What the look says about this machine's speed with this base."""
+    """Record this machine's speed with this base, as measured during the look."""
     learnt = sum(len(segment.text) for segment in train[:WHOLE])
     missing = sum(len(segment.text) for segment in (*train, *valid) if segment.source is None)
     per_character = tokens_a_character(pair.forward, [segment.text for segment in train])

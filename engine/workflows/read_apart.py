@@ -1,4 +1,4 @@
-"""Reading untrusted user files in a process of its own, so that a malicious file cannot harm the program.
+"""Reading untrusted user files in a separate process, so that a malicious file cannot harm the program.
 
 python -m engine.workflows.read_apart < request.json
 """
@@ -18,26 +18,26 @@ from engine.errors import CorpusError, InputError, StorageError
 
 
 def records_apart(path: Path, request: Request, max_records: int | None = None) -> list[Record]:
-    """The first `max_records` records of a file of sentences. Raises CorpusError or InputError where it cannot be read."""
+    """The first `max_records` records of a file of sentences. Raises CorpusError or InputError if it cannot be read."""
     task = {"work": "records", "file": str(path.absolute()), "request": asdict(request), "most": max_records}
     rows = answer_of(__name__, task, [path], CorpusError, InputError)["records"]
     return [Record(**row) for row in rows]
 
 
 def lines_apart(path: Path) -> list[str]:
-    """The lines of a text, as `engine.evaluation.read_lines` gives them. Raises CorpusError."""
+    """The lines of a text, as returned by `engine.evaluation.read_lines`. Raises CorpusError."""
     task = {"work": "lines", "file": str(path.absolute())}
     return answer_of(__name__, task, [path], CorpusError, InputError)["lines"]
 
 
 def terms_apart(path: Path, language: str, source_language: str) -> list[tuple[str, str]]:
-    """(source term, target term) of a file, as `engine.corpora.terminology.read_terms` reads it. Raises InputError."""
+    """(source term, target term) of a file, as read by `engine.corpora.terminology.read_terms`. Raises InputError."""
     task = {"work": "terms", "file": str(path.absolute()), "target": language, "source": source_language}
     return [(source, target) for source, target in answer_of(__name__, task, [path], InputError, CorpusError)["terms"]]
 
 
 def edit_apart(segments: Path, file: Path, output: Path, context: Context, index: int, text: str) -> None:
-    """`engine.workflows.document_segments.edit_segment`. Raises DocumentError or StorageError."""
+    """`engine.workflows.document_segments.edit_segment` in a separate process. Raises DocumentError or StorageError."""
     task = {
         "work": "edit", "segments": str(segments), "file": str(file), "output": str(output), "name": context.name,
         "source": context.source, "target": context.target, "options": context.options.to_mapping(), "index": index,

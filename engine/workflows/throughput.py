@@ -1,7 +1,7 @@
-"""The speeds of this machine, recorded by runs, from which the time of the next run is estimated.
+"""The speed of this machine, recorded by runs and used to estimate the time of later runs.
 
-`<home>/paces.json` holds, by machine and by the shape of the base, one figure a kind of work: mostly units a second, and some
-plain values (a peak of memory, tokens a character). A new figure counts half, what was known before the other half.
+`<home>/paces.json` holds one figure per machine, shape of the base and kind of work: mostly units per second, and some plain values
+(peak memory, tokens per character). A new figure and the previous value are weighted equally.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.workflows.customize.run import Run
 
-IMPORTING = 3.0  # seconds, before anything can be timed
+IMPORTING = 3.0  # seconds before anything can be timed
 
-SHORTEST = 0.05  # seconds: a shorter step says nothing of its pace
+SHORTEST = 0.05  # seconds; the pace of a shorter step is not recorded
 
 
 class TimedProgress(Quiet):
-    """Passes everything on to `inner`, and notes the seconds that each step took."""
+    """Passes everything on to `inner`, and records the seconds of each step."""
 
     def __init__(self, inner: Progress) -> None:
         super().__init__(inner)
@@ -45,7 +45,7 @@ class TimedProgress(Quiet):
         self.inner.begin(step, index, steps)
 
     def stop(self) -> None:
-        """The step at work counts up to here."""
+        """Count the current step up to now."""
         now = time.monotonic()
         if self.step:
             self.seconds[self.step] = self.seconds.get(self.step, 0.0) + now - self._since
@@ -62,10 +62,10 @@ class TimedProgress(Quiet):
 
 
 class NumberedProgress(TimedProgress):
-    """Numbers the steps by their places in a list, so that each has the same number in every attempt, and what is skipped counts
-    as done. A step that is not in the list has the number of the one before it; no number is lower than that.
+    """Numbers steps by their positions in a list, so that a step has the same number in every attempt and skipped steps count as
+    done. Steps that are not in the list keep the number of the preceding step; numbers never decrease.
 
-    Of all `count` steps, `first` come before the list; None: the list has all of them.
+    Of all `count` steps (None: those of the list), `first` come before the list.
     """
 
     def __init__(self, inner: Progress, places: Sequence[str], first: int = 0, count: int | None = None) -> None:
@@ -78,7 +78,7 @@ class NumberedProgress(TimedProgress):
         super().begin(step, max(self.index, place), self.count)
 
     def move(self, step: str, other: str) -> None:
-        """The step comes right after the other one."""
+        """Move a step to right after the other one."""
         self.places.remove(step)
         self.places.insert(self.places.index(other) + 1, step)
 
@@ -95,21 +95,21 @@ class ThroughputLog:
     """The figures of one machine and one shape of base."""
 
     def __init__(self, settings: Settings, base: str, device: str = "") -> None:
-        """`base` as of `shape_key`; `device` as of `machine`, by default the one that the settings lead to."""
+        """`base` is a `shape_key`; `device` is a `machine`, by default that of the settings."""
         self.file = settings.home_dir / "paces.json"
         self.machine, self.base = device or machine(settings), base
 
     @classmethod
     def of(cls, settings: Settings, base: BaseModel) -> ThroughputLog:
-        """Those of a loaded base, on the device that it is on."""
+        """The log of a loaded base, on its current device."""
         return cls(settings, shape_key(base.model.config.to_dict()), machine(settings, base.device))
 
     def get(self, what: str) -> Measurement | None:
-        """The figure of a kind of work; None where it was never measured here."""
+        """The figure of a kind of work; None if it was never measured here."""
         return self.all().get(what)
 
     def all(self) -> dict[str, Measurement]:
-        """The figures of all kinds of work that were measured here."""
+        """All figures measured here, by kind of work."""
         rows = read_json(self.file).get(self.machine, {}).get(self.base, {})
         return {
             what: Measurement(float(row["value"]), int(row["times"]))
@@ -118,12 +118,12 @@ class ThroughputLog:
         }
 
     def note(self, what: str, value: float) -> None:
-        """Keep a figure. One that cannot be right (zero, negative) is passed over."""
+        """Record a figure; implausible ones (zero, negative) are ignored."""
         if value > 0:
             self.note_all({what: value})
 
     def note_all(self, values: dict[str, float]) -> None:
-        """Keep several at once."""
+        """Record several figures at once."""
         everything = read_json(self.file)
         known = everything.setdefault(self.machine, {}).setdefault(self.base, {})
         moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -137,9 +137,9 @@ class ThroughputLog:
 
 
 def machine(settings: Settings, device: Any = None) -> str:
-    """This machine and the device on it that works: `host, cpu, 2 threads` or `host, cuda`.
+    """This machine and the device used on it: `host, cpu, 2 threads` or `host, cuda`.
 
-    Without a device, what the settings lead to, as far as is known without loading torch.
+    Without a device, that of the settings, as far as it can be known without loading torch.
     """
     kind = device.type if device is not None else settings.device
     if kind == "auto":
@@ -152,13 +152,13 @@ def machine(settings: Settings, device: Any = None) -> str:
 
 
 def threads(settings: Settings) -> int:
-    """CPU threads that models run on."""
+    """The number of CPU threads that models run on."""
     own = os.environ.get("OMP_NUM_THREADS", "")
     return settings.threads or (int(own) if own.isdigit() and int(own) else usable_cores())
 
 
 def shape_key(config: dict[str, Any]) -> str:
-    """What a base's speed depends on, from its config.json: `marian 256x6+4, feed-forward 1024, 12003 words`."""
+    """The properties that determine a base's speed, from its config.json: `marian 256x6+4, feed-forward 1024, 12003 words`."""
     layers = f"{config.get('encoder_layers', 0)}+{config.get('decoder_layers', 0)}"
     wide, narrow = config.get("encoder_ffn_dim", 0), config.get("decoder_ffn_dim", 0)
     hidden = f"{narrow}" if wide == narrow else f"{wide} and {narrow}"
@@ -169,7 +169,7 @@ def shape_key(config: dict[str, Any]) -> str:
 
 
 def peak_memory() -> int:
-    """The most memory that this process has held so far, in bytes: the GPU's where one is used, else the machine's."""
+    """Peak memory of this process so far, in bytes: on the GPU if one is used, else on the machine."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available() and torch.cuda.max_memory_allocated():
         return int(torch.cuda.max_memory_reserved())
@@ -184,7 +184,7 @@ def peak_memory() -> int:
 
 
 def record_run(run: Run) -> None:
-    """What a whole run says about this machine: its steps' seconds against the amounts that they worked on."""
+    """Record this machine's speed in a whole run: the seconds of its steps against the amounts processed."""
     from engine.methods import get_method
 
     request, samples, training, result, times = run.request, run.samples, run.training, run.result, run.times
@@ -238,14 +238,14 @@ def record_run(run: Run) -> None:
 
 
 def decoded_tokens(held_out: float, a_sentence: float) -> float:
-    """About how many tokens are written to choose decoding settings and to compare with the base: three settings on half of
-    the held-out sentences, base and plugin on the other half and on general text.
+    """The approximate number of tokens decoded to choose decoding settings and to compare with the base: five passes over half of
+    the held-out sentences, and two over general text.
     """
     return 5 * min(60.0, held_out) * a_sentence + 2 * 40 * 14
 
 
 def tokens_a_character(base: BaseModel, texts: Sequence[str]) -> float:
-    """Target tokens of a character, of the first texts."""
+    """Target tokens per character, measured on the first texts."""
     some = [text for text in texts[:200] if text]
     return sum(map(len, base.encode_target(some))) / max(1, sum(map(len, some)))
 

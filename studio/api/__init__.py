@@ -1,10 +1,10 @@
-"""The studio's REST interface: /api/v1 for everything the studio does, and the shapes of LibreTranslate and DeepL.
+"""The studio's REST API: /api/v1 for all functions of the studio, and APIs compatible with LibreTranslate and DeepL.
 
-`create_api` makes an application of its own, which `studio.api.dispatch.Dispatcher` puts before the pages. Handlers that touch the
-store or the disk are plain functions, which the server runs in threads; what waits for translations (`serving.batcher`) has
-threads of its own. Heavy modules are imported in the handlers that need them.
+`create_api` makes a separate application, which `studio.api.dispatch.Dispatcher` puts before the pages. Handlers that access the
+store or the disk are plain functions, which the server runs in threads; those that wait for translations (`serving.batcher`)
+use dedicated threads. Heavy modules are imported in the handlers that need them.
 
-A new part of the interface is a module with a `router`, and its name in ROUTERS.
+To extend the API, add a module with a `router` and list it in ROUTERS.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ ABOUT = (
 
 
 def create_api(service: Service) -> FastAPI:
-    """The interface over a service that the pages share."""
+    """The API application over the service that it shares with the pages."""
     api = FastAPI(
         title="Tailor MT",
         version=engine.__version__,
         description=ABOUT,
         openapi_url=f"{PREFIX}/openapi.json",
-        docs_url=None,  # both would fetch scripts from another host
+        docs_url=None,  # the pages of docs_url and redoc_url load scripts from another host
         redoc_url=None,
         redirect_slashes=False,
         separate_input_output_schemas=False,
@@ -87,7 +87,7 @@ def create_api(service: Service) -> FastAPI:
 
 @functools.cache
 def _routes() -> list[BaseRoute]:
-    """What is served where. It holds nothing of a service, and FastAPI takes its time to make it ready."""
+    """All routes. They are independent of the service and cached, since FastAPI is slow to build them."""
     every = APIRouter()
     refuse_repeated_fields(every)
     for router in ROUTERS:
@@ -99,7 +99,7 @@ def _routes() -> list[BaseRoute]:
 
 
 def _spec(api: FastAPI) -> dict[str, object]:
-    """The OpenAPI, in which errors have the shapes that they have here."""
+    """The OpenAPI document, with the error schemas of this API instead of FastAPI's."""
     if api.openapi_schema is None:
         spec = FastAPI.openapi(api)
         for path, operations in spec["paths"].items():

@@ -1,4 +1,4 @@
-"""What the pages of the door do: sign in and out, the own account, accounts and members. Each act is for whoever signed in."""
+"""Routes of the account pages: sign-in and sign-out, the user's account, administration and members of projects."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from studio.i18n.translate import tr, translate_message
 from studio.services.service import Service
 
 Text = Annotated[str, Form(max_length=2000)]
-SHOWN = 100  # acts on a page of the log
+SHOWN = 100  # entries on a page of the log
 
 
 def add_door_routes(app: FastAPI, service: Service) -> None:
-    """All of them; where nobody signs in, there are none."""
+    """Add all account routes; none if users do not sign in."""
     app.state.first_code = ""
     if sign_in_needed(service.settings):
         refuse_repeated_fields(app.router)
@@ -45,7 +45,7 @@ def add_door_routes(app: FastAPI, service: Service) -> None:
 
 
 def check_door(settings: Settings) -> None:
-    """Raises InputError where others could reach a studio that nobody can sign in to, or that asks nobody to."""
+    """Raises InputError if other machines could reach the studio and there is no account to sign in with."""
     if is_loopback(settings.host) or settings.sign_in == "off":
         return
     store = Store(settings.store_url)
@@ -65,7 +65,7 @@ def _guest(request: Request) -> RequestIdentity:
 
 
 def _who(request: Request) -> AccountRow:
-    """Whoever signed in; the gate lets nobody else get here."""
+    """The signed-in account. Raises Forbidden without one, although the gateway admits no such request."""
     account = _guest(request).account
     if account is None:
         raise Forbidden("Sign in first.")
@@ -73,7 +73,7 @@ def _who(request: Request) -> AccountRow:
 
 
 def _as_admin(request: Request) -> Actor:
-    """For acts that the store allows an admin alone and somebody may do on what is their own."""
+    """The user as an admin, for actions on their own account that the store restricts to admins."""
     who = _who(request)
     return Actor(who.name, "admin", who.id, address=_guest(request).address)
 
@@ -83,12 +83,12 @@ def _nothing() -> Response:
 
 
 class SignIn:
-    """The pages for whoever is not signed in, and signing out."""
+    """The pages for users who are not signed in, and signing out."""
 
     def __init__(self, service: Service, checks: PasswordChecks) -> None:
         self.service = service
         self.checks = checks
-        # Being on this machine is no right to the first account, which is an admin's: a proxy on it brings strangers.
+        # A local address is not enough to create the first account, an admin: a proxy on this machine may forward strangers.
         self.first_code = secrets.token_urlsafe(24) if self._no_account() else ""
         self._first = threading.Lock()
 
@@ -139,7 +139,7 @@ class SignIn:
         return pages.first_page(code) if self._may_make_first(code) else _nothing()
 
     def make_first(self, request: Request, name: Text, password: Text, code: Text = "") -> Response:
-        with self._first:  # the code opens one account, whoever asks twice at once
+        with self._first:  # so that concurrent requests with the code create only one account
             if not self._may_make_first(code):
                 return _nothing()
             try:
@@ -151,7 +151,7 @@ class SignIn:
         return self._begin_session(request, account, "/")
 
     def _begin_session(self, request: Request, account: AccountRow, location: str) -> Response:
-        """A new secret, whatever cookie the browser showed."""
+        """Start a session with a new secret, whatever cookie the browser sent."""
         seconds = self.service.settings.session_hours * 3600
         address = _guest(request).address
         with act_as(THIS_MACHINE):
@@ -172,7 +172,7 @@ class SignIn:
 
 
 class Cookie(TypedDict):
-    """The session's cookie, as it is set and deleted."""
+    """The parameters for setting and deleting the session's cookie."""
 
     key: str
     path: str
@@ -301,7 +301,7 @@ def _add_members(app: FastAPI, service: Service) -> None:
             project, role = service.store.projects.get(number), service.role(number)
         except InputError:
             return _nothing()
-        with act_as(THIS_MACHINE):  # names of other accounts; the project is theirs to see, as was just found
+        with act_as(THIS_MACHINE):  # reads names of other accounts; access to the project is checked above
             members = service.store.members.list(number)
         return pages.members_page(_who(request), project, members, role == "owner", error=error)
 
@@ -340,6 +340,6 @@ def _add_members(app: FastAPI, service: Service) -> None:
 
 
 def _inside(path: str) -> str:
-    """A path of this studio; the first page for anything else, so that a link leads nobody elsewhere."""
+    """The path if it is within this studio, else the start page, so that a link cannot redirect to another site."""
     inside = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() and "\\" not in path
     return path if inside and len(path) < 1000 else "/"

@@ -1,5 +1,7 @@
-"""Addresses for CAT tools, which can be given an address but no project: a route of DeepL's or LibreTranslate's interface also
-stands behind /cat/{project}, and behind /cat/{project}/{plugin}, where `base` is the project's base alone.
+"""Addresses for CAT tools, in which users can set an address but no project.
+
+The routes of the DeepL and LibreTranslate APIs are also available under /cat/{project} and /cat/{project}/{plugin}; the plugin
+`base` is the project's base without a plugin.
 """
 
 from __future__ import annotations
@@ -17,43 +19,43 @@ from studio.api.deps import Deps
 from studio.api.form_or_json import Model, Values, validated_body, values_of
 from studio.api.permissions import Caller, check
 
-SURE = 0.8  # confidence, of 1, from which a text is taken to be in the target language already
+SURE = 0.8  # confidence (0 to 1) from which a text counts as already being in the target language
 Named = Annotated[str, Path(max_length=120, description="Its number or name.")]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The project and plugin that an address names; empty where it names none."""
+    """The project and plugin in an address; empty if it names none."""
 
     project: str = ""
     plugin: str = ""
 
 
 def selection_of(request: Request) -> Selection:
-    """The project and plugin that the request's address names."""
+    """The project and plugin in the request's address."""
     return Selection(request.path_params.get("project", ""), request.path_params.get("plugin", ""))
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What a client of another service sent, and who it is; `typed` where it came as JSON."""
+    """The values that a client of another service sent, and the caller; `typed` is whether they came as JSON."""
 
     values: Values
     typed: bool
     caller: Caller
 
     def read(self, model: type[Model]) -> Model:
-        """The values as the model; null means that a value is not given. Raises RequestValidationError."""
+        """The values validated as the model, ignoring nulls. Raises RequestValidationError."""
         return validated_body(
             model, {name: value for name, value in self.values.items() if value is not None}, self.typed
         )
 
 
 async def admit(request: Request, key: str, many: tuple[str, ...] = (), scope: str = "translate") -> Sent:
-    """The values of a request and who asks, whose token may be the value named `key` and has the scope.
+    """The values and caller of a request that has the scope; its token may be the value named `key`.
 
-    Clients put values into the body of a GET too. Raises Problem, and as `project_at` where the address names a project or a plugin
-    that they do not see.
+    Values are also read from the body of a GET, since some clients send one. Raises Problem, and the errors of `project_at` if
+    the caller cannot see the project or plugin in the address.
     """
     values, typed = await values_of(request, many)
     token = values.get(key)
@@ -63,7 +65,7 @@ async def admit(request: Request, key: str, many: tuple[str, ...] = (), scope: s
 
 
 def project_at(deps: Deps, selection: Selection) -> ProjectRow | None:
-    """The project that an address names, whose plugin is there too where it names one. Raises Problem 404, NotFoundError."""
+    """The project in an address, if any, after checking that its plugin exists. Raises Problem 404, NotFoundError."""
     project = deps.find_project(selection.project) if selection.project else None
     if selection.plugin:
         deps.find_plugin(selection.plugin, project)
@@ -71,10 +73,10 @@ def project_at(deps: Deps, selection: Selection) -> ProjectRow | None:
 
 
 def already_in(deps: Deps, selection: Selection, source: str, target: str, text: str) -> str:
-    """The language of a text that is in the target language already; empty where it has to be translated.
+    """The language of a text that is already in the target language; empty if it has to be translated.
 
-    A named source decides. Without one the text has to be of that language next to certainly, and the target without a script
-    of its own, which the text does not tell. Raises as `Deps.route` where the project or plugin that is named is not there.
+    A given source language decides. Without one, the text must be detected with at least the confidence SURE, and the target
+    must not specify a script, which detection cannot tell. Raises the errors of `project_at`.
     """
     project_at(deps, selection)
     if read_tag(target) is None:
@@ -90,15 +92,15 @@ SelectionDep = Annotated[Selection, Depends(selection_of)]
 
 
 def _project(project: Named) -> None:
-    """Declares and checks the part of the address."""
+    """Declare and validate the project in the address."""
 
 
 def _plugin(project: Named, plugin: Named) -> None:
-    """Declares and checks both parts of the address."""
+    """Declare and validate the project and plugin in the address."""
 
 
 def mount(routes: APIRouter, router: APIRouter) -> None:
-    """Put the routes into a router: as they are, and behind both prefixes."""
+    """Add the routes to a router, without a prefix and under both prefixes."""
     router.include_router(routes)
     router.include_router(routes, prefix="/cat/{project}", dependencies=[Depends(_project)])
     router.include_router(routes, prefix="/cat/{project}/{plugin}", dependencies=[Depends(_plugin)])

@@ -1,4 +1,4 @@
-"""/methods, /bases, /languages, /budgets: what there is to choose from; /status: how the studio is."""
+"""/methods, /bases, /languages, /budgets: the available choices; /status: the state of the studio."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Word = Annotated[str, Path(max_length=120)]
 
 @router.get("/status", tags=["status"])
 def get_status(deps: DepsDep, caller: Annotated[Caller, may("read")]) -> models.Status:
-    """Version, device, work in the queue, and what this caller may do."""
+    """The version, device, number of workers and queued jobs, and the scopes of the caller."""
     active = deps.store.jobs.list(states=("queued", "running"))
     running = sum(row.state == "running" for row in active)
     return models.Status(
@@ -46,13 +46,13 @@ def get_status(deps: DepsDep, caller: Annotated[Caller, may("read")]) -> models.
 
 @router.get("/methods", dependencies=[may("read")], tags=["methods"])
 def list_methods() -> list[models.Method]:
-    """Methods of customization, with what each needs and offers, and its settings."""
+    """All customization methods, with the requirements, features and settings of each."""
     return [method(name) for name in method_names()]
 
 
 @router.get("/methods/{name}", dependencies=[may("read")], tags=["methods"])
 def get_method(name: Word) -> models.Method:
-    """One method with its settings, also as JSON Schema."""
+    """A method with its settings, also as JSON Schema."""
     try:
         return method(name)
     except OptionError as error:
@@ -71,7 +71,7 @@ def method(name: str) -> models.Method:
 
 @router.get("/budgets/{method}", dependencies=[may("read")], tags=["methods"])
 def list_budgets(method: Annotated[str, Path(max_length=120, description="A method.")]) -> list[models.Budget]:
-    """What `quick`, `balanced` and `best` set for a method; settings given with a run win."""
+    """The settings of the budgets `quick`, `balanced` and `best` for a method; settings given with a run override them."""
     try:
         return [budget(name, method) for name in BUDGETS]
     except OptionError as error:
@@ -92,12 +92,12 @@ def list_bases(deps: DepsDep) -> list[models.Base]:
 
 @router.get("/bases/{name}", dependencies=[may("read")], tags=["bases"])
 def get_base(deps: DepsDep, name: Word) -> models.Base:
-    """One base model."""
+    """A base model."""
     return base(base_card(deps, name))
 
 
 def base_card(deps: Deps, name: str) -> Json:
-    """What is known of the base of that name. Raises Problem 404."""
+    """The catalog entry of a base. Raises Problem 404."""
     card = next((card for card in deps.service.catalog.bases() if card["name"] == name), None)
     if card is None:
         raise Problem(404, f"There is no base {name}. Add one with `tailormt base add`.")
@@ -110,7 +110,7 @@ def base(card: Mapping[str, Any]) -> models.Base:
 
 @router.get("/languages", dependencies=[may("read")], tags=["bases"])
 def list_languages(deps: DepsDep) -> list[models.Language]:
-    """The languages that can be translated from, each with those that it can be translated to."""
+    """The source languages, each with its target languages."""
     return [
         models.Language(code=code, name=language_name(code), targets=sorted(targets))
         for code, targets in languages(deps).items()
@@ -118,7 +118,7 @@ def list_languages(deps: DepsDep) -> list[models.Language]:
 
 
 def languages(deps: DepsDep) -> dict[str, set[str]]:
-    """{source: targets} of everything that can be translated."""
+    """{source: targets} of all available directions, sorted by source."""
     targets: dict[str, set[str]] = {}
     for source, target in deps.directions():
         targets.setdefault(source, set()).add(target)

@@ -1,4 +1,4 @@
-"""/comparisons: sentences by the base alone and by up to three plugins, side by side; measured, looked into, exported."""
+"""/comparisons: translations of the base and up to three plugins side by side, with metrics, memory readings and export."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def shown(deps: Deps, sheet: ComparisonRecord) -> Comparison:
     )  # fmt: skip
 
 
-# -- making
+# -- creating and listing
 
 
 @router.get("/projects/{number}/comparisons", dependencies=[may("read")])
@@ -82,7 +82,7 @@ def list_comparisons(
 async def compare(
     request: Request, deps: DepsDep, number: Id, body: ComparisonRequest, caller: Annotated[Caller, may("translate")]
 ) -> ComparisonMade:
-    """Translate a few sentences here and now, with the base and with a plugin, and keep both side by side."""
+    """Translate a few sentences immediately with the base and with a plugin, and store both translations."""
     texts = nonempty_texts(body.texts)
     project = await run_in_threadpool(deps.store.projects.get, number)
     route = await run_in_threadpool(deps.route, "", "", str(number), body.plugin)
@@ -112,7 +112,7 @@ async def compare(
 
 
 def flag_fields(vanilla: str, customized: str | None) -> dict[str, dict[str, str]]:
-    """`flags` of a row, where there are any: {"vanilla": "repetition-repaired"}."""
+    """The `flags` of a row, if any: {"vanilla": "repetition-repaired"}."""
     flags = {name: flag_of(text) for name, text in (("vanilla", vanilla), ("customized", customized)) if flag_of(text)}
     return {"flags": flags} if flags else {}
 
@@ -128,8 +128,8 @@ def nonempty_texts(texts: Sequence[str]) -> list[str]:
 def compare_many(
     deps: DepsDep, body: SheetRequest, caller: Annotated[Caller, may("translate")], project: ProjectDep
 ) -> ComparisonQueued:
-    """Queue a comparison of the base alone with up to three plugins: a job translates, and measures with references or by
-    the samples' style.
+    """Queue a comparison of the base with up to three plugins. A job translates the texts and computes metrics, with
+    references if they are given.
     """
     if body.references is not None and len(body.references) != len(body.texts):
         raise Problem(422, f"references: {len(body.references)} for {len(body.texts)} texts. Give one per text.")
@@ -158,7 +158,7 @@ def compare_files(
     title: Annotated[str, Form(max_length=120)] = "",
     terminology: Annotated[bool, Form(description="Enforce the terms of the project.")] = False,
 ) -> ComparisonQueued:
-    """The same for the sentences of a file, or of two: sentences and their references."""
+    """Queue a comparison of the sentences of one file, or of two files: sentences and their references."""
     requested = requested_systems(systems)
     with stored_uploads(deps.service.settings, files) as paths:
         result = read_sentences(paths, project.source, project.target, apart=True)
@@ -194,21 +194,21 @@ def queued(
 
 
 def enqueued(deps: Deps, sheet: ComparisonRecord) -> models.Job:
-    """The job that fills and measures a comparison; one that is waiting or at work is not queued twice."""
+    """The job that translates and measures a comparison; a queued or running one is returned instead of a new one."""
     return rows.job(Comparisons(deps.service).enqueue(sheet))
 
 
 @router.get("/projects/{number}/terms", dependencies=[may("read")])
 def get_terms(deps: DepsDep, project: ProjectDep) -> Terms:
-    """The terms that a project's translations should use; counted when a comparison is measured, enforced where `terminology` asks
-    for it.
+    """The terms that a project's translations should use. They are counted when a comparison is measured, and enforced if a
+    request sets `terminology`.
     """
     return Terms(text=project_terms(deps.service, project))
 
 
 @router.put("/projects/{number}/terms", dependencies=[may("write")])
 def set_terms(deps: DepsDep, project: ProjectDep, body: TermsRequest) -> Terms:
-    """Replace the terms, one per line: a target-language term, or source term, tab or =, target term."""
+    """Replace the terms. Each line is a target term, or a source term, a tab or =, and a target term."""
     terminology.set_terms(deps.service, project, body.text)
     return Terms(text=body.text)
 
@@ -218,19 +218,19 @@ def set_terms(deps: DepsDep, project: ProjectDep, body: TermsRequest) -> Terms:
 def import_terms(
     deps: DepsDep, project: ProjectDep, file: Annotated[UploadFile, File(description="TBX, CSV, or lines of text.")]
 ) -> Terms:
-    """Replace the terms by those of a file, from TBX those in the project's languages."""
+    """Replace the terms with those of a file; from TBX, those in the project's languages."""
     with stored_uploads(deps.service.settings, [file]) as paths:
         text = terminology.read_file(project, paths[0])
     terminology.set_terms(deps.service, project, text)
     return Terms(text=text)
 
 
-# -- one
+# -- a single comparison
 
 
 @router.get("/comparisons/{number}", dependencies=[may("read")])
 def get_comparison(deps: DepsDep, number: Id) -> ComparisonRows:
-    """One comparison with its sentences by the base and the first plugin; those of several plugins are its lines."""
+    """A comparison with the translations of the base and the first plugin; for further plugins, get its lines."""
     row = deps.store.comparisons.get(number)
     return ComparisonRows(
         **dict(shown(deps, deps.store.sheets.get(number))), rows=[rows.finite(one) for one in row.rows]
@@ -239,7 +239,7 @@ def get_comparison(deps: DepsDep, number: Id) -> ComparisonRows:
 
 @router.patch("/comparisons/{number}", dependencies=[may("write")])
 def change_comparison(deps: DepsDep, number: Id, change: ComparisonChange) -> Comparison:
-    """Another title; or keep it as it is, so that its address can be given away."""
+    """Change the title of a comparison, or mark it as kept, so that it stays unchanged when its address is shared."""
     deps.store.sheets.get(number)
     selected = {} if change.kept is None else {"kept": change.kept}
     return shown(deps, deps.store.sheets.update(number, title=change.title or "", **selected))
@@ -247,20 +247,20 @@ def change_comparison(deps: DepsDep, number: Id, change: ComparisonChange) -> Co
 
 @router.delete("/comparisons/{number}", status_code=204, dependencies=[may("write")])
 def delete_comparison(deps: DepsDep, number: Id) -> Response:
-    """Remove a comparison."""
+    """Delete a comparison."""
     deps.store.comparisons.delete(number)
     return Response(status_code=204)
 
 
 @router.post("/comparisons/{number}/measure", status_code=202, dependencies=[may("translate")])
 def measure(deps: DepsDep, number: Id) -> models.Job:
-    """Queue the job that translates what is missing and measures; one under way is not queued again."""
+    """Queue the job that makes the missing translations and computes metrics, unless it is already queued or running."""
     return enqueued(deps, deps.store.sheets.get(number))
 
 
 @router.put("/comparisons/{number}/systems/{place}", dependencies=[may("write")])
 def set_strength(deps: DepsDep, number: Id, place: Position, body: StrengthRequest) -> Comparison:
-    """Set another strength for a plugin; a shared comparison is copied first. Measure it to translate again."""
+    """Set the strength of a plugin; a kept comparison is copied first. Measure the comparison to translate again."""
     sheet = deps.store.sheets.get(number)
     if not 0 < place < len(sheet.systems):
         raise Problem(404, f"Comparison {number} has no plugin at place {place}. Place 0 is the base alone.")
@@ -279,7 +279,7 @@ def list_lines(
     limit: Limit = 100,
     order: Literal["place", "difference", "better", "worse"] = "place",
 ) -> Lines:
-    """Its sentences, paged: as given, most different first, or largest gain or loss of score first."""
+    """A page of a comparison's sentences, in their original order or sorted by difference, gain or loss of score."""
     sheet = deps.store.sheets.get(number)
     result = deps.store.sheets.page(number, order, offset, limit)
     systems = [System.model_validate(dict(one)) for one in sheet.systems]
@@ -296,8 +296,8 @@ def list_lines(
 
 @router.get("/comparisons/{number}/figures", dependencies=[may("read")])
 def list_figures(deps: DepsDep, number: Id) -> list[Figure]:
-    """BLEU, chrF, TER, style classifier, perplexity, terms and COMET, as far as they could be measured, and BLEU and chrF on
-    general text.
+    """The metrics of a comparison: BLEU, chrF, TER, style classifier, perplexity, terms and COMET where available, and BLEU and
+    chrF on general text.
     """
     result = figure_rows(deps.store.sheets.get(number).figures)
     return [Figure(**rows.finite(vars(one)), title=one.title) for one in result]
@@ -314,7 +314,7 @@ async def read_word(
     start: Annotated[int, Query(ge=0, le=100_000, description="The word's first character.")],
     end: Annotated[int, Query(ge=1, le=100_001, description="The character after its last.")],
 ) -> WordReading:
-    """What a system read from memory for a word of its translation."""
+    """The entries that a system read from memory for a word of its translation."""
 
     def run(ticket: Ticket) -> WordAttribution:
         sheet = deps.store.sheets.get(number)
@@ -339,7 +339,7 @@ async def read_word(
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The comparison as a file."}},
 )
 def export_comparison(deps: DepsDep, number: Id, format: Annotated[Format, Query()] = "xlsx") -> FileResponse:
-    """The comparison for a spreadsheet (xlsx), a translation tool (tmx), people (html) or programs (json)."""
+    """Export a comparison for a spreadsheet (xlsx), a translation tool (tmx), people (html) or programs (json)."""
     deps.store.sheets.get(number)
     content, ending = content_of(deps.store, number), FORMATS[format].ending
     return sent_once(

@@ -1,11 +1,10 @@
-"""DeepL's interface, for CAT tools and libraries that speak it: /v2/translate, /v2/languages, /v2/usage, and what they ask on
-the way.
+"""The DeepL API, for CAT tools and libraries that support it: /v2/translate, /v2/languages and /v2/usage.
 
-Languages are spelt as there: EN, EN-GB, ZH-HANS. A plugin takes the place of what DeepL calls a style rule, and may be named as a
-glossary too: both lists show the plugins, and `style_id` or `glossary_id` names one, by its id there, its number or its name. The
-`glossary_id` of a glossary that a client made (deepl_glossaries.py) enforces its terms. `/cat/3` before the paths means project 3,
-`/cat/3/7` its plugin 7. Formality, context and DeepL's model types are accepted and change nothing; translation memories,
-which there are none of, are refused where one is named (deepl_styles.py).
+Language codes are spelt as in DeepL's API: EN, EN-GB, ZH-HANS. Plugins take the role of DeepL's style rules and can also be used as
+glossaries: both lists include the plugins, and `style_id` or `glossary_id` selects one by its listed id, its number or its name.
+The `glossary_id` of a glossary that a client made (deepl_glossaries.py) enforces its terms. The prefix `/cat/3` means project 3,
+`/cat/3/7` its plugin 7. `context`, `model_type` and the preferred formalities (prefer_more, prefer_less) are accepted but have no
+effect; other formalities, and translation memories (deepl_styles.py), are refused.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from studio.services.catalog import language_name
 from studio.services.glossaries import Glossaries, Glossary
 
 UNLIMITED = 1_000_000_000_000
-ID = "7a110000-0000-4000-8000-{:012d}"  # DeepL's ids have this shape, and some clients check it
+ID = "7a110000-0000-4000-8000-{:012d}"  # DeepL's ids have this format, and some clients check it
 ID_SHAPE = re.compile(r"7a110000-0000-4000-8000-([0-9]{12})")
-# Targets that DeepL knows by region or script alone.
+# Target languages that DeepL offers only with a region or script.
 VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR"), "zh": ("ZH", "ZH-HANS")}
 TAGS = ("non_splitting_tags", "splitting_tags", "ignore_tags")
 LISTS = ("text", *TAGS, "glossary_ids")
@@ -55,7 +54,7 @@ Tags = list[Annotated[str, StringConstraints(max_length=200)]]
 
 
 class DeepLRequest(BaseModel):
-    """What /v2/translate takes; other values are passed over."""
+    """A request to /v2/translate; unknown values are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -82,7 +81,7 @@ class DeepLRequest(BaseModel):
     @field_validator("text", *TAGS, "glossary_ids", mode="before")
     @classmethod
     def listed(cls, value: Any, info: Any) -> Any:
-        """One text of a form is a list of one; tags may be joined by commas."""
+        """Make a list of a single text, and of tags or ids joined by commas."""
         if info.field_name == "text":
             return [value] if isinstance(value, str) else value
         if isinstance(value, str):
@@ -115,43 +114,43 @@ class Usage(BaseModel):
 
 
 def source_spelt(tag: str) -> str:
-    """Source languages are returned without their region or script."""
+    """A source language as DeepL spells it, without region or script."""
     parsed = read_tag(tag)
     return (parsed.language if parsed else tag).upper()
 
 
 def plugin_id(number: int) -> str:
-    """A plugin's number as an id of DeepL's shape."""
+    """A plugin's number as an id in DeepL's format."""
     return ID.format(number)
 
 
 def plugin_named(name: str) -> str:
-    """The number or name of a plugin that may be named by its id."""
+    """The number or name of a plugin, also if it is named by its id in DeepL's format."""
     match = ID_SHAPE.fullmatch(name)
     return str(whole_number(match[1], high=UNLIMITED) or 0) if match else name
 
 
 def terms_of(deps: Deps, body: DeepLRequest, route: Route) -> str:
-    """The terms of the glossaries that a request names, for the languages of its route. Raises InputError where one lacks them."""
+    """The terms of a request's glossaries for the languages of its route. Raises NotFoundError if a glossary lacks them."""
     dictionaries = [one.dictionary(route.source, route.target) for one in glossaries_of(deps, body)]
     return "\n".join(one.terms for one in dictionaries)
 
 
 def glossaries_of(deps: Deps, body: DeepLRequest) -> list[Glossary]:
-    """The glossaries that a request names; an id of none is a plugin's."""
+    """The glossaries in a request; other names are omitted, since they may be those of plugins."""
     known = Glossaries(deps.service)
     glossaries = (known.find(name) for name in glossary_names(body))
     return [one for one in glossaries if one is not None]
 
 
 def glossary_names(body: DeepLRequest) -> list[str]:
-    """What a request names as glossaries."""
+    """The ids or names in a request's glossary fields."""
     return [name.strip() for name in (body.glossary_id, *body.glossary_ids) if name.strip()]
 
 
 def check_offered(body: DeepLRequest) -> None:
-    """Raises for what would change the text and is not offered: InputError for formality and for a glossary without the source
-    language, Problem 404 for translation memories.
+    """Refuse unsupported settings that would change the text. Raises InputError for formality and for a glossary without the
+    source language, Problem 404 for translation memories.
     """
     if glossary_names(body) and not body.source_lang:
         raise InputError("source_lang: name the source language, which a glossary_id needs.")
@@ -165,15 +164,15 @@ def check_offered(body: DeepLRequest) -> None:
 
 
 def no_memory(number: str) -> Problem:
-    """The answer to a request that names a translation memory."""
+    """The error for a request that names a translation memory."""
     return Problem(
         404, f"There is no translation memory {number[:80]}. Give a project your translations as samples instead."
     )
 
 
 def named(deps: Deps, request: Request, selection: Selection, body: DeepLRequest) -> Selection:
-    """The project and plugin that a request names: in its address, else as style, glossary, in its headers. Raises Problem 404
-    for a glossary that there is not.
+    """The project and plugin of a request: from its address, else (for the plugin) style or glossary, else headers. Raises
+    Problem 404 for a missing glossary.
     """
     project = selection.project or request.headers.get("x-tailormt-project", "")
     own = {one.id for one in glossaries_of(deps, body)}
@@ -189,7 +188,7 @@ def named(deps: Deps, request: Request, selection: Selection, body: DeepLRequest
 
 
 def route_of(deps: Deps, selection: Selection, body: DeepLRequest, sample: str = "") -> Route:
-    """The route of a request. Raises as `Deps.route`, in DeepL's words where nothing translates to the language."""
+    """The route of a request. Raises the errors of `Deps.route`, with DeepL's wording if a language is not supported."""
     try:
         return deps.route(body.source_lang, body.target_lang, selection.project, selection.plugin, sample)
     except NotFoundError:
@@ -219,7 +218,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTransl
         return DeepLTranslated(translations=[deepl_text(source_spelt(language), text, 0) for text in body.text])
     route = await run_in_threadpool(route_of, deps, selection, body, sample)
     terms = await run_in_threadpool(terms_of, deps, body, route)
-    # DeepL's own default: with tags, line breaks are layout of the file and no ends of sentences.
+    # DeepL's default: with tags, line breaks are layout and do not end sentences.
     split = body.split_sentences or ("nonewlines" if body.tag_handling else "1")
     tags = {name: tuple(getattr(body, name)) for name in TAGS} | {"outline": body.outline_detection}
     markup = Markup(body.tag_handling or "text", split, tags)
@@ -234,19 +233,19 @@ async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTransl
 
 @cat_routes.post("/v2/translate", openapi_extra=body_schema(DeepLRequest), response_model_exclude_none=True)
 async def translate(request: Request, deps: DepsDep, selection: SelectionDep) -> DeepLTranslated:
-    """Translate texts."""
+    """Translate one or more texts."""
     return await run(request, deps, selection)
 
 
 @cat_routes.api_route("/v2/write", methods=ANY, include_in_schema=False)
 @cat_routes.api_route("/v2/write/{operation:path}", methods=ANY, include_in_schema=False)
 async def write(request: Request) -> None:
-    """DeepL Write, which there is not."""
+    """DeepL Write, which is not available here."""
     await admit(request, "auth_key", LISTS)
     raise Problem(404, "Rewriting of texts is not available here. Translate with /v2/translate.")
 
 
-# -- what clients ask before
+# -- languages and usage
 
 
 ASKED = {
@@ -259,7 +258,7 @@ ASKED = {
 @cat_routes.post("/v2/languages", include_in_schema=False, response_model_exclude_none=True)
 @cat_routes.get("/v2/languages", openapi_extra=ASKED, response_model_exclude_none=True)
 async def list_languages(request: Request, deps: DepsDep, selection: SelectionDep) -> list[DeepLLanguage]:
-    """Languages that can be translated from, or with type=target, to; of a project its own."""
+    """The source languages or, with type=target, the target languages; for a project in the address, only its language."""
     sent = await admit(request, "auth_key")
     if selection.project:
         row = await run_in_threadpool(deps.find_project, selection.project)
@@ -288,14 +287,14 @@ def spoken(directions: list[tuple[str, str]], side: Any) -> list[DeepLLanguage]:
 @cat_routes.post("/v2/usage", include_in_schema=False)
 @cat_routes.get("/v2/usage")
 async def usage(request: Request, deps: DepsDep) -> Usage:
-    """Characters translated for this token this month, and its quota; without a token, since the studio was started."""
+    """The characters translated with this token this month, and its quota; without a token, those since the studio started."""
     token = (await admit(request, "auth_key")).caller.token
     if token is None:
         return Usage(character_count=deps.characters, character_limit=UNLIMITED)
     return Usage(character_count=token.this_month, character_limit=token.quota or UNLIMITED)
 
 
-# -- plugins as what DeepL has for choosing
+# -- plugins as style rules and glossaries
 
 
 def moment(when: datetime.datetime) -> str:
@@ -303,12 +302,12 @@ def moment(when: datetime.datetime) -> str:
 
 
 def is_named(row: PluginRow, name: str) -> bool:
-    """Whether a client names this plugin, by its id there or by its number."""
+    """Whether the name is this plugin's id in DeepL's format or its number."""
     return name in (plugin_id(row.id), str(row.id))
 
 
 async def plugins(request: Request, deps: Deps, project: str) -> list[tuple[PluginRow, str, str]]:
-    """Plugins that can be used, with their languages."""
+    """The available plugins, of the project if one is named, with their source and target languages."""
     await admit(request, "auth_key")
 
     def find() -> list[tuple[PluginRow, str, str]]:

@@ -1,7 +1,7 @@
-"""DeepL's documents: /v2/document uploads one, /v2/document/{id} reports its progress, …/result returns it.
+"""Documents in the DeepL API: /v2/document uploads one, /v2/document/{id} reports its progress, …/result returns it.
 
-They are documents of a project, as on the page Translate: which one, and which plugin, is found as for texts. The key that an
-upload answers follows from the secret name of the document's folder, so that only who sent a document can fetch it.
+They become documents of a project, as on the Translate page; the project and plugin are selected as for texts. The key that an
+upload returns is derived from the secret name of the document's folder, so that only the sender can download the document.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Short = Annotated[str, Form(max_length=120)]
 
 
 class StyleFields:
-    """The fields of an upload that say which words are wanted."""
+    """The fields of an upload that select glossaries, style and formality."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class StyleFields:
 
 
 class Fields:
-    """The fields of an upload beside the file; those that mean nothing here are passed over."""
+    """The fields of an upload other than the file; unknown ones are ignored."""
 
     def __init__(
         self,
@@ -140,16 +140,16 @@ Sent = Annotated[UploadFile, File(description="The document.")]
 async def upload_document(
     request: Request, deps: DepsDep, selection: SelectionDep, form: FormDep, file: Sent
 ) -> Uploaded:
-    """Take a document in and queue its translation."""
+    """Upload a document and queue its translation."""
     caller = await run_in_threadpool(check, request, "translate", form.auth_key)
     return await deps.apart(request, lambda ticket: taken(deps, request, caller, form, file, selection))
 
 
-# -- what became of it
+# -- status and result
 
 
 async def requested_document(request: Request, deps: Deps, number: str) -> TranslatedDocument:
-    """The document of an id and its key. Raises Problem 404 where either is wrong."""
+    """The document with this id and key. Raises Problem 404 if either is wrong."""
     key = (await admit(request, "auth_key")).values.get("document_key")
     return await run_in_threadpool(document_of, deps, number, key if isinstance(key, str) else "")
 
@@ -185,7 +185,7 @@ def status_of(document: TranslatedDocument) -> DocumentStatus:
 
 @cat_routes.post("/v2/document/{number}", openapi_extra=body_schema(KeyRequest), response_model_exclude_none=True)
 async def document_status(request: Request, deps: DepsDep, number: DocumentId) -> DocumentStatus:
-    """How far a document is."""
+    """The progress of a document's translation."""
     return status_of(await requested_document(request, deps, number))
 
 
@@ -194,7 +194,7 @@ def result_of(document: TranslatedDocument) -> FileResponse:
         status = status_of(document)
         if status.status == "error":
             raise Problem(404, status.error_message or "This document was not translated.")
-        # DeepL's status for "not yet": its clients ask again.
+        # DeepL's status for "not yet", after which its clients retry.
         raise Problem(503, "This document is not translated yet.", headers={"Retry-After": RETRY_AFTER})
     return FileResponse(document.output, filename=document.output.name, media_type="application/octet-stream")
 
@@ -206,7 +206,7 @@ def result_of(document: TranslatedDocument) -> FileResponse:
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The translated document."}},
 )
 async def document_result(request: Request, deps: DepsDep, number: DocumentId) -> FileResponse:
-    """The translated document. It stays in the project, and can be fetched again."""
+    """Download the translated document. It stays in the project and can be downloaded again."""
     return result_of(await requested_document(request, deps, number))
 
 

@@ -1,5 +1,5 @@
-"""DeepL's glossaries, /v2 of one pair of languages and /v3 of several: made, listed, changed and deleted. `glossary_id` in a
-translation enforces the terms. Lists show the plugins too, which a client can choose in the same way.
+"""Glossaries in the DeepL API: /v2 with one language pair, /v3 with several. `glossary_id` in a translation enforces the terms.
+The /v2 list also includes the plugins, which a client can select in the same way.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class PairRequest(BaseModel):
 
 
 def each_once(asked: Sequence[DictionaryRequest]) -> list[Dictionary]:
-    """The dictionaries of a request. Raises InputError where two are of the same languages: one of them would be lost."""
+    """The dictionaries of a request. Raises InputError if two have the same languages, since one of them would be lost."""
     made: list[Dictionary] = []
     for one in asked:
         new = one.made()
@@ -84,7 +84,7 @@ def each_once(asked: Sequence[DictionaryRequest]) -> list[Dictionary]:
 
 
 def admitted(scope: str) -> Any:
-    """What was sent, by somebody who may do that. Raises as `admit`."""
+    """A dependency on the values of a request whose caller has the scope. Raises the errors of `admit`."""
 
     async def sent_by(request: Request) -> Sent:
         sent = await admit(request, "auth_key", scope=scope)
@@ -94,7 +94,7 @@ def admitted(scope: str) -> Any:
 
 
 def listed(values: Values) -> Values:
-    """Values with the dictionaries of a form, as DeepL's libraries for Java and .NET send it, as the list that JSON has."""
+    """The values with form fields `dictionaries[0].…`, as sent by DeepL's Java and .NET libraries, turned into a list."""
     fields = [(match, value) for name, value in values.items() if (match := IN_FORM.fullmatch(name))]
     if not fields:
         return values
@@ -134,19 +134,19 @@ def _languages(source: str, target: str, count: int) -> Json:
 
 
 def one_pair(deps: Deps, number: str) -> tuple[Glossary, Dictionary]:
-    """A glossary as /v2 sees it. Raises NotFoundError, InputError for one of several pairs of languages."""
+    """A glossary and its only dictionary, for /v2. Raises NotFoundError, InputError if it has several language pairs."""
     glossary = Glossaries(deps.service).get(number)
     if len(glossary.dictionaries) != 1:
         raise InputError(f"The glossary {glossary.name[:80]} is of several pairs of languages. Ask for it with /v3.")
     return glossary, glossary.dictionaries[0]
 
 
-# -- /v2: one pair of languages
+# -- /v2: one language pair
 
 
 @cat_routes.get("/v2/glossaries")
 async def list_glossaries(request: Request, deps: DepsDep, selection: SelectionDep) -> Json:
-    """The glossaries, and the plugins, of a project its own, which a translation can name in the same way."""
+    """The glossaries with one language pair, and the plugins (of the project, if any), which are selected in the same way."""
     shown = [v2_plugin(*one) for one in await plugins(request, deps, selection.project)]
     own = await run_in_threadpool(Glossaries(deps.service).list)
     shown += [v2_glossary(one, one.dictionaries[0]) for one in own if len(one.dictionaries) == 1]
@@ -155,7 +155,7 @@ async def list_glossaries(request: Request, deps: DepsDep, selection: SelectionD
 
 @cat_routes.post("/v2/glossaries", status_code=201, openapi_extra=body_schema(GlossaryRequest))
 def create_glossary(deps: DepsDep, sent: Annotated[Sent, Writes]) -> Json:
-    """Keep a glossary of one pair of languages."""
+    """Create a glossary with one language pair."""
     body = sent.read(GlossaryRequest)
     glossary = Glossaries(deps.service).create(body.name, [body.made()])
     return v2_glossary(glossary, glossary.dictionaries[0])
@@ -163,7 +163,7 @@ def create_glossary(deps: DepsDep, sent: Annotated[Sent, Writes]) -> Json:
 
 @cat_routes.get("/v2/glossaries/{glossary}")
 async def get_glossary(request: Request, deps: DepsDep, selection: SelectionDep, glossary: Named) -> Json:
-    """One of them."""
+    """A glossary, or a plugin listed as one."""
     for row, source, target in await plugins(request, deps, selection.project):
         if is_named(row, glossary):
             return v2_plugin(row, source, target)
@@ -173,7 +173,7 @@ async def get_glossary(request: Request, deps: DepsDep, selection: SelectionDep,
 @cat_routes.get("/v2/glossaries/{glossary}/entries", response_class=Response,
             responses={200: {"content": {TSV: {}}, "description": "A line for each entry."}})  # fmt: skip
 async def get_entries(request: Request, deps: DepsDep, selection: SelectionDep, glossary: Named) -> Response:
-    """Its entries: source term, tab, target term. A plugin that is listed as a glossary has none."""
+    """The entries of a glossary as lines of source term, tab, target term. A plugin listed as a glossary has none."""
     listed = await plugins(request, deps, selection.project)
     if any(is_named(row, glossary) for row, *_ in listed):
         return Response("", media_type=TSV)
@@ -184,42 +184,42 @@ async def get_entries(request: Request, deps: DepsDep, selection: SelectionDep, 
 @cat_routes.delete("/v2/glossaries/{glossary}", status_code=204, dependencies=[Writes])
 @cat_routes.delete("/v3/glossaries/{glossary}", status_code=204, dependencies=[Writes])
 def delete_glossary(deps: DepsDep, glossary: Named) -> None:
-    """Delete a glossary; plugins are deleted in the studio."""
+    """Delete a glossary. Plugins can only be deleted in the studio."""
     Glossaries(deps.service).delete(glossary)
 
 
 @cat_routes.get("/v2/glossary-language-pairs", dependencies=[Reads])
 def glossary_pairs(deps: DepsDep) -> Json:
-    """The languages that can be translated, all of which glossaries can be of."""
+    """The language pairs that are supported for translation and glossaries."""
     pairs = {(source_spelt(a).lower(), source_spelt(b).lower()) for a, b in deps.directions()}
     return {"supported_languages": [{"source_lang": a, "target_lang": b} for a, b in sorted(pairs)]}
 
 
-# -- /v3: several
+# -- /v3: several language pairs
 
 
 @cat_routes.get("/v3/glossaries", dependencies=[Reads])
 def list_glossaries_v3(deps: DepsDep) -> Json:
-    """The glossaries, each with its pairs of languages."""
+    """The glossaries with their language pairs."""
     return {"glossaries": [v3_glossary(one) for one in Glossaries(deps.service).list()]}
 
 
 @cat_routes.post("/v3/glossaries", status_code=201, openapi_extra=body_schema(GlossariesRequest))
 def create_glossary_v3(deps: DepsDep, sent: Annotated[Sent, Writes]) -> Json:
-    """Keep a glossary of one or more pairs of languages."""
+    """Create a glossary with one or more language pairs."""
     body = sent.read(GlossariesRequest)
     return v3_glossary(Glossaries(deps.service).create(body.name, each_once(body.dictionaries)))
 
 
 @cat_routes.get("/v3/glossaries/{glossary}", dependencies=[Reads])
 def get_glossary_v3(deps: DepsDep, glossary: Named) -> Json:
-    """One of them."""
+    """A glossary with its language pairs."""
     return v3_glossary(Glossaries(deps.service).get(glossary))
 
 
 @cat_routes.get("/v3/glossaries/{glossary}/entries", dependencies=[Reads])
 def get_entries_v3(deps: DepsDep, glossary: Named, source_lang: str = "", target_lang: str = "") -> Json:
-    """The entries of a pair of languages, or without one of all."""
+    """The entries of a glossary for a language pair or, without languages, for all pairs."""
     result = Glossaries(deps.service).get(glossary)
     wanted = [result.dictionary(source_lang, target_lang)] if source_lang or target_lang else result.dictionaries
     return {
@@ -232,7 +232,7 @@ def get_entries_v3(deps: DepsDep, glossary: Named, source_lang: str = "", target
 
 @cat_routes.patch("/v3/glossaries/{glossary}", openapi_extra=body_schema(ChangeRequest))
 def change_glossary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]) -> Json:
-    """Another name, or further entries; an entry of the same source term is exchanged."""
+    """Rename a glossary or add entries; an existing entry with the same source term is replaced."""
     body, glossaries = sent.read(ChangeRequest), Glossaries(deps.service)
     result = glossaries.get(glossary)
     result.name = body.name or result.name
@@ -244,7 +244,7 @@ def change_glossary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes
 
 @cat_routes.put("/v3/glossaries/{glossary}/dictionaries", openapi_extra=body_schema(DictionaryRequest))
 def put_dictionary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]) -> Json:
-    """The entries of a pair of languages, in the place of those there are."""
+    """Replace all entries of a language pair."""
     new, glossaries = sent.read(DictionaryRequest).made(), Glossaries(deps.service)
     result = glossaries.get(glossary)
     result.put(new)
@@ -254,7 +254,7 @@ def put_dictionary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]
 
 @cat_routes.delete("/v3/glossaries/{glossary}/dictionaries", status_code=204)
 def delete_dictionary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]) -> None:
-    """Take the entries of a pair of languages out, which are not the only ones."""
+    """Delete the entries of a language pair. The only pair of a glossary cannot be deleted."""
     body, glossaries = sent.read(PairRequest), Glossaries(deps.service)
     result = glossaries.get(glossary)
     result.dictionaries.remove(result.dictionary(body.source_lang, body.target_lang))

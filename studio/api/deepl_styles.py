@@ -1,5 +1,7 @@
-"""DeepL's style rules, which are the plugins here: listed and read, while they are made, renamed and deleted in the studio. And
-its translation memories, of which there are none: the list is empty, and everything about a single one is refused.
+"""Style rules and translation memories in the DeepL API.
+
+The style rules are the plugins, which can be read but only created, renamed and deleted in the studio. Translation memories are
+not supported: the list is empty, and requests for a single one are refused.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from studio.api.errors import Problem
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
 cat_routes = APIRouter()  # also for a project or plugin in the address
 CHANGES = [method for method in ANY if method not in ("GET", "HEAD")]
-PAGE = 10  # style rules of a page, where a client asks for pages and not for their size
+PAGE = 10  # style rules per page if a client does not give the page size
 
 
 def style(row: PluginRow, target: str, detailed: bool) -> Json:
-    """A plugin as a style rule; its details are empty, since a plugin has no rules that could be told."""
+    """A plugin as a style rule; its details are empty, since a plugin has no explicit rules."""
     details: Json = {"configured_rules": {}, "custom_instructions": []} if detailed else {}
     return {"style_id": plugin_id(row.id), "name": row.name, "language": source_spelt(target).lower(), "version": 1,
             "creation_time": moment(row.created), "updated_time": moment(row.created), **details}  # fmt: skip
@@ -38,7 +40,7 @@ async def list_styles(
     page_size: Annotated[int | None, Query(ge=1, le=1000)] = None,
     detailed: bool = False,
 ) -> Json:
-    """The plugins, of a project its own, as style rules that a translation can name."""
+    """The plugins (of the project, if any) as style rules, which a translation selects by `style_id`."""
     rows = [style(row, target, detailed) for row, _, target in await plugins(request, deps, selection.project)]
     if page is not None or page_size is not None:
         size = page_size or PAGE
@@ -48,7 +50,7 @@ async def list_styles(
 
 @cat_routes.get("/v3/style_rules/{style_id}")
 async def get_style(request: Request, deps: DepsDep, selection: SelectionDep, style_id: Named) -> Json:
-    """One of them."""
+    """A plugin as a style rule."""
     for row, _, target in await plugins(request, deps, selection.project):
         if is_named(row, style_id):
             return style(row, target, detailed=True)
@@ -58,7 +60,7 @@ async def get_style(request: Request, deps: DepsDep, selection: SelectionDep, st
 @cat_routes.api_route("/v3/style_rules", methods=CHANGES, include_in_schema=False, dependencies=[Reads])
 @cat_routes.api_route("/v3/style_rules/{style_id}", methods=CHANGES, include_in_schema=False, dependencies=[Reads])
 def change_style() -> None:
-    """What a style rule's text would be is learnt from samples here."""
+    """Refuse changes of style rules: plugins are trained from samples in the studio."""
     raise Problem(405, "Style rules are the plugins of the studio: train, rename and delete them there.")
 
 
@@ -66,13 +68,13 @@ def change_style() -> None:
     "/v3/style_rules/{style_id}/{part:path}", methods=ANY, include_in_schema=False, dependencies=[Reads]
 )
 def part_of_style() -> None:
-    """Configured rules and custom instructions."""
+    """Refuse requests for configured rules and custom instructions."""
     raise Problem(404, "A plugin, which stands for a style rule here, has no configured rules or custom instructions.")
 
 
 @cat_routes.get("/v3/translation_memories", dependencies=[Reads])
 def list_memories() -> Json:
-    """None: clients that let people choose one ask for them."""
+    """An empty list, for clients that let users choose a translation memory."""
     return {"translation_memories": [], "total_count": 0}
 
 
@@ -81,7 +83,7 @@ def list_memories() -> Json:
     "/v3/translation_memories/{number:path}", methods=ANY, include_in_schema=False, dependencies=[Reads]
 )
 def one_memory(number: str = "") -> None:
-    """Import, export, segments, jobs."""
+    """Refuse all operations on a translation memory: import, export, segments, jobs."""
     if number in ("", "import"):
         raise Problem(
             404, "Translation memories are not kept here. Give a project your translations as samples instead."

@@ -1,4 +1,4 @@
-"""What the handlers share: the studio's service, the queue of texts, and the rules by which a request finds its plugin."""
+"""Shared by the handlers: the studio's service, the translation queue, and the rules for choosing a request's plugin."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from studio.auth.identity import KEY, client_of
 from studio.services.service import Service
 from studio.services.terminology import project_terms
 
-ALONE = ("base", "none", "vanilla", "0")  # names that ask for the base without a plugin
-THREADS = 256  # requests that wait for translations or read files at once; others wait for one of them
-OWN_THREADS = 8  # of them for one client
-OWN_REQUESTS = 200  # of one client that wait for one of these, and
-MOST_REQUESTS = 1000  # of all clients, beyond which new ones are turned away
+ALONE = ("base", "none", "vanilla", "0")  # names that mean the base without a plugin
+THREADS = 256  # threads for requests that wait for translations or read files
+OWN_THREADS = 8  # at most for one client
+OWN_REQUESTS = 200  # requests of one client that may wait for a thread, and
+MOST_REQUESTS = 1000  # of all clients; further ones are refused
 Got = TypeVar("Got")
 
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID, description="Its number.")]
@@ -47,7 +47,7 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="How many to give at mos
 
 @dataclass(frozen=True)
 class Route:
-    """What a request is translated with."""
+    """The base, direction, project and plugin that a request is translated with."""
 
     base: str
     source: str
@@ -63,25 +63,25 @@ class Route:
 
 
 class Deps:
-    """One for the interface; safe to use from several threads."""
+    """The shared state and helpers of the handlers; one instance per API, thread-safe."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self.batcher = service.batcher
-        self.seen: dict[int, float] = {}  # tokens, and when their use was last written down
+        self.seen: dict[int, float] = {}  # token ids, and when their use was last recorded
         self._threads: anyio.CapacityLimiter | None = None
         self._own_threads: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
-        self.characters = 0  # translated since the start for callers without a token
+        self.characters = 0  # translated since the start, for callers without a token
 
     @property
     def store(self) -> Store:
-        """The studio's store; a row that there is not is NotFoundError, which becomes 404."""
+        """The studio's store; it raises NotFoundError for a missing row, which becomes 404."""
         return self.service.store
 
     # -- which plugin
 
     def find_project(self, wanted: str) -> ProjectRow:
-        """A project by its number or, in any case, its name. Raises Problem 404."""
+        """A project by its number or its name, regardless of case. Raises Problem 404, NotFoundError."""
         number = whole_number(wanted, high=LARGEST_ID)
         if number is not None:
             return self.store.projects.get(number)
@@ -92,7 +92,7 @@ class Deps:
         return project
 
     def find_plugin(self, wanted: str, project: ProjectRow | None = None) -> PluginRow | None:
-        """A plugin by its number or its name, of the project where one is given; None for the base alone."""
+        """A plugin by its number or its name, in the project if given; None for the base without a plugin."""
         wanted = wanted.strip()
         if wanted.casefold() in ALONE:
             return None
@@ -108,7 +108,7 @@ class Deps:
         return row
 
     def own_plugin(self, number: int, project: int | None) -> PluginRow:
-        """The plugin of that number, of the project where one is named. Raises NotFoundError, Problem 404."""
+        """The plugin with this number, which must belong to the project if given. Raises NotFoundError, Problem 404."""
         row = self.store.plugins.get(number)
         if project is not None and row.project_id != project:
             raise Problem(404, f"Plugin {row.id} belongs to another project than {project}. Name one of this project.")
@@ -117,11 +117,11 @@ class Deps:
     def route(
         self, source: str = "", target: str = "", project: str = "", plugin: str | None = None, text: str = ""
     ) -> Route:
-        """What to translate with, from what a request names.
+        """Choose what to translate with, from the values in a request.
 
-        A named plugin decides; else a named project and its default plugin; else the project of these languages that
-        changed last and its default plugin; else a base on the shelf that knows them, without a plugin. Without a source the
-        text tells it. Raises Problem or a TailorError where nothing fits.
+        A named plugin takes precedence; else a named project with its default plugin; else the most recently changed project
+        with these languages and its default plugin; else an installed base for these languages, without a plugin. Without a
+        source language, it is detected in the text. Raises Problem or a TailorError if nothing fits.
         """
         row = self.find_project(project) if project else None
         chosen = self.find_plugin(plugin, row) if plugin else None
@@ -158,7 +158,7 @@ class Deps:
         return chosen if plugin else self.store.defaults.get(row.id)
 
     def _check(self, row: ProjectRow, source: str, target: str, *, reverse_allowed: bool) -> None:
-        """Raises InputError where the project cannot serve these languages."""
+        """Raises InputError if the project cannot translate between these languages."""
         wanted = source or row.source, target or row.target
         fits = same_language(wanted[0], row.source) and same_language(wanted[1], row.target)
         reverse = same_language(wanted[0], row.target) and same_language(wanted[1], row.source)
@@ -169,7 +169,7 @@ class Deps:
         )
 
     def directions(self) -> list[tuple[str, str]]:
-        """What can be translated: the projects' directions, then those of the bases on the shelf."""
+        """The available directions: those of the projects, then those of the installed bases."""
         directions = {(row.source, row.target): None for row in self.store.projects.list()}
         for entry in BaseRegistry(self.service.settings).entries():
             sources, targets = _languages(str(entry.folder), _modified(entry.folder))
@@ -177,9 +177,7 @@ class Deps:
         return list(directions)
 
     def guess(self, text: str, candidates: Sequence[str]) -> str:
-        """The language of a text, of those that can be translated from. Raises InputError where no base translates into
-        the other language.
-        """
+        """Detect the language of a text among the candidate source languages. Raises InputError without candidates."""
         if not candidates:
             raise InputError("Nothing here translates into that language. Name another, or add a base.")
         short = {tag.language: str(tag) for one in candidates if (tag := read_tag(one))}
@@ -195,7 +193,7 @@ class Deps:
         return project_terms(self.service, route.project) if route.source == route.project.source else ""
 
     def through(self, route: Route, work: TranslationSpec, units: Sequence[Unit], ticket: Ticket) -> list[Result]:
-        """Units of texts, with their tags and placeholders in their places. Waits: for a thread of `apart`."""
+        """Translate units of text, keeping tags and placeholders. Blocks: call it in a thread of `apart`."""
         from engine.serving.batched_translator import translate_through
 
         self._present(route)
@@ -204,15 +202,15 @@ class Deps:
     def plain(
         self, route: Route, texts: Sequence[str], ticket: Ticket, strength: float = 1.0, terms: str = ""
     ) -> list[str]:
-        """Sentences as the base gives them; an empty one stays empty. Waits, as `through`."""
+        """Translate sentences as plain text; an empty one stays empty. Blocks like `through`."""
         self._present(route)
         return self.batcher.submit(route.work(strength, terms=terms), texts, ticket).result()
 
     async def apart(self, request: Request, run: Callable[[Ticket], Got]) -> Got:
-        """Run what waits for translations, or reads files, in threads of their own, so that those of other requests stay free.
+        """Run a function that waits for translations or reads files in a dedicated thread, so that other requests are not blocked.
 
-        A client has a few of these threads at once. The ticket ends when the request's time is over or its client has gone. Raises
-        OverloadedError, DeadlineError and what `run` raises.
+        A client can use only a few of these threads at once. The ticket ends when the request's time is up or its client has
+        disconnected. Raises OverloadedError, DeadlineError and the errors of `run`.
         """
         client = client_of(request.scope[KEY])
         ticket = Ticket(client, self.service.settings.translation_seconds)
@@ -238,7 +236,7 @@ class Deps:
     def attributions(
         self, route: Route, pairs: Sequence[tuple[str, str]], top: int, ticket: Ticket
     ) -> list[list[models.JsonObject]]:
-        """What each token of each translation read from the plugin's memory; nothing without a plugin. Waits, as `through`."""
+        """The memory entries that each token of each translation read; empty without a plugin. Blocks like `through`."""
         if route.plugin is None:
             return [[] for _ in pairs]
         base = self.service.models.base(route.base, route.source, route.target)
@@ -251,7 +249,7 @@ class Deps:
 
 
 def reads_files(handler: Callable[..., Got]) -> Callable[..., Awaitable[Got]]:
-    """A handler (with `deps`) that reads files which were sent, in the threads of `Deps.apart`: pages need those of the others."""
+    """Decorates a handler (with `deps`) that reads uploads to run in `Deps.apart`, leaving the other threads to the pages."""
     own = inspect.signature(handler)
     request = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
 
@@ -264,7 +262,7 @@ def reads_files(handler: Callable[..., Got]) -> Callable[..., Awaitable[Got]]:
 
 
 async def _leaves(request: Request, ticket: Ticket) -> None:
-    """End the ticket when the client has gone; its body must have been read."""
+    """End the ticket when the client disconnects; the request's body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
     ticket.leave()
@@ -279,7 +277,7 @@ def _modified(folder: pathlib.Path) -> float:
 
 @lru_cache(maxsize=64)
 def _languages(folder: str, modified: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """`engine.base.metadata.directions`, read once; nothing for a folder that is no base."""
+    """`engine.base.metadata.directions`, cached; empty for a folder that is not a base."""
     try:
         sources, targets = directions(folder)
     except TailorError:
@@ -298,4 +296,4 @@ def _project(deps: DepsDep, number: Id) -> ProjectRow:
     return deps.store.projects.get(number)
 
 
-ProjectDep = Annotated[ProjectRow, Depends(_project)]  # the project of the address; 404 where there is none
+ProjectDep = Annotated[ProjectRow, Depends(_project)]  # the project in the address; 404 if missing

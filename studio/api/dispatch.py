@@ -1,9 +1,9 @@
-"""Who answers an address: the REST interface or the studio's pages.
+"""Dispatches requests to the REST API or to the studio's pages.
 
-Both share one server, and one address means both: `/translate` is a page for people and LibreTranslate's command for
-programs. A program posts, or asks with a text to translate (`/translate?q=…&target=zh`); a browser that opens the page does
-neither. So POST, and GET with both `q` and `target`, go to the interface, everything else to the page. A redirect or another
-address would break the clients, whose paths cannot be changed.
+Both share one server, and one address belongs to both: `/translate` is a page of the studio and LibreTranslate's endpoint. A
+program sends a POST, or a GET with a text to translate (`/translate?q=…&target=zh`); a browser that opens the page does neither.
+GET with both `q` and `target`, and all other methods, therefore go to the API, any other GET to the page. A redirect or another
+address would break clients, whose paths cannot be changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LIBRE = ("/languages", "/detect", "/health", "/frontend/settings")
 
 
 def is_api(method: str, path: str, query: str) -> bool:
-    """Does this request belong to the REST interface?"""
+    """Whether a request belongs to the REST API."""
     if OURS.match(path) or path in LIBRE:
         return True
     if path != "/translate":
@@ -35,7 +35,7 @@ def is_api(method: str, path: str, query: str) -> bool:
 
 
 class Dispatcher:
-    """Sends each request where it belongs. Plain ASGI, so that streams pass through untouched."""
+    """Sends each request to the API or to the pages. Plain ASGI, so that streams pass through unchanged."""
 
     def __init__(self, app: ASGIApp, api: ASGIApp) -> None:
         self.app = app
@@ -50,8 +50,8 @@ class Dispatcher:
 
 
 class OwnMethods:
-    """405 where none of these routes takes the method at an address of theirs: Gradio's routes, which come after them, would say
-    that there is nothing. Plain ASGI.
+    """Answers 405 if one of these routes has the address but none accepts the method; Gradio's routes, which come later, would
+    answer that nothing is there. Plain ASGI.
     """
 
     def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:

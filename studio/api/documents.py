@@ -1,4 +1,4 @@
-"""/documents: a document in, the same document out in the other language, by a job that goes on whoever watches."""
+"""/documents: documents, translated in their own format by background jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ router = APIRouter(tags=["documents"])
 
 
 class Document(BaseModel):
-    """A document, and the job that translates it: cancel and resume that under /jobs."""
+    """A document and its translation job, which can be cancelled and resumed under /jobs."""
 
     id: int = Field(description="The number of the document and of its job.")
     project: int | None
@@ -90,7 +90,7 @@ def translate_document(
         str, Form(max_length=4000, description="Settings of documents as JSON, as /options/documents describes them.")
     ] = "",
 ) -> Document:
-    """Take a document in and queue its translation; it comes back in its own format."""
+    """Upload a document and queue its translation. The translation keeps the format of the document."""
     route = deps.route("", "", str(project.id), plugin or None)
     row, terms = route.plugin, deps.terms(route) if terminology else ""
     why = 'options: a JSON object is needed, as {"review": true}.'
@@ -107,7 +107,7 @@ def translate_document(
 
 @router.get("/documents/{number}", dependencies=[may("read")])
 def get_document(deps: DepsDep, number: Id) -> Document:
-    """Where a document stands, and when it is done, what to look at in it."""
+    """The progress of a document's translation and, when it is done, a report of what to check."""
     return shown(documents(deps).get(number))
 
 
@@ -118,7 +118,7 @@ def get_document(deps: DepsDep, number: Id) -> Document:
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The translated document."}},
 )
 def download_document(deps: DepsDep, number: Id) -> FileResponse:
-    """The translation, in the document's own format."""
+    """Download the translation, in the format of the document."""
     document = documents(deps).get(number)
     if document.output is None:
         raise Problem(409, f"There is no translation of {document.name} yet. Wait until its job has succeeded.")
@@ -127,7 +127,7 @@ def download_document(deps: DepsDep, number: Id) -> FileResponse:
 
 @router.get("/documents/{number}/segments", dependencies=[may("read")])
 def list_document_segments(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Segment]:
-    """The source and translation of a translated document, segment by segment."""
+    """The segments of a translated document, with source and translation."""
     items, total = segments_of(documents(deps).get(number), offset, limit)
     return models.Page[Segment](items=[Segment(**vars(one)) for one in items], total=total, offset=offset)
 
@@ -136,14 +136,14 @@ def list_document_segments(deps: DepsDep, number: Id, offset: Offset = 0, limit:
 def edit_document_segment(
     deps: DepsDep, number: Id, index: Annotated[int, Path(ge=0, le=10**7, description="From 0.")], change: SegmentChange
 ) -> Response:
-    """Give a segment another translation; the document is built again with it."""
+    """Replace the translation of a segment; the translated document is rebuilt."""
     edit_document(deps.service, number, index, change.translation)
     return Response(status_code=204)
 
 
 @router.delete("/documents/{number}", status_code=204, dependencies=[may("write")])
 def delete_document(deps: DepsDep, number: Id) -> Response:
-    """Remove a document and its translation."""
+    """Delete a document and its translation."""
     with conflicts():
         documents(deps).delete(number)
     return Response(status_code=204)

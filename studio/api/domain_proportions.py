@@ -1,4 +1,4 @@
-"""/projects/{number}/proportions: what words share with each domain, of the samples, of a plugin, and of any sentence."""
+"""/projects/{number}/proportions: the domain proportions of words, in the samples, by a plugin, and in any sentence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOT_YET = (
 
 
 class Shown(BaseModel):
-    """What there is to be seen of proportions, as they were fitted."""
+    """The fitted domain proportions: quality on held-out words, histograms and examples."""
 
     domains: list[str]
     held_out: models.JsonObject = Field(description="How well words that were not fitted on lean to their own domain.")
@@ -48,7 +48,7 @@ class FitRequest(models.Given):
 
 
 def mixing_plugin(deps: Deps, project: ProjectRow, number: int) -> PluginRow:
-    """A plugin of the project that has proportions. Raises Problem, OptionError."""
+    """A plugin of the project, which must have domain proportions. Raises Problem, OptionError."""
     row = deps.own_plugin(number, project.id)
     if not offers_proportions(row.method):
         raise OptionError(f"{row.name} is of the method {row.method}, which has no domain proportions.")
@@ -59,7 +59,7 @@ def mixing_plugin(deps: Deps, project: ProjectRow, number: int) -> PluginRow:
 def get_proportions(
     deps: DepsDep, project: ProjectDep, plugin: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
 ) -> Shown:
-    """The proportions of the samples, which are fitted when these are read, or of a plugin."""
+    """The domain proportions of the samples, which are fitted when the samples are read, or those of a plugin."""
     row = mixing_plugin(deps, project, plugin) if plugin else None
     result = read_shown(folder_of(deps.service.workspace(project.id), row.id if row else None))
     if "corpus" not in result:
@@ -72,7 +72,7 @@ KINDS: dict[str, type[Any]] = {"domains": list, "held_out": dict, "corpus": dict
 
 @router.post("/projects/{number}/proportions/fit", status_code=202, dependencies=[may("write")])
 def fit(deps: DepsDep, project: ProjectDep, body: FitRequest) -> models.Job:
-    """Queue the fitting of the samples' proportions, or the reading of a plugin's."""
+    """Queue a job that fits the proportions of the samples or reads those of a plugin."""
     if not (deps.service.workspace(project.id) / "corpus.jsonl").is_file():
         raise Problem(409, "This project has no samples that were read yet. Add some and wait for their job.")
     row = mixing_plugin(deps, project, body.plugin) if body.plugin else None
@@ -88,7 +88,7 @@ async def share(
     body: bodies.ProportionsRequest,
     caller: Annotated[Caller, may("translate")],
 ) -> bodies.Proportions:
-    """What each word of some sentences shares with each domain, by the samples' proportions or by a plugin's own."""
+    """The domain proportions of each word of the given sentences, by the proportions of the samples or of a plugin."""
     project = await run_in_threadpool(deps.store.projects.get, number)
 
     def run(ticket: Ticket) -> bodies.Proportions:
@@ -99,7 +99,7 @@ async def share(
 
 
 def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsRequest, ticket: Ticket) -> bodies.Proportions:
-    """A sentence at a time, in turn with what others ask for."""
+    """The proportions of the sentences, computed one at a time in turn with other requests."""
     row = mixing_plugin(deps, project, body.plugin) if body.plugin else None
     folder = folder_of(deps.service.workspace(project.id))
     if row is None and not (folder / "proportions.json").is_file():
@@ -107,7 +107,7 @@ def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsRequest, 
     base = deps.service.base_model(project)
     plugin = deps.service.plugin(row, base) if row else None
     model = model_of(plugin, row.name) if plugin and row else ProportionModel.load(folder, base)
-    # Where it was fitted with sources, it reads the sentences over some.
+    # A model fitted with source sentences needs some for these sentences too.
     other = reversed_base(base) if model.sources and body.side == "decoder" else None
 
     def shares(sentence: str) -> Any:

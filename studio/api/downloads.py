@@ -1,4 +1,4 @@
-"""What the pages offer as files: comparisons, documents, plugins, tables of phrases, rating rounds; and the map of phrases."""
+"""Downloads of the pages: comparisons, documents, plugins, phrase tables and rating rounds; and the data of the phrase map."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Asked = ParamSpec("Asked")
 
 
 def add_download_routes(app: FastAPI, service: Service) -> None:
-    """`/download/comparisons/3?format=xlsx`, `/download/documents/7`, `/download/plugins/3` and, with `?phrases=no`, a new bundle
-    without the user's words; `/download/phrases/3` with the parameters of the page; `/download/ratings/3.csv`.
+    """`/download/comparisons/3?format=xlsx`, `/download/documents/7`, `/download/plugins/3` (with `?phrases=no`, a new bundle
+    without the user's text), `/download/phrases/3` with the parameters of the page, `/download/ratings/3.csv`.
     """
 
     @app.get("/download/comparisons/{number}", include_in_schema=False)
@@ -58,7 +58,7 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
         row = documents_of(service).get(number)
         if row.output is None:
             return missing(f"There is no translation of {row.name}.")
-        # Nothing is opened in the browser: a page of somebody else's would run as one of ours.
+        # Never displayed in the browser: a foreign HTML page would run with the studio's origin.
         return FileResponse(row.output, filename=row.output.name, media_type="application/octet-stream")
 
     @app.get("/download/plugins/{number}", include_in_schema=False)
@@ -101,7 +101,7 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
     @said_in_words
     def rating(number: int, ending: str) -> Response:
         row = service.store.ratings.get(number)
-        if ending == "csv":  # its mark tells Excel that it is UTF-8
+        if ending == "csv":  # the byte order mark tells Excel that the file is UTF-8
             text, kind = "\ufeff" + rounds.as_csv(service.store, row), "text/csv"
         elif ending == "json":
             whole = rounds.as_mapping(service.store, row)
@@ -117,7 +117,7 @@ def missing(text: str) -> Response:
 
 
 def said_in_words(answer: Callable[Asked, Response]) -> Callable[Asked, Response]:
-    """What the engine refuses is answered with its sentence, for a person."""
+    """Decorates a handler so that it answers a TailorError with its translated message."""
 
     @wraps(answer)
     def answered(*args: Asked.args, **kwargs: Asked.kwargs) -> Response:
@@ -131,7 +131,7 @@ def said_in_words(answer: Callable[Asked, Response]) -> Callable[Asked, Response
 
 
 def lines(phrases: Phrases, view: PhraseView) -> Iterator[str]:
-    """The rows of a view as CSV with a head; with a mark at the start that spreadsheets know UTF-8 by."""
+    """Yield the rows of a view as CSV with a header, starting with a byte order mark, by which spreadsheets recognise UTF-8."""
     text = io.StringIO("\ufeff")
     text.seek(1)
     write_row(text, HEADS)

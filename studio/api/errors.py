@@ -1,11 +1,11 @@
-"""Errors of the REST interface: one shape under /api/v1, and the shapes that clients of LibreTranslate and DeepL expect.
+"""Errors of the REST API: one format under /api/v1, and the formats that clients of LibreTranslate and DeepL expect.
 
     /api/v1        {"error": {"code": "not_found", "message": "There is no project 7: it may have been deleted.",
                               "reason": "there-is-no-project-number-it-may-have", "params": {"number": 7}}}
-    LibreTranslate {"error": "zz is no language code. …"}
-    DeepL          {"message": "zz is no language code. …"}
+    LibreTranslate {"error": "zz is not a language code. …"}
+    DeepL          {"message": "zz is not a language code. …"}
 
-A message is one sentence for a person; tracebacks go to the studio's log.
+A message is one sentence for people; tracebacks go to the studio's log.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """What every error under /api/v1 looks like."""
+    """The body of every error under /api/v1."""
 
     error: ErrorDetail
 
 
 class Problem(HTTPException):
-    """An error with its status and one sentence."""
+    """An error with its HTTP status and a message of one sentence."""
 
     def __init__(self, status: int, message: str, *, code: str = "", headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status, message, dict(headers) if headers else None)
@@ -65,7 +65,7 @@ class Problem(HTTPException):
 
 @contextlib.contextmanager
 def conflicts() -> Iterator[None]:
-    """What the engine refuses inside the block is answered with 409; what is not there, with 404 as elsewhere."""
+    """Turn an InputError inside the block into 409, except NotFoundError, which becomes 404 as elsewhere."""
     try:
         yield
     except NotFoundError:
@@ -75,7 +75,7 @@ def conflicts() -> Iterator[None]:
 
 
 def json_field(text: str, kind: Any, why: str) -> Any:
-    """A field of a form that holds JSON of that kind; None where it is empty. Raises Problem 422 with the sentence `why`."""
+    """The JSON value of type `kind` in a form field; None if it is empty. Raises Problem 422 with the message `why`."""
     try:
         return TypeAdapter(kind).validate_json(text) if text.strip() else None
     except ValidationError:
@@ -101,15 +101,15 @@ Answers = dict[int | str, dict[str, object]]  # as FastAPI takes them
 
 
 def answer_of(model: type[BaseModel], description: str) -> dict[str, object]:
-    """An error for the OpenAPI. It names the model's schema: given the model itself, FastAPI would build a validator for each
-    error of each route, which took most of the time in which the interface starts.
+    """An error for the OpenAPI document, with a reference to the model's schema. Given the model itself, FastAPI would build a
+    validator for each error of each route, which would dominate the start time of the API.
     """
     schema = {"$ref": SCHEMAS.format(model=model.__name__)}
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
 def answers_of(model: type[BaseModel], *, without: int = 0) -> Answers:
-    """The errors of a router for the OpenAPI, in the shape of a model."""
+    """The errors of a router for the OpenAPI document, with the model as body."""
     return {status: answer_of(model, text) for status, text in DESCRIPTIONS.items() if status != without}
 
 
@@ -117,7 +117,7 @@ ERRORS = answers_of(ErrorBody)
 
 
 def style_of(path: str) -> str:
-    """Whose shape a path speaks: `api`, `deepl` or `libre`."""
+    """The error format of a path: `api`, `deepl` or `libre`."""
     rest = re.sub(r"^/cat/[^/]+", "", path)
     if path.startswith("/api/"):
         return "api"
@@ -136,7 +136,7 @@ def shaped(path: str, status: int, code: str, message: str, headers: Mapping[str
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Every error of the application takes one of the shapes."""
+    """Add handlers that answer every error of the application in the format of its path."""
 
     @app.exception_handler(StarletteHTTPException)
     async def known(request: Request, error: StarletteHTTPException) -> JSONResponse:
@@ -151,7 +151,7 @@ def add_handlers(app: FastAPI) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         if any(is_large(one) for one in error.errors()):
             return shaped(request.url.path, 413, CODES[413], too_large(MOST_CHARACTERS))
-        # DeepL and LibreTranslate answer 400 here, and their clients know nothing else.
+        # DeepL and LibreTranslate answer 400 here, and their clients expect it.
         status = 422 if style_of(request.url.path) == "api" else 400
         return shaped(request.url.path, status, "invalid", sentence(error.errors()))
 
@@ -161,7 +161,7 @@ def add_handlers(app: FastAPI) -> None:
         headers = {"Retry-After": RETRY_AFTER} if status == 503 else None
         code = "missing" if isinstance(error, MissingError) else CODES[status]
         if isinstance(error, StorageError):
-            log.warning("%s", error)  # with the paths, which the answer does not tell
+            log.warning("%s", error)  # with the paths, which the response omits
         return shaped(request.url.path, status, code, error.message, headers)
 
     @app.exception_handler(Exception)
@@ -171,7 +171,7 @@ def add_handlers(app: FastAPI) -> None:
 
 
 def is_large(failure: Mapping[str, Any]) -> bool:
-    """Whether a validation found a text of more characters than one text may have."""
+    """Whether a validation error is a text of more than MOST_CHARACTERS characters."""
     return failure["type"] == "string_too_long" and failure.get("ctx", {}).get("max_length") == MOST_CHARACTERS
 
 
@@ -180,7 +180,7 @@ def too_large(most: int) -> str:
 
 
 def status_of(error: TailorError) -> int:
-    """The status of an error of the engine."""
+    """The HTTP status of an engine error."""
     if isinstance(error, (OverloadedError, TransientError)):
         return 503
     if isinstance(error, DeadlineError):
@@ -195,19 +195,19 @@ def status_of(error: TailorError) -> int:
 
 
 def allowed(app: FastAPI, path: str) -> str:
-    """The methods that an address accepts. The router itself only reports those of the first operation."""
+    """The methods that an address accepts, for the Allow header. The router only reports those of the first operation."""
     fitting = [
         (template.count("{"), operations)
         for template, operations in app.openapi()["paths"].items()
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path)
     ]
-    operations = min(fitting, key=lambda one: one[0])[1] if fitting else {"get": {}}  # the OpenAPI itself and its page
+    operations = min(fitting, key=lambda one: one[0])[1] if fitting else {"get": {}}  # OpenAPI document and page
     verbs = {verb.upper() for verb in operations}
     return ", ".join(sorted(verbs | {"HEAD"} if "GET" in verbs else verbs))
 
 
 def plain(request: Request, error: StarletteHTTPException) -> str:
-    """A sentence for what the framework itself refuses."""
+    """The message for an error raised by the framework."""
     if error.status_code == 404:
         return f"There is nothing at {request.url.path}."
     if error.status_code == 405:
@@ -217,14 +217,14 @@ def plain(request: Request, error: StarletteHTTPException) -> str:
 
 
 def sentence(errors: Any) -> str:
-    """What a validation found, as one sentence with the first error and the number of the others."""
+    """Validation errors as one sentence, with the first error and the number of further ones."""
     problems = list(errors)
     first = problems[0] if problems else {"loc": (), "msg": "It cannot be read"}
     if first.get("type") == "json_invalid":
         return "The body is not valid JSON."
     field = ".".join(str(part) for part in first["loc"][1:]) or "The body"
     message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
-    if message.startswith("Expected UploadFile"):  # FastAPI's words, of its own classes
+    if message.startswith("Expected UploadFile"):  # FastAPI's message names its own classes
         message = "a file is expected, as a part with a filename of multipart/form-data"
     message = message[:1].lower() + message[1:]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""

@@ -1,4 +1,4 @@
-"""Fields of forms that FastAPI reads for a route: one that occurs twice or is no text is refused, as it is in queries and JSON."""
+"""Checks of form fields that FastAPI reads: repeated fields and invalid text are refused, as in queries and JSON."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from studio.auth.wellformed import UNREADABLE
 
 
 def refuse_repeated_fields(router: APIRouter) -> None:
-    """For all routes that are added to it afterwards."""
+    """Add the check to all routes that are added to the router afterwards."""
     router.dependencies.append(Depends(check_fields))
 
 
 def decoded(src: bytes | bytearray, codec: str) -> str:
-    """A name or a text of a form in parts. Raises Problem 400 where it is no text in its encoding, UTF-8 where none is named."""
+    """Decode a name or text of a multipart form. Raises Problem 400 if it is not valid in `codec`."""
     try:
         return src.decode(codec)
     except (LookupError, UnicodeError):
         raise Problem(UNREADABLE[0], UNREADABLE[2], code=UNREADABLE[1]) from None
 
 
-formparsers._user_safe_decode = decoded  # Starlette's own reads as Latin-1 what cannot be decoded
+formparsers._user_safe_decode = decoded  # Starlette's decoder reads undecodable bytes as Latin-1
 
 
 async def check_fields(request: Request) -> None:
-    """Raises Problem 400 where a field is no text, or one that is no list is given more than once: the last would count, unseen."""
+    """Raises Problem 400 if a field is not text, or if one that is not a list is repeated (FastAPI would silently use the last)."""
     route = request.scope.get("route")
     if not isinstance(route, APIRoute) or not takes_form(route):
         return
-    form = await request.form()  # which FastAPI has read by now
+    form = await request.form()  # already read by FastAPI
     check_given(form, tuple(lists_of(route.dependant)))
 
 
 def takes_form(route: APIRoute) -> bool:
-    """Whether FastAPI itself reads a form for this route."""
+    """Whether FastAPI reads a form for this route."""
     return route.body_field is not None and isinstance(route.body_field.field_info, params.Form)
 
 
 def lists_of(dependant: Any) -> Iterator[str]:
-    """The fields that may occur more than once, such as several files."""
+    """Yield the fields that may occur more than once, such as several files."""
     for field in dependant.body_params:
         annotation = field.field_info.annotation
         if any(get_origin(one) is list for one in (annotation, *get_args(annotation))):

@@ -1,4 +1,4 @@
-"""Requests as the clients of other services send them: JSON, a form, or values in the address, one model for all three."""
+"""Requests of clients of other services: JSON, a form, or values in the address, with one model for all three."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Values = dict[str, object]
 
 
 async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Values, bool]:
-    """The values of a request, the body's over the address's; and whether they came as JSON, with types of their own.
+    """The values of a request, those in the body overriding those in the address, and whether they came as JSON, with types.
 
-    Those named in `many` may be repeated and come as lists then. Raises Problem 400 on a body that cannot be read.
+    Values named in `many` may be repeated and are then lists. Raises Problem 400 if the body cannot be read.
     """
     check_given(request.query_params, many)
     values = _plain(request.query_params, many)
@@ -44,14 +44,14 @@ async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Value
 
 
 def check_given(given: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> None:
-    """Raises Problem 400 where a value that is not named in `many` is given more than once, or one is no text."""
+    """Raises Problem 400 if a value not named in `many` is given more than once, or if one contains invalid characters."""
     why = unreadable(given.multi_items()) or repeated(given.multi_items(), many)
     if why is not None:
         raise Problem(why[0], why[2], code=why[1])
 
 
 async def _form(request: Request, kind: str) -> ImmutableMultiDict[str, Any]:
-    """The fields of a form; a large one is decoded in a thread, since that takes seconds. Raises Problem 400."""
+    """The fields of a form; a URL-encoded one is decoded in a thread, since large ones take seconds. Raises Problem 400."""
     body = await request.body()
     try:
         if kind == FORMS[0]:
@@ -59,7 +59,7 @@ async def _form(request: Request, kind: str) -> ImmutableMultiDict[str, Any]:
                 parse_qsl, body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"
             )
             return ImmutableMultiDict(pairs)
-        body.decode()  # as it holds no files; the parser reads as Latin-1 what is no UTF-8
+        body.decode()  # must be UTF-8, since it holds no files; the parser would read other bytes as Latin-1
         async with request.form(max_files=0, max_fields=MOST_FIELDS, max_part_size=8 << 20) as form:
             return form
     except UnicodeDecodeError:
@@ -78,7 +78,7 @@ def _plain(given: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> Values
 
 
 def validated_body(model: type[Model], values: Values, typed: bool) -> Model:
-    """The values as the model: from JSON with their types, from a form read from text. Raises RequestValidationError."""
+    """The values validated as the model: strictly if `typed` (JSON), else parsed from text. Raises RequestValidationError."""
     try:
         return model.model_validate(values, strict=typed)
     except ValidationError as error:
@@ -89,14 +89,14 @@ def validated_body(model: type[Model], values: Values, typed: bool) -> Model:
 
 
 def body_schema(model: type[BaseModel]) -> dict[str, object]:
-    """The OpenAPI of a body that may be JSON or a form."""
+    """The OpenAPI description of a body that may be JSON or a form."""
     schema = inlined(model.model_json_schema())
     kinds = ("application/json", FORMS[0])
     return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
 def inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without `$defs`, which a path's own schema cannot refer to: each written where it is named."""
+    """The schema with `$defs` inlined, since the schema of a path cannot refer to them."""
     definitions = schema.pop("$defs", {})
 
     def whole(part: Any) -> Any:

@@ -1,4 +1,4 @@
-"""HEAD is answered as GET is, without the body: so monitors, browsers and libraries ask whether something is there."""
+"""Answers HEAD like GET, without the body, for monitors, browsers and libraries that check whether an address exists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class HeadRequests:
-    """For every route that answers GET. Plain ASGI; OpenAPI lists only GET."""
+    """Answers HEAD for every route that answers GET. Plain ASGI; the OpenAPI document lists only GET."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -28,7 +28,7 @@ class HeadRequests:
             elif not ended:
                 ended = True
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-                if stream:  # it would go on for as long as there is something to tell
+                if stream:  # an event stream would continue indefinitely
                     inside.cancel()
 
         with anyio.CancelScope() as inside:

@@ -1,4 +1,4 @@
-"""How the studio is, for those who look after it: `/healthz`, `/readyz`, `/metrics`, and a line in the log for each request."""
+"""Monitoring for operators: `/healthz`, `/readyz`, `/metrics`, and a log line for each request."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from studio.services.service import Service
 log = logging.getLogger("studio.requests")
 OWN = re.compile(r"[\w.-]{1,64}")
 JOB_BUCKETS = (10.0, 60.0, 300.0, 1800.0, 3600.0, 14400.0, 86400.0)  # seconds
-CLIENT_LEFT = 499  # as nginx notes it
+CLIENT_LEFT = 499  # the status that nginx logs
 READING = ["GET", "HEAD"]
-CACHE_SECONDS = 5.0  # seconds that the figures of the store are kept, however often somebody asks
+CACHE_SECONDS = 5.0  # seconds for which the metrics are cached
 
 
 class MetricsMiddleware:
-    """Gives each request a number, counts and times it, and notes it. The outermost of all; plain ASGI.
+    """Assigns each request an id, counts, times and logs it. Outside the gateway; plain ASGI.
 
-    A client that leaves in the middle of its request is no error of the studio: nobody waits for an answer.
+    A client that disconnects during its request is not an error of the studio, since nobody waits for the response.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -70,13 +70,13 @@ class MetricsMiddleware:
             seconds = round(time.perf_counter() - begun, 4)
             guest = scope.get(KEY)
             who = guest.access.who if guest is not None and guest.access is not None else ""
-            path = redacted(scope["path"])  # without its query, which may hold a key or a text
+            path = redacted(scope["path"])  # without the query, which may contain a key or a text
             fields = {"method": scope["method"], "path": path, "status": status, "seconds": seconds, "who": who}
             log.info("%s %s %s %.3f s", scope["method"], path, status, seconds, extra={"fields": fields})
 
 
 def kind_of(path: str) -> str:
-    """What a request is, in few words, so that no number or name becomes a label."""
+    """The kind of a request, as a label that contains no numbers or names."""
     if path.startswith("/gradio_api/"):
         return "stream" if "/queue/data" in path or "/heartbeat" in path else "event"
     if path.startswith("/api/"):
@@ -91,11 +91,11 @@ def kind_of(path: str) -> str:
 
 
 def add_health_routes(app: FastAPI, service: Service) -> None:
-    """Two that anybody may ask and that tell nothing of what is inside, and the figures, for those who may read them."""
+    """Add /healthz and /readyz, which are public and disclose nothing, and /metrics for callers with permission."""
     figures = Figures(service)
 
     @app.api_route("/healthz", methods=READING, include_in_schema=False)
-    async def healthz() -> Response:  # needs no thread, whatever the threads wait for
+    async def healthz() -> Response:  # async, so that it answers even if all threads are busy
         return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
 
     @app.api_route("/readyz", methods=READING, include_in_schema=False)
@@ -115,7 +115,7 @@ def add_health_routes(app: FastAPI, service: Service) -> None:
 
 
 def may_read(request: Request, service: Service) -> bool:
-    """The machine itself, an admin, or a program with a token for it."""
+    """Whether the sender may read the metrics: a local request, an admin, or a program with a suitable token."""
     guest = request.scope[KEY]
     if service.settings.metrics == "open" or (guest.account is not None and guest.account.role == "admin"):
         return True
@@ -125,12 +125,12 @@ def may_read(request: Request, service: Service) -> bool:
             token = service.store.tokens.find(secret.strip())
         return token is not None and (token.allows("metrics") or token.allows("admin"))
     if service.settings.metrics == "auto" and sign_in_needed(service.settings):
-        return False  # a proxy on this machine that adds no headers would pass for the machine itself
+        return False  # requests through a local proxy that adds no headers would look local
     return from_here(request.scope, headers_of(request.scope))
 
 
 def checks(service: Service) -> dict[str, bool]:
-    """Store, worker and base: is each there?"""
+    """Whether the store, a worker and a base are available."""
     from engine.jobs.worker import worker_alive
 
     result = {"store": False, "worker": False, "base": False}
@@ -145,7 +145,7 @@ def checks(service: Service) -> dict[str, bool]:
 
 
 class Figures:
-    """The content of /metrics in Prometheus's format. A registry of its own, so that several studios of one process differ."""
+    """The content of /metrics in Prometheus format. Uses a separate registry, so that one process can run several studios."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -163,7 +163,7 @@ class Figures:
             return self._text
 
     def collect(self) -> Iterator[Any]:
-        """prometheus_client asks this."""
+        """Yield the metrics; called by prometheus_client."""
         with act_as(THIS_MACHINE):
             rows = list(self._store())
         yield from rows
@@ -210,7 +210,7 @@ class Figures:
 
 
 def gpus() -> Iterator[Any]:
-    """Memory of the GPUs that this process uses; torch is not loaded for it."""
+    """Yield the memory of the GPUs that this process uses, without loading torch."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     result = GaugeMetricFamily("tailormt_gpu_memory_bytes", "Memory of each GPU.", labels=["gpu", "what"])
     if cuda is not None and getattr(cuda, "is_initialized", bool)():

@@ -1,4 +1,4 @@
-"""How samples are read: settings, decisions about single sentences, files to test with, paths on the server."""
+"""Reading of samples: settings, decisions about single sentences, test files, paths on the server."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DecisionRequest(models.Given):
 
 
 class Decided(BaseModel):
-    """What holds now; it counts from the next reading or training."""
+    """The current decisions, which take effect with the next reading or training."""
 
     excluded: list[str] = Field(description="Texts that are left out.")
     approved: list[str] = Field(description="Texts that are kept although a rule would skip them.")
@@ -62,20 +62,20 @@ class Tests(BaseModel):
 
 @router.get("/projects/{number}/samples/options", dependencies=[may("read")])
 def get_options(deps: DepsDep, project: ProjectDep) -> Reading:
-    """Settings with which the project's samples are read."""
+    """The settings for reading the project's samples."""
     return Reading(options=deps.service.import_options(project.id))
 
 
 @router.put("/projects/{number}/samples/options", dependencies=[may("write")])
 def set_options(deps: DepsDep, project: ProjectDep, body: ReadingRequest) -> Reading:
-    """Other settings; they count from the next reading."""
+    """Change the settings for reading samples; they take effect with the next reading."""
     deps.service.set_import_options(project.id, body.options)
     return Reading(options=deps.service.import_options(project.id))
 
 
 @router.post("/projects/{number}/samples/read", status_code=202, dependencies=[may("write")])
 def read_again(deps: DepsDep, project: ProjectDep) -> models.Job:
-    """Read the samples again, with the current settings and decisions."""
+    """Queue a job that reads the samples again with the current settings and decisions."""
     if not deps.service.sample_files(project.id):
         raise Problem(409, "This project has no samples yet. Add a file first.")
     return rows.job(deps.service.read_again(project))
@@ -83,7 +83,7 @@ def read_again(deps: DepsDep, project: ProjectDep) -> models.Job:
 
 @router.post("/projects/{number}/samples/paths", status_code=202, dependencies=[may("write")])
 def add_path(deps: DepsDep, project: ProjectDep, body: PathRequest) -> models.Job:
-    """Take files that lie on the studio's machine already, where its settings allow that."""
+    """Add samples from files on the studio's machine, if its settings allow that."""
     if not deps.service.settings.server_paths_allowed:
         raise Problem(403, "Paths on the server are switched off (setting server_paths). Upload the file.")
     return rows.job(deps.service.add_samples(project, server_files(body.path, deps.service.settings)))
@@ -101,13 +101,13 @@ def decided(deps: DepsDep, number: int) -> Decided:
 
 @router.get("/projects/{number}/decisions", dependencies=[may("read")])
 def list_decisions(deps: DepsDep, project: ProjectDep) -> Decided:
-    """Sentences that are left out, or kept against a rule."""
+    """The sentences that are excluded, or kept although a rule would skip them."""
     return decided(deps, project.id)
 
 
 @router.post("/projects/{number}/decisions", dependencies=[may("write")])
 def decide(deps: DepsDep, project: ProjectDep, body: DecisionRequest) -> Decided:
-    """Leave sentences out, keep them, or take a decision back, in one step."""
+    """Exclude or approve sentences, or clear their decisions, in one step that can be undone."""
     deps.service.decide(
         project.id, body.action, {segment_key(one.text, one.source): one.text for one in body.sentences}
     )
@@ -116,7 +116,7 @@ def decide(deps: DepsDep, project: ProjectDep, body: DecisionRequest) -> Decided
 
 @router.post("/projects/{number}/decisions/undo", dependencies=[may("write")])
 def undo(deps: DepsDep, project: ProjectDep) -> Decided:
-    """Take the last step back."""
+    """Undo the last decision step."""
     with conflicts():
         deps.service.undo(project.id)
     return decided(deps, project.id)
@@ -124,7 +124,7 @@ def undo(deps: DepsDep, project: ProjectDep) -> Decided:
 
 @router.get("/projects/{number}/tests", dependencies=[may("read")])
 def list_tests(deps: DepsDep, project: ProjectDep) -> Tests:
-    """Files to test with, and what of them is in the samples."""
+    """The test files, and which of their sentences are in the samples."""
     return Tests(
         files=[path.name for path in deps.service.test_files(project.id)],
         found=rows.finite(deps.service.leaks(project.id)),
@@ -139,9 +139,9 @@ def add_tests(
     project: ProjectDep,
     files: Annotated[list[UploadFile], File(description="Files that you will test with.")],
 ) -> models.Job:
-    """Name files to test with; a job looks for their sentences in the samples.
+    """Add test files and queue a job that looks for their sentences in the samples.
 
-    Files that cannot be taken are left out: the list of test files names them with the reason. If none can, it is an error.
+    Files that cannot be used are left out; the list of test files names them with the reason. If none can, the request fails.
     """
     with stored_uploads(deps.service.settings, files) as paths:
         return rows.job(deps.service.add_tests(project, paths))
@@ -149,7 +149,7 @@ def add_tests(
 
 @router.delete("/projects/{number}/tests/{name}", status_code=202, dependencies=[may("write")])
 def remove_test(deps: DepsDep, project: ProjectDep, name: FileName) -> models.Job:
-    """Forget a test file."""
+    """Remove a test file."""
     if name not in {path.name for path in deps.service.test_files(project.id)}:
         raise Problem(404, f"{name[:80]} is no test file of project {project.id}.")
     return rows.job(deps.service.remove_test(project, name))

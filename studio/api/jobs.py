@@ -1,4 +1,4 @@
-"""/jobs: the queue, a job's progress as it happens, its log; and /projects/{number}/runs, which puts trainings into it."""
+"""/jobs: the queue, and the live progress and log of a job; /projects/{number}/runs, which queues trainings."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from studio.api.schemas import models
 from studio.services.service import TRAINING
 
 router = APIRouter(tags=["jobs"])
-POLL = 1.0  # seconds between two looks at a job's row
-QUIET = 15.0  # seconds after which a stream says that it is alive
+POLL = 1.0  # seconds between two reads of a job's row
+QUIET = 15.0  # seconds after which a stream sends a keep-alive comment
 
 
 @router.get("/jobs", dependencies=[may("read")])
@@ -46,14 +46,14 @@ def list_jobs(
     state: Annotated[models.STATES | None, Query()] = None,
     kind: Annotated[str, Query(max_length=64)] = "",
 ) -> models.Page[models.Job]:
-    """Jobs, newest first."""
+    """All jobs, newest first."""
     states = None if state is None else [state]
     kinds = (kind,) if kind else None
     return _page(deps, offset, limit, project, states=states, kinds=kinds)
 
 
 def _page(deps: Deps, offset: int, limit: int, project: int | None, **filters: Any) -> models.Page[models.Job]:
-    """A page of the jobs that fit, of which the others are not read."""
+    """A page of the matching jobs; only the jobs on the page are read."""
     jobs = deps.store.jobs
     items = [rows.job(row) for row in jobs.list(project, **filters, limit=limit, offset=offset)]
     return models.Page[models.Job](items=items, total=jobs.count(project, **filters), offset=offset)
@@ -61,13 +61,13 @@ def _page(deps: Deps, offset: int, limit: int, project: int | None, **filters: A
 
 @router.get("/jobs/{number}", dependencies=[may("read")])
 def get_job(deps: DepsDep, number: Id) -> models.Job:
-    """The state of a job; poll every second or two, or follow its events."""
+    """The state of a job. Poll it every second or two, or follow its events."""
     return rows.job(deps.store.jobs.get(number))
 
 
 @router.get("/jobs/{number}/steps", dependencies=[may("read")])
 def list_steps(deps: DepsDep, number: Id) -> list[models.Step]:
-    """What a job went through."""
+    """The steps of a job."""
     return [models.Step(**vars(one)) for one in steps_of(deps.store.jobs.get(number))]
 
 
@@ -82,7 +82,7 @@ def follow_job(
     number: Id,
     seconds: Annotated[int, Query(ge=1, le=86_400, description="How long the stream lasts at most.")] = 3600,
 ) -> StreamingResponse:
-    """Server-sent events: `job` whenever it changed, `end` when it has ended or the time is up."""
+    """Follow a job by server-sent events: `job` whenever it changes, `end` when it has ended or the time is up."""
     deps.store.jobs.get(number)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(events(deps, number, seconds), media_type="text/event-stream", headers=headers)
@@ -111,7 +111,7 @@ async def events(deps: Deps, number: int, seconds: float) -> AsyncIterator[str]:
 
 @router.post("/jobs/{number}/cancel", dependencies=[may("write")])
 def cancel_job(deps: DepsDep, number: Id) -> models.Job:
-    """Ask a job to stop: a waiting one at once, one at work within moments. What is finished is kept."""
+    """Cancel a job: a queued one at once, a running one within moments. Finished steps are kept."""
     if not deps.store.jobs.get(number).active:
         raise Problem(409, f"Job {number} has ended; there is nothing to cancel.")
     return rows.job(deps.store.jobs.cancel(number))
@@ -126,7 +126,7 @@ def resume_job(deps: DepsDep, number: Id) -> models.Job:
 
 @router.delete("/jobs/{number}", status_code=204, dependencies=[may("write")])
 def delete_job(deps: DepsDep, number: Id) -> Response:
-    """Remove a job that is not at work from the list; files stay."""
+    """Delete a job that is not running from the list; its files are kept."""
     with conflicts():
         deps.store.jobs.delete(number)
     return Response(status_code=204)
@@ -138,7 +138,7 @@ def get_log(
     number: Id,
     characters: Annotated[int, Query(ge=1, le=2_000_000, description="How much of its end.")] = 20_000,
 ) -> PlainTextResponse:
-    """The end of a job's log, as text; empty before it began."""
+    """The end of a job's log as text; empty before the job starts."""
     return PlainTextResponse(log_tail(deps.store.jobs.get(number), characters))
 
 
@@ -154,7 +154,7 @@ class Usage(BaseModel):
 
 @router.get("/jobs/{number}/usage", dependencies=[may("read")])
 def get_usage(deps: DepsDep, number: Id) -> Usage:
-    """Processor and memory of a job at work, or at its end."""
+    """The processor and memory use of a running job, or of an ended job as last reported."""
     result = deps.store.usage.get(deps.store.jobs.get(number).id)
     return rows.shown(Usage, result) if result else Usage.model_validate({})
 
@@ -178,7 +178,7 @@ def start_run(deps: DepsDep, project: ProjectDep, body: models.RunRequest) -> mo
 
 
 def base_of(deps: Deps, project: ProjectRow, body: models.RunRequest) -> str:
-    """The base that a run asks for; the project's where it names none. Raises Problem 404, InputError."""
+    """The base requested for a run, or the project's if none. Raises Problem 404, InputError."""
     if not body.base:
         return project.base
     path = str(base_card(deps, body.base)["path"])
@@ -191,7 +191,7 @@ def base_of(deps: Deps, project: ProjectRow, body: models.RunRequest) -> str:
 
 @router.get("/projects/{number}/runs/curve", dependencies=[may("read")], tags=["runs"])
 def get_curve(deps: DepsDep, project: ProjectDep) -> models.Curve:
-    """The figures of the run at work, or of the last one, update by update."""
+    """The metrics of the current or last run by update."""
     return models.Curve(rows=rows.finite(deps.service.curve(project.id)))
 
 
@@ -200,7 +200,7 @@ Kind = Literal["training", "decoding", "phrases", "corpus", "documents"]
 
 @router.get("/options/{kind}", dependencies=[may("read")], tags=["methods"])
 def list_options(kind: Kind) -> list[models.Option]:
-    """Settings of training, decoding, phrase extraction, reading samples, or of documents."""
+    """The settings of training, decoding, phrase extraction, reading samples, or documents."""
     return [rows.option(item) for item in described(kind)]
 
 

@@ -1,9 +1,9 @@
-"""LibreTranslate's interface, for the many programs that speak it: /translate, /languages, /detect, /health, /frontend/settings.
+"""The LibreTranslate API, for programs that support it: /translate, /languages, /detect, /health, /frontend/settings.
 
-Requests may be JSON, a form, or values in the address. The project and plugin are those that /api/v1/translate would take;
-`project` and `plugin` may be named as further values, or be part of the address: `/cat/3/translate` is project 3 with its
-default plugin, `/cat/3/7/translate` its plugin 7, `/cat/3/base/translate` its base alone. `alternatives` are not offered:
-the list is empty.
+Requests may be JSON, a form, or values in the address. The project and plugin are chosen as for /api/v1/translate; they can be
+given as additional values, `project` and `plugin`, or in the address: `/cat/3/translate` is project 3 with its default plugin,
+`/cat/3/7/translate` its plugin 7, `/cat/3/base/translate` its base without a plugin. `alternatives` are not supported: the list
+is empty.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from studio.api.translate import Markup, check_length, translated
 from studio.auth.identity import tokens_needed
 from studio.services.catalog import language_name
 
-OLD_CODES = {"zt": "zh-Hant"}  # LibreTranslate's own word for traditional Chinese
+OLD_CODES = {"zt": "zh-Hant"}  # LibreTranslate's code for traditional Chinese
 HEADERS = ("x-tailormt-project", "x-tailormt-plugin")
 MOST_TEXTS = 1000
 
@@ -41,7 +41,7 @@ cat_routes = APIRouter()  # also for a project or plugin in the address
 
 
 class LibreRequest(BaseModel):
-    """What /translate takes; other values are passed over."""
+    """A request to /translate; unknown values are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -104,7 +104,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> dict[str, o
 
 
 async def answer_of(body: LibreRequest, texts: list[str], language: str, sample: str) -> dict[str, object]:
-    """What LibreTranslate answers: the texts, and where the source was not named the language of the sample of it."""
+    """A response in LibreTranslate's format: the texts and, if the source was not given, the language with its confidence."""
     batch = isinstance(body.q, list)
     answer: dict[str, object] = {"translatedText": texts if batch else texts[0]}
     if body.source.lower() in ("auto", ""):
@@ -116,7 +116,7 @@ async def answer_of(body: LibreRequest, texts: list[str], language: str, sample:
 
 
 def sure(text: str, language: str) -> float:
-    """How sure it is that a text is in a language, from 0 to 100."""
+    """The confidence that a text is in a language, from 0 to 100."""
     wanted = base_language(language)
     return round(100 * dict(confidences(text, wanted)).get(wanted, 0.0), 1)
 
@@ -135,13 +135,13 @@ KEYED = {"parameters": [{"name": "api_key", "in": "query", "schema": {"type": "s
 
 @cat_routes.post("/translate", openapi_extra=POSTED, response_model=LibreTranslated, response_model_exclude_unset=True)
 async def translate_posted(request: Request, deps: DepsDep, selection: SelectionDep) -> dict[str, object]:
-    """Translate a text or a list of them."""
+    """Translate a text or a list of texts."""
     return await run(request, deps, selection)
 
 
 @cat_routes.get("/translate", openapi_extra=ASKED, response_model=LibreTranslated, response_model_exclude_unset=True)
 async def translate_asked(request: Request, deps: DepsDep, selection: SelectionDep) -> dict[str, object]:
-    """Translate a text in the address. Without q and target /translate is the studio's page."""
+    """Translate a text in the address. Without q and target, /translate is a page of the studio."""
     return await run(request, deps, selection)
 
 
@@ -153,7 +153,7 @@ def listed(deps: Deps) -> list[LibreLanguage]:
 
 @cat_routes.get("/languages", openapi_extra=KEYED)
 async def list_languages(request: Request, deps: DepsDep, selection: SelectionDep) -> list[LibreLanguage]:
-    """Languages that can be translated from, each with its targets; of a project its two."""
+    """The languages with their target languages; for a project, its two languages."""
     await admit(request, "api_key")  # some clients put the key into the body of a GET
     row = await run_in_threadpool(project_at, deps, selection)
     return await (run_in_threadpool(of_project, row) if row else run_in_threadpool(listed, deps))
@@ -168,7 +168,7 @@ def of_project(row: ProjectRow) -> list[LibreLanguage]:
 
 @router.post("/detect", openapi_extra=body_schema(DetectRequest))
 async def detect(request: Request, deps: DepsDep) -> list[Detected]:
-    """The languages that a text may be in, the likeliest first."""
+    """Detect the language of a text; the likeliest languages come first."""
     sent = await admit(request, "api_key")
     body = validated_body(DetectRequest, sent.values, sent.typed)
     text = "\n".join(body.q) if isinstance(body.q, list) else body.q
@@ -183,13 +183,13 @@ async def detect(request: Request, deps: DepsDep) -> list[Detected]:
 
 @router.get("/health")
 async def health() -> dict[str, str]:
-    """That the studio runs. Needs no token."""
+    """Check that the studio is running. Needs no token."""
     return {"status": "ok"}
 
 
 @router.get("/frontend/settings")
 def frontend_settings(deps: DepsDep) -> dict[str, Any]:
-    """What LibreTranslate returns to its own page; some clients ask it for limits and whether a key is needed."""
+    """The settings of LibreTranslate's page, from which some clients read limits and whether a key is needed."""
     known = listed(deps) if not tokens_needed(deps.service.settings) else []
     pair = next(((one, target) for one in known for target in one.targets), None)
     names = {one.code: one.name for one in known}

@@ -1,4 +1,4 @@
-"""/api/v1/docs: the OpenAPI as a plain page of this server. The usual viewers fetch their scripts from another host."""
+"""/api/v1/docs: the OpenAPI document as a plain page of this server. The usual viewers load their scripts from another host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Spec = Mapping[str, Any]
 
 @router.get("/docs", response_class=HTMLResponse)
 def page(request: Request) -> HTMLResponse:
-    """What there is, for people."""
+    """The documentation page of the API."""
     return page_of(request.app.openapi())
 
 
@@ -40,7 +40,7 @@ def page_of(spec: Spec) -> HTMLResponse:
 
 @dataclass(frozen=True)
 class Operation:
-    """A command of the interface; `rows` are (name, where it goes, type, description) of what it takes."""
+    """An operation of the API; `rows` are (name, location, type, description) of its parameters and body fields."""
 
     path: str
     verb: str
@@ -76,7 +76,7 @@ def _resolved(schema: Spec, spec: Spec) -> Spec:
 
 
 def _kind(schema: Spec, spec: Spec) -> str:
-    """A type in words."""
+    """The name of a schema's type for readers."""
     return " or ".join(dict.fromkeys(_kinds(_resolved(schema, spec), spec)))
 
 

@@ -1,11 +1,11 @@
-"""Who may ask: tokens with scopes, needed as soon as others than this machine's own users can reach the studio.
+"""Permissions of the REST API: tokens with scopes, required if other machines can reach the studio.
 
-A token comes as `Authorization: Bearer tmt_…`, as `Authorization: DeepL-Auth-Key tmt_…` from clients of DeepL, or as
-`api_key` (LibreTranslate) or `auth_key` (DeepL's old way) in the address, form or JSON.
+A token is sent as `Authorization: Bearer tmt_…`, as `Authorization: DeepL-Auth-Key tmt_…` by clients of DeepL, or as `api_key`
+(LibreTranslate) or `auth_key` (older DeepL clients) in the address, form or JSON.
 
-Without a token a request must come from this machine to a name of this machine, through no proxy and from no web page of
-another site: else any page open in the user's browser could send requests to the studio that listens there. Where people sign
-in, the session of a browser does as well, for what its account may do.
+A request without a token must come from this machine, to a name of this machine, not through a proxy and not from a page of
+another site. Otherwise, any page open in the user's browser could send requests to the studio. If users sign in, a browser's
+session is also accepted, with the permissions of its account.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ DEEPL = APIKeyHeader(
     scheme_name="deepl",
     description="`DeepL-Auth-Key tmt_…`, for DeepL's clients.",
 )
-NOTED = 60.0  # seconds between two notes of a token's use
+NOTED = 60.0  # seconds between two records of a token's use
 HOW = "Make one with `tailormt token create NAME`"
 
 
 class Caller:
-    """Who asks, in which style of errors: `token` is None for a user of this machine without one."""
+    """The caller of a request and the format of its errors; `token` is None for a local user or a browser session."""
 
     def __init__(self, store: Store, token: TokenRow | None, style: str = "api") -> None:
         self.store = store
@@ -48,14 +48,14 @@ class Caller:
         self.style = style
 
     def spend(self, characters: int) -> None:
-        """Count what is to be translated for this caller; fewer than 0 give it back. Raises Problem over the token's quota."""
+        """Count characters to be translated for this caller; a negative number is a refund. Raises Problem over the quota."""
         if self.token is None or not characters:
             return
         with act_as(THIS_MACHINE):
             counted = self.store.tokens.note(self.token.id, characters)
         if counted:
             return
-        if self.style == "deepl":  # its own status and sentence, which its clients know
+        if self.style == "deepl":  # DeepL's status and message, which its clients expect
             raise Problem(456, "Quota for this billing period has been exceeded.", code="quota")
         raise Problem(
             429, f"This token may translate {self.token.quota:,} characters a month, and these are more.", code="quota"
@@ -63,7 +63,7 @@ class Caller:
 
 
 class AuthMiddleware:
-    """Every request of the interface has a guest, also where it stands alone, without the studio's gate. Plain ASGI."""
+    """Identifies and checks requests if the API runs without the studio's gateway. Plain ASGI."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -79,7 +79,7 @@ class AuthMiddleware:
 
 
 def secret_of(request: Request, given: str = "") -> str:
-    """The secret that a request shows, in whichever place; empty where it shows none."""
+    """The token in a request's Authorization header, else `given`; empty if none."""
     scheme, _, rest = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() in ("bearer", "deepl-auth-key") and rest.strip():
         return rest.strip()
@@ -87,13 +87,13 @@ def secret_of(request: Request, given: str = "") -> str:
 
 
 def check(request: Request, scope: str, given: str = "") -> Caller:
-    """Let the request in, or raise Problem 401 or 403. `given` is a key from its address, form or JSON."""
+    """Admit the request and return its caller, or raise Problem 401, 403 or 404. `given` is a key from address, form or JSON."""
     service = request.app.state.deps.service
     settings, store = service.settings, service.store
     guest: RequestIdentity = request.scope[KEY]
     secret = secret_of(request, given)
     needed = tokens_needed(settings)
-    # On this machine the clients of other services are let pass with any key: they insist on sending one.
+    # On this machine, clients of other services are admitted with any key, since they always send one.
     ours = style_of(request.url.path) == "api" and "authorization" in request.headers
     if ours or (secret and (needed or secret.startswith(PREFIX))):
         with act_as(THIS_MACHINE):
@@ -126,7 +126,7 @@ def check(request: Request, scope: str, given: str = "") -> Caller:
 
 
 def access_of_token(store: Store, token: TokenRow, address: str) -> Actor | None:
-    """What a token opens: what its account may; everything for one that was made on the machine for nobody."""
+    """The actor of a token: its account, or full access without one; None if the account is missing or inactive."""
     who = f"token {token.id} ({token.name})"
     if token.user_id is None:
         return Actor(who, project=token.project_id, address=address)
@@ -140,9 +140,9 @@ def access_of_token(store: Store, token: TokenRow, address: str) -> Actor | None
 
 
 def check_project(request: Request, service: Service, *, change: bool) -> None:
-    """Raises Problem 404 for a project that they do not see, 403 for a change of anything by somebody who may only look.
+    """Raises Problem 404 for a project that the caller cannot see, 403 for a change by a caller who may only read.
 
-    It is looked at here as well as in the store, before what the request brings is read.
+    The store checks this too; here it is checked before the request's body is read.
     """
     access = service.store.access()
     if access.everything:
@@ -162,13 +162,13 @@ def check_project(request: Request, service: Service, *, change: bool) -> None:
 
 
 def refused(request: Request, message: str) -> Problem:
-    # DeepL answers 403 to a wrong key, and its clients tell it as that.
+    # DeepL answers 403 to a wrong key, which its clients report as such.
     status = 403 if style_of(request.url.path) == "deepl" else 401
     return Problem(status, message, code="token_needed", headers={"WWW-Authenticate": "Bearer"})
 
 
 def check_local(request: Request) -> None:
-    """Raises Problem 401 for what comes from or is meant for another machine."""
+    """Raises Problem 401 for a request that comes from another machine, through a proxy, or to another host name."""
     if not from_here(request.scope, headers_of(request.scope)):
         raise refused(
             request, f"A token is needed, since this request came through another machine or name than this one. {HOW}."
@@ -176,7 +176,7 @@ def check_local(request: Request) -> None:
 
 
 def check_origin(request: Request) -> None:
-    """Raises Problem 403 for requests that a page of another site makes in somebody's browser; a link that leads here is none."""
+    """Raises Problem 403 for requests by a page of another site in a user's browser; following a link is allowed."""
     headers = headers_of(request.scope)
     if from_own_site(headers) or (request.method in SAFE and not headers.get("origin")):
         return
@@ -186,7 +186,7 @@ def check_origin(request: Request) -> None:
 
 
 def note_use(app: Any, store: Store, token: TokenRow) -> None:
-    """Write down when a token was last used, at most once a minute."""
+    """Record when a token was last used, at most once per minute."""
     known: dict[int, float] = app.state.deps.seen
     now = time.monotonic()
     if now - known.get(token.id, -NOTED) >= NOTED:
@@ -195,7 +195,7 @@ def note_use(app: Any, store: Store, token: TokenRow) -> None:
 
 
 def may(scope: str) -> Any:
-    """A dependency that lets in who has the scope; it gives the Caller."""
+    """A dependency that requires the scope and returns the Caller."""
 
     def allowed(request: Request, _bearer: Annotated[Any, Depends(BEARER)]) -> Caller:
         return check(request, scope)

@@ -1,4 +1,4 @@
-"""What the page Phrases shows beside the list: trees, sentences that hold a phrase, back-translations, the map, a table."""
+"""Further data of the Phrases page: parse trees, sentences that contain a phrase, back-translations, the map, a table."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from studio.services.project_phrases import ProjectPhrases
 
 router = APIRouter(tags=["phrases"])
 PhraseText = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
-AT_ONCE = 32  # phrases that are translated in one turn
+AT_ONCE = 32  # phrases translated in one turn
 NOT_YET = "This project has no phrases yet. Add samples and wait until they are read."
 
 
 class KeyPhrase(BaseModel):
-    """A phrase with what makes it typical of the samples."""
+    """A phrase with the figures that show how typical it is of the samples."""
 
     text: str
     source: str = Field(description="Its back-translation; empty while there is none.")
@@ -72,13 +72,13 @@ class BackRequest(models.Given):
 
 
 class Map(BaseModel):
-    """Points on a plane by the likeness of the phrases' vectors."""
+    """The phrases as points on a plane, arranged by the similarity of their vectors."""
 
     data: models.JsonObject
 
 
 def phrases(deps: Deps, project: ProjectRow) -> Phrases:
-    """The phrases as columns. Raises Problem 409 while there are none."""
+    """The project's phrases as columns. Raises Problem 409 if there are none yet."""
     columns = ProjectPhrases(deps.service, project).table()
     if columns is None:
         raise Problem(409, NOT_YET)
@@ -93,7 +93,7 @@ def list_typical(
     limit: Limit = 100,
     search: Annotated[str, Query(max_length=200, description="Words in the phrase or its back-translation.")] = "",
 ) -> models.Page[KeyPhrase]:
-    """The phrases that set the samples apart from general text, the most typical first."""
+    """The phrases that distinguish the samples from general text, most typical first."""
     columns = phrases(deps, project)
     indices = columns.select(PhraseView(words=search, show="all"))
     items = [key_phrase(columns, int(one)) for one in indices[offset : offset + limit]]
@@ -123,7 +123,7 @@ def list_holding(
     offset: Offset = 0,
     limit: Limit = 100,
 ) -> models.Page[Holding]:
-    """The sentences of the samples that hold a phrase."""
+    """The sentences of the samples that contain a phrase."""
     sentences = deps.service.sentences(project.id)
     indices = holding(sentences, phrase, project.target) if phrase.strip() else []
 
@@ -139,7 +139,7 @@ def list_holding(
 def get_tree(
     deps: DepsDep, project: ProjectDep, sentence: Annotated[str, Query(min_length=1, max_length=2000)]
 ) -> Tree:
-    """The parse tree of a sentence of the project's target language, by the parser that finds its phrases."""
+    """The parse tree of a sentence in the project's target language, by the parser that extracts its phrases."""
     folder = deps.service.workspace(project.id)
     text = " ".join(sentence.split())
     if not text:
@@ -152,7 +152,7 @@ def get_tree(
 async def back_translate(
     request: Request, deps: DepsDep, number: Id, body: BackRequest, caller: Annotated[Caller, may("translate")]
 ) -> dict[str, str]:
-    """Phrases by the base turned round, where it translates both ways; they are kept and shown with the phrases."""
+    """Translate phrases back into the source language, if the base translates both ways. The results are kept with the phrases."""
     wanted = [text for text in dict.fromkeys(" ".join(one.split()) for one in body.phrases) if text]
     if not wanted:
         raise Problem(422, "phrases: at least one of them must say something.", code="invalid")
@@ -178,7 +178,7 @@ async def back_translate(
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}, "description": "The table."}},
 )
 def export_phrases(deps: DepsDep, project: ProjectDep) -> StreamingResponse:
-    """All phrases with their figures as CSV, the most typical first."""
+    """Export all phrases with their figures as CSV, most typical first."""
     columns = phrases(deps, project)
     headers = {"Content-Disposition": f'attachment; filename="phrases-{project.id}.csv"'}
     return StreamingResponse(lines(columns, PhraseView(show="all")), media_type="text/csv", headers=headers)
@@ -186,7 +186,7 @@ def export_phrases(deps: DepsDep, project: ProjectDep) -> StreamingResponse:
 
 @router.get("/projects/{number}/phrases/map", dependencies=[may("read")])
 def get_map(deps: DepsDep, project: ProjectDep) -> Map:
-    """The map of the phrases as it was drawn last."""
+    """The phrase map as last drawn."""
     file = deps.service.workspace(project.id) / MAP_FILE
     try:
         data = json.loads(gzip.decompress(file.read_bytes()))
@@ -197,7 +197,7 @@ def get_map(deps: DepsDep, project: ProjectDep) -> Map:
 
 @router.post("/projects/{number}/phrases/map", status_code=202, dependencies=[may("write")])
 def draw_map(deps: DepsDep, project: ProjectDep) -> models.Job:
-    """Queue the drawing of the map; one under way is not queued again."""
+    """Queue a job that draws the phrase map, unless one is already queued or running."""
     if not (deps.service.workspace(project.id) / "phrases.jsonl").is_file():
         raise Problem(409, NOT_YET)
     return rows.job(ProjectPhrases(deps.service, project).draw_map())

@@ -1,4 +1,4 @@
-"""/projects/{number}/phrases: what was found in the samples."""
+"""/projects/{number}/phrases: the phrases found in the samples, and exclusions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Length = Annotated[int, Query(ge=0, le=1000)]
 
 @dataclass
 class PhraseQuery:
-    """Which phrases, in which order, and which part of them."""
+    """The filters, order and page of a list of phrases."""
 
     offset: Offset = 0
     limit: Limit = 100
@@ -44,7 +44,7 @@ class PhraseQuery:
 def list_phrases(
     deps: DepsDep, project: ProjectDep, query: Annotated[PhraseQuery, Depends(PhraseQuery)]
 ) -> models.Page[models.Phrase]:
-    """The phrases, the most frequent first unless asked otherwise."""
+    """The phrases of the samples, most frequent first unless another order is requested."""
     words = query.search.strip().casefold()
     phrases = [
         row
@@ -68,7 +68,7 @@ class ExclusionRequest(models.Given):
 
 
 class Excluded(BaseModel):
-    """What is left out now; it counts from the next training."""
+    """The phrases that are excluded, which takes effect with the next training."""
 
     phrases: list[str]
     with_sentences: list[str] = Field(description="Those whose sentences are left out as well.")
@@ -86,13 +86,13 @@ def excluded(deps: Deps, number: int) -> Excluded:
 
 @router.get("/projects/{number}/phrases/exclusions", dependencies=[may("read")])
 def list_exclusions(deps: DepsDep, project: ProjectDep) -> Excluded:
-    """Phrases that are left out of the memory."""
+    """The phrases that are excluded from the memory."""
     return excluded(deps, project.id)
 
 
 @router.post("/projects/{number}/phrases/exclusions", dependencies=[may("write")])
 def change_exclusions(deps: DepsDep, project: ProjectDep, body: ExclusionRequest) -> Excluded:
-    """Leave phrases out, or take them back in, in one step."""
+    """Exclude or restore phrases in one step that can be undone."""
     folder = deps.service.workspace(project.id)
     if body.action == "exclude":
         Exclusions.exclude(folder, body.phrases, sentences=body.sentences)
@@ -103,14 +103,14 @@ def change_exclusions(deps: DepsDep, project: ProjectDep, body: ExclusionRequest
 
 @router.post("/projects/{number}/phrases/exclusions/undo", dependencies=[may("write")])
 def undo_exclusion(deps: DepsDep, project: ProjectDep) -> Excluded:
-    """Take the last step back."""
+    """Undo the last exclusion step."""
     with conflicts():
         Exclusions.undo(deps.service.workspace(project.id))
     return excluded(deps, project.id)
 
 
 def collected(deps: Deps, number: int) -> Sequence[models.Phrase]:
-    """All phrases with layer and back-translation, by count; kept until a file changes."""
+    """All phrases with layer and back-translation, by count; cached until a file changes."""
     folder = deps.service.workspace(number)
     layers = deps.service.decoder_layers(deps.store.projects.get(number))
     return _collected(folder / "phrases.jsonl", modified_times(folder, "phrases.jsonl"), pairs_of(folder), layers)

@@ -1,4 +1,4 @@
-"""/plugins: what was learned, one file each: cards, download, import, names and tags, blends."""
+"""/plugins: trained customizations, one file each: cards, download, import, names and tags, blends."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def list_plugins(
     limit: Limit = 100,
     project: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
 ) -> models.Page[models.Plugin]:
-    """Plugins of one project or of all, newest first."""
+    """The plugins of one project or of all projects, newest first."""
     plugins = deps.store.plugins.list(project)
     return rows.page(models.Page[models.Plugin], plugins, offset, limit, partial(rows.plugin, deps.service))
 
 
 @router.get("/plugins/{number}", dependencies=[may("read")])
 def get_plugin(deps: DepsDep, number: Id) -> models.Plugin:
-    """One plugin with its figures."""
+    """A plugin with its metrics."""
     return rows.plugin(deps.service, deps.store.plugins.get(number))
 
 
 @router.get("/plugins/{number}/card", dependencies=[may("read")])
 def get_card(deps: DepsDep, number: Id) -> models.PluginCard:
-    """What the bundle says of itself: card, method and settings, base, provenance, files."""
+    """The card of a plugin's bundle: description, method and settings, base, provenance, files."""
     row = deps.store.plugins.get(number)
     if not row.exists:
         raise Problem(409, f"The bundle of {row.name} is no longer at its place.")
@@ -68,7 +68,7 @@ def download_plugin(
     number: Id,
     with_phrases: Annotated[bool, Query(description="Without, your sentences and phrases are left out.")] = True,
 ) -> FileResponse:
-    """The bundle as a file."""
+    """Download the bundle of a plugin."""
     row = deps.store.plugins.get(number)
     if not row.exists:
         raise Problem(409, f"The bundle of {row.name} is no longer at its place.")
@@ -86,7 +86,7 @@ def download_plugin(
 def import_plugin(
     deps: DepsDep, project: ProjectDep, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
 ) -> models.Plugin:
-    """Check a bundle and take it into the project. It must be whole, safe, and made for the project's base."""
+    """Check a bundle and import it into the project. It must be complete, safe, and made for the project's base."""
     with stored_uploads(deps.service.settings, [file]) as paths:
         row = deps.service.library.import_bundle(project, paths[0], lambda: deps.service.base_model(project))
     return rows.plugin(deps.service, row)
@@ -97,7 +97,7 @@ def import_plugin(
 def check_plugin(
     deps: DepsDep, project: ProjectDep, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
 ) -> list[models.PluginCheck]:
-    """Look a bundle over as an import does, and take nothing in: the checks up to the first that fails."""
+    """Check a bundle as for an import, without importing it. Returns the checks up to the first that fails."""
     with stored_uploads(deps.service.settings, [file]) as paths:
         result = checks_of(deps.service, project, paths[0], paths[0].name)
         return [models.PluginCheck.model_validate({**one.to_mapping(), "title": one.title}) for one in result]
@@ -105,7 +105,7 @@ def check_plugin(
 
 @router.post("/projects/{number}/blends", status_code=201, dependencies=[may("write")])
 def blend(deps: DepsDep, project: ProjectDep, body: models.BlendRequest) -> models.Plugin:
-    """Make one plugin of several, as a style and a domain, each at its own weight; it holds them whole."""
+    """Combine several plugins into one, for example a style and a domain, each with a weight; the result contains all of them."""
     for part in body.parts:
         if deps.store.plugins.get(part.plugin).project_id != project.id:
             raise Problem(404, f"Plugin {part.plugin} belongs to another project. Import it into this one first.")
@@ -118,7 +118,7 @@ def blend(deps: DepsDep, project: ProjectDep, body: models.BlendRequest) -> mode
 
 @router.patch("/plugins/{number}", dependencies=[may("write")])
 def change_plugin(deps: DepsDep, number: Id, change: models.PluginChange) -> models.Plugin:
-    """Another name, other tags; for all its versions, which are the plugins of the same name in its project."""
+    """Change the name or tags of all versions of a plugin, that is, of the plugins with the same name in its project."""
     row = deps.store.plugins.get(number)
     if change.name is not None and change.name.strip() != row.name:
         deps.service.library.rename(row.project_id, row.name, change.name)
@@ -136,7 +136,7 @@ def delete_plugin(
         bool, Query(description="Remove its bundle as well, where it lies in the project's folder.")
     ] = False,
 ) -> Response:
-    """Take a plugin out of its project. The bundle stays unless asked otherwise."""
+    """Remove a plugin from its project. The bundle is kept unless `file` is set."""
     row = deps.store.plugins.get(number)
     if file:
         deps.service.library.delete(row)

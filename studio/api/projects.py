@@ -1,4 +1,4 @@
-"""/projects: languages, base and name; the default plugin."""
+"""/projects: a project's languages, base, name and default plugin."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def list_projects(deps: DepsDep, offset: Offset = 0, limit: Limit = 100) -> mode
 
 @router.post("", status_code=201, dependencies=[may("write")])
 def create_project(deps: DepsDep, body: models.ProjectRequest) -> models.Project:
-    """A new project without samples."""
+    """Create a project without samples."""
     shelf = BaseRegistry(deps.service.settings)
     if body.base:
         names = {entry.name: str(entry.folder) for entry in shelf.entries()}
-        if body.base not in names:  # paths of the machine are no business of a program elsewhere
+        if body.base not in names:  # only names are accepted, since remote programs must not use paths of this machine
             raise Problem(404, f"There is no base {body.base}. There are: {', '.join(names) or 'none'}.")
         base = names[body.base]
     else:
@@ -42,13 +42,13 @@ def create_project(deps: DepsDep, body: models.ProjectRequest) -> models.Project
 
 @router.get("/{number}", dependencies=[may("read")])
 def get_project(deps: DepsDep, project: ProjectDep) -> models.Project:
-    """One project with its counts."""
+    """A project with its counts of sentences, phrases, plugins and runs."""
     return rows.project(deps.service, project)
 
 
 @router.patch("/{number}", dependencies=[may("write")])
 def change_project(deps: DepsDep, project: ProjectDep, change: models.ProjectChange) -> models.Project:
-    """Another name."""
+    """Rename a project."""
     return rows.project(deps.service, deps.store.projects.update(project.id, name=change.name.strip()))
 
 
@@ -58,7 +58,7 @@ def delete_project(
     project: ProjectDep,
     files: Annotated[bool, Query(description="Remove its folder with samples and bundles as well.")] = False,
 ) -> Response:
-    """Remove a project with its jobs, plugins and comparisons. Files stay unless asked otherwise."""
+    """Delete a project with its jobs, plugins and comparisons. Files are kept unless `files` is set."""
     service = deps.service
     with conflicts():
         if files:
@@ -70,7 +70,7 @@ def delete_project(
 
 @router.put("/{number}/default-plugin", dependencies=[may("write")])
 def set_default_plugin(deps: DepsDep, project: ProjectDep, body: models.DefaultRequest) -> models.Project:
-    """Which plugin is used where a request names none. Before a choice it is the newest that was trained here and does no harm."""
+    """Set the plugin for requests that name none. Unless set, it is the newest plugin trained here that does no harm."""
     if body.plugin is not None:
         deps.store.plugins.get(body.plugin)
     deps.store.defaults.set(project.id, body.plugin)
@@ -79,6 +79,6 @@ def set_default_plugin(deps: DepsDep, project: ProjectDep, body: models.DefaultR
 
 @router.delete("/{number}/default-plugin", status_code=204, dependencies=[may("write")])
 def clear_default_plugin(deps: DepsDep, project: ProjectDep) -> Response:
-    """Forget the choice: the newest plugin that was trained here and does no harm is the default again."""
+    """Clear the choice, so that the newest plugin trained here that does no harm is the default again."""
     deps.store.defaults.clear(project.id)
     return Response(status_code=204)

@@ -1,6 +1,6 @@
-"""What a rater opens: one page at an address that only its rater knows, and the answers that it sends.
+"""The rater's page, at an address that only the rater knows, and the routes for its answers.
 
-It is a page of its own beside the studio's: a rater may be anybody, and sees two texts and three questions, nothing else.
+It is separate from the studio's pages: anybody may be a rater, and raters see two texts and three questions, nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 
 def add_rater_routes(app: FastAPI, service: Service) -> None:
-    """The raters' pages, and what these send."""
+    """Add the raters' pages and the routes for their answers."""
 
     def answered(token: str, act: Callable[[RaterRow], None] | None = None) -> Response:
         rater = service.store.ratings.rater(token)
@@ -46,7 +46,7 @@ def add_rater_routes(app: FastAPI, service: Service) -> None:
             return PlainTextResponse(tr(UNKNOWN), 404)
         row = service.store.ratings.get(rater.round_id)
         shown = {"source": row.source, "target": row.target, "examples": row.about.get("examples", [])}
-        # `<` would end the element where a text holds `</script>`.
+        # Escapes `<`, since `</script>` in a text would end the element.
         about = Markup(json.dumps(shown, ensure_ascii=False).replace("<", "\\u003c"))
         style = f"{plain_style()}\n{script('rating.css')}"
         return plain_page("rating.html", style, script("rating.js"), headers=PRIVATE, about=about)

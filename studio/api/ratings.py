@@ -1,4 +1,4 @@
-"""/ratings: blind rounds over a comparison, their raters, what these answer, the table that comes out, and its export."""
+"""/ratings: blind rating rounds over a comparison, their raters and answers, the summary table, and the export."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RaterRequest(models.Given):
 
 
 class Rater(BaseModel):
-    """Somebody who rates. Whoever has the address rates in that name."""
+    """A rater. Anyone with the address can answer in the rater's name."""
 
     id: int
     name: str
@@ -55,7 +55,7 @@ class Rater(BaseModel):
 
 
 class Round(BaseModel):
-    """Sentences in two systems' translations, rated without names."""
+    """A blind rating of sentences translated by two systems."""
 
     id: int
     project: int
@@ -71,7 +71,7 @@ class Round(BaseModel):
 
 
 class Task(BaseModel):
-    """What a rater sees next, without the systems' names; `item` is null when all is done or the round is closed."""
+    """The next item of a rater, without the systems' names; `item` is null if all are done or the round is closed."""
 
     done: int
     total: int
@@ -115,7 +115,7 @@ def rater_of(deps: DepsDep, number: Id, rater: RaterId) -> RaterRow:
     return result
 
 
-RaterDep = Annotated[RaterRow, Depends(rater_of)]  # the rater of the address; 404 where there is none
+RaterDep = Annotated[RaterRow, Depends(rater_of)]  # the rater in the address; 404 if missing
 
 
 @router.get("/projects/{number}/ratings", dependencies=[may("read")])
@@ -137,13 +137,13 @@ def start_round(deps: DepsDep, project: ProjectDep, body: RoundRequest) -> Round
 
 @router.get("/ratings/{number}", dependencies=[may("read")])
 def get_round(deps: DepsDep, number: Id) -> Round:
-    """One round with its raters, how far they are, and their addresses."""
+    """A round with its raters, their progress and their addresses."""
     return shown(deps, deps.store.ratings.get(number))
 
 
 @router.patch("/ratings/{number}", dependencies=[may("write")])
 def change_round(deps: DepsDep, number: Id, change: RoundChange) -> Round:
-    """Another title; close a round, or open it again."""
+    """Change the title of a round, or close or reopen it."""
     row = deps.store.ratings.get(number)
     given: dict[str, object] = {}
     if change.title is not None:
@@ -155,21 +155,21 @@ def change_round(deps: DepsDep, number: Id, change: RoundChange) -> Round:
 
 @router.delete("/ratings/{number}", status_code=204, dependencies=[may("write")])
 def delete_round(deps: DepsDep, number: Id) -> Response:
-    """Remove a round with all answers."""
+    """Delete a round with all answers."""
     deps.store.ratings.delete(number)
     return Response(status_code=204)
 
 
 @router.post("/ratings/{number}/raters", status_code=201, dependencies=[may("write")])
 def add_rater(deps: DepsDep, number: Id, body: RaterRequest) -> Round:
-    """Another rater with an address of its own."""
+    """Add a rater with a separate address."""
     deps.store.ratings.add_rater(number, body.name)
     return shown(deps, deps.store.ratings.get(number))
 
 
 @router.delete("/ratings/{number}/raters/{rater}", status_code=204, dependencies=[may("write")])
 def remove_rater(deps: DepsDep, row: RaterDep) -> Response:
-    """Take a rater and all its answers out."""
+    """Remove a rater with all answers."""
     deps.store.ratings.remove_rater(row.id)
     return Response(status_code=204)
 
@@ -183,27 +183,27 @@ def task_of(deps: Deps, rater: RaterRow) -> Task:
 
 @router.get("/ratings/{number}/raters/{rater}/task", dependencies=[may("read")])
 def get_task(deps: DepsDep, row: RaterDep) -> Task:
-    """What the rater decides next."""
+    """The next item for the rater to decide."""
     return task_of(deps, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/answers", dependencies=[may("write")])
 def answer(deps: DepsDep, row: RaterDep, body: AnswerRequest) -> Task:
-    """Note an answer in the rater's name; one on the same question of the item is replaced."""
+    """Record an answer in the rater's name; an earlier answer to the same question of the item is replaced."""
     rounds.choose(deps.store, row, body.item, body.question, body.side)
     return task_of(deps, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/skip", dependencies=[may("write")])
 def skip_item(deps: DepsDep, row: RaterDep, body: ItemRequest) -> Task:
-    """Pass an item over; it counts for nothing."""
+    """Skip an item; it is not counted."""
     rounds.skip(deps.store, row, body.item)
     return task_of(deps, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/undo", dependencies=[may("write")])
 def undo_answer(deps: DepsDep, row: RaterDep) -> Task:
-    """Take the rater's last decision back."""
+    """Undo the rater's last decision."""
     rounds.undo(deps.store, row)
     return task_of(deps, row)
 
@@ -215,11 +215,11 @@ def ask_again(deps: DepsDep, row: RaterDep) -> Task:
     return task_of(deps, row)
 
 
-# -- what came out
+# -- results
 
 
 class Summary(BaseModel):
-    """Shares of win, tie and lose of system one by question, with agreement of the raters."""
+    """The shares of wins, ties and losses of system one by question, and the agreement of the raters."""
 
     summary: models.JsonObject
     text: str = Field(description="The same as a table of text.")
@@ -227,7 +227,7 @@ class Summary(BaseModel):
 
 @router.get("/ratings/{number}/summary", dependencies=[may("read")])
 def get_summary(deps: DepsDep, number: Id) -> Summary:
-    """The table of a round: system one against system two, Fleiss' kappa where several raters rated the same."""
+    """The results of a round: system one against system two, with Fleiss' kappa if several raters rated the same items."""
     result = rounds.summary(deps.store, deps.store.ratings.get(number))
     return Summary(summary=rows.finite(result.to_mapping()), text=result.table())
 
@@ -244,7 +244,7 @@ def get_summary(deps: DepsDep, number: Id) -> Summary:
     },
 )
 def export_round(deps: DepsDep, number: Id, format: Annotated[Literal["csv", "json"], Query()] = "csv") -> Response:
-    """Everything of a round but the raters' addresses: a line an answer as CSV, or the whole with the table as JSON."""
+    """Export a round without the raters' addresses: one line per answer as CSV, or everything with the summary as JSON."""
     row, store = deps.store.ratings.get(number), deps.store
     named = {"Content-Disposition": f'attachment; filename="rating-{number}.{format}"'}
     if format == "csv":

@@ -1,4 +1,4 @@
-"""What a training would take, the curve of a single one, and the first look after an upload."""
+"""Estimates of trainings, the curve of a single training, and the first look after an upload."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ router = APIRouter(tags=["runs"])
 
 
 class Estimate(BaseModel):
-    """The estimate of a training. The time is usually between `low` and `high`."""
+    """The estimated cost of a training. The time is usually between `low` and `high` seconds."""
 
     seconds: float
     low: float
@@ -34,7 +34,7 @@ class Estimate(BaseModel):
 
 
 class Look(BaseModel):
-    """The first look: a few sentences translated by the base alone and with the samples; empty while there is none."""
+    """The first look: a few sentences translated by the base and with the samples; empty if not made yet."""
 
     rows: list[models.JsonObject] = Field(
         description="`kind`, `source`, `vanilla`, `customized`, and `reference` of held-out ones."
@@ -46,7 +46,7 @@ class Look(BaseModel):
 
 @router.post("/projects/{number}/runs/estimate", dependencies=[may("read")])
 def estimate_run(deps: DepsDep, project: ProjectDep, body: models.RunRequest) -> Estimate:
-    """What a training on the project's samples would take, on this machine; nothing is queued."""
+    """Estimate the time and space of a training on the project's samples on this machine, without queuing it."""
     request = body.request().replace(base=base_of(deps, project, body))
     made = Runs(deps.service).estimate(project, request)
     if made is None:
@@ -56,7 +56,7 @@ def estimate_run(deps: DepsDep, project: ProjectDep, body: models.RunRequest) ->
 
 @router.get("/projects/{number}/runs/{run}/curve", dependencies=[may("read")])
 def get_run_curve(deps: DepsDep, project: ProjectDep, run: Id) -> models.Curve:
-    """The figures of one training, update by update."""
+    """The metrics of a training by update."""
     job = next((one for one in deps.service.runs(project.id) if one.id == run), None)
     if job is None:
         raise Problem(404, f"There is no run {run} in this project.")
@@ -65,7 +65,7 @@ def get_run_curve(deps: DepsDep, project: ProjectDep, run: Id) -> models.Curve:
 
 @router.get("/projects/{number}/look", dependencies=[may("read")])
 def get_look(deps: DepsDep, project: ProjectDep) -> Look:
-    """The first look, which comes by itself after samples were read."""
+    """The first look, which is made automatically after samples are read."""
     job, result = Runs(deps.service).look(project)
     return Look(
         rows=[dict(row) for row in result.get("rows", [])],
@@ -77,7 +77,7 @@ def get_look(deps: DepsDep, project: ProjectDep) -> Look:
 
 @router.post("/projects/{number}/look", status_code=202, dependencies=[may("write")])
 def make_look(deps: DepsDep, project: ProjectDep) -> models.Job:
-    """Queue a first look at the samples as they are; one that is under way is not queued again."""
+    """Queue a first look at the current samples, unless one is already queued or running."""
     if not deps.service.sample_files(project.id):
         raise Problem(409, "This project has no samples yet. Add some first.")
     return rows.job(Runs(deps.service).look_again(project))

@@ -1,4 +1,4 @@
-"""/projects/{number}/samples: files with sentences, what was read of them, and the corpora that came along."""
+"""/projects/{number}/samples: files with sentences and the segments read from them; /samples: the bundled corpora."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def shown(deps: Deps, number: int) -> models.Samples:
 
 @router.get("/projects/{number}/samples", dependencies=[may("read")])
 def list_samples(deps: DepsDep, project: ProjectDep) -> models.Samples:
-    """The files, the import report, and the job that reads them."""
+    """A project's sample files, the import report, and the job that reads the files."""
     return shown(deps, project.id)
 
 
@@ -51,9 +51,9 @@ def upload_samples(
         str, Form(description='Domain labels by file name, as JSON: {"a.txt": "novels"}.', max_length=20_000)
     ] = "",
 ) -> models.Job:
-    """Add files and queue the job that reads the project's samples and finds phrases.
+    """Add files and queue the job that reads the project's samples and extracts phrases.
 
-    Files that cannot be taken are left out: the list of samples names them with the reason. If none can, it is an error.
+    Files that cannot be used are left out; the list of samples names them with the reason. If none can, the request fails.
     """
     with stored_uploads(deps.service.settings, files) as paths:
         why = 'domains: a JSON object of texts is needed, as {"a.txt": "novels"}.'
@@ -62,7 +62,7 @@ def upload_samples(
 
 @router.post("/projects/{number}/samples/bundled", status_code=202, dependencies=[may("write")])
 def use_bundled_samples(deps: DepsDep, project: ProjectDep, body: models.UseSamples) -> models.Job:
-    """Add corpora that came with the program; each is a domain of its own."""
+    """Add bundled corpora to the project's samples, each as a separate domain."""
     catalog = deps.service.catalog
     known = {one.name: one for one in catalog.samples()}
     for name in body.names:
@@ -79,7 +79,7 @@ def use_bundled_samples(deps: DepsDep, project: ProjectDep, body: models.UseSamp
 
 @router.post("/projects/{number}/samples/pairs", status_code=201, dependencies=[may("write")])
 def add_pair(deps: DepsDep, project: ProjectDep, body: models.PairRequest) -> models.PairAdded:
-    """Add a text and its edited translation to the project's samples, in a file of their own; the same pair twice is one."""
+    """Add a text and its edited translation to the project's samples, in a separate file; an identical pair is added only once."""
     check_direction(project, body.source or "", body.target or "")
     made = learn(deps.service, project, body.text, body.translation, replaces=body.replaces)
     return models.PairAdded(added=made.added, pairs=made.count, job=rows.job(made.job) if made.job else None)
@@ -95,7 +95,7 @@ def list_segments(
     file: Annotated[str, Query(max_length=255)] = "",
     domain: Annotated[str, Query(max_length=80)] = "",
 ) -> models.Page[models.Segment]:
-    """The kept sentences, in the order of the files."""
+    """The sentences kept from the samples, in the order of the files."""
     lines = open_lines(deps.service.workspace(project.id) / "corpus.jsonl")
     if lines is None:
         return models.Page[models.Segment](items=[], total=0, offset=offset)
@@ -111,14 +111,14 @@ def list_segments(
 
 @router.patch("/projects/{number}/samples/{name}", status_code=202, dependencies=[may("write")])
 def label_sample(deps: DepsDep, project: ProjectDep, name: FileName, change: models.SampleChange) -> models.Job:
-    """Another domain label for a file; the samples are read anew."""
+    """Change the domain label of a file; the samples are read again."""
     find_file(deps, project.id, name)
     return rows.job(deps.service.label_sample(project, name, change.domain))
 
 
 @router.delete("/projects/{number}/samples/{name}", status_code=202, dependencies=[may("write")])
 def remove_sample(deps: DepsDep, project: ProjectDep, name: FileName) -> models.Job:
-    """Take a file out; the others are read anew."""
+    """Remove a file; the other files are read again."""
     find_file(deps, project.id, name)
     if len(deps.service.sample_files(project.id)) == 1:
         raise Problem(409, "This is the project's only file. Add another one first, or delete the project.")
@@ -132,7 +132,7 @@ def find_file(deps: Deps, number: int, name: str) -> None:
 
 @router.get("/samples", dependencies=[may("read")])
 def list_bundled_samples(deps: DepsDep) -> list[models.BundledSample]:
-    """The sample corpora that came with the program."""
+    """The bundled sample corpora."""
     return [
         rows.shown(models.BundledSample, one, license=one.card.license_name, restricted=one.card.restricted)
         for one in deps.service.catalog.samples()

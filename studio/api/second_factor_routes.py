@@ -1,4 +1,4 @@
-"""The second factor of the own account: offered, confirmed by a code, taken off with the password."""
+"""Routes for the second factor of the user's account: set-up, confirmation by a code, and removal with the password."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def add_second_factor(
     who: Callable[[Request], AccountRow],
     shown: Callable[..., Response],
 ) -> None:
-    """`who` is whoever signed in, `shown` their page with `error` or `good`."""
+    """Add the routes; `who` returns the signed-in account, `shown` its page with the message `error` or `good`."""
     factors = service.store.second_factors
 
     def with_password(request: Request, password: str, act: Callable[[AccountRow], Response]) -> Response:
-        """What `act` answers for the account whose password this is; their page, which says so, where it is not."""
+        """The response of `act` if the password is right; otherwise the account page with the error."""
         try:
             account = who(request)
             if checks.check(request.scope[KEY].address, account.name, password, factor=False) is None:

@@ -1,4 +1,4 @@
-"""Rows of the store as the interface shows them: without paths of this machine, with what a program asks next."""
+"""Converts rows of the store to the API's models: without paths of this machine, with related data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def shown(kind: type[Item], row: object, **own: object) -> Item:
-    """The model with the row's values of the same names, and those of its `own`."""
+    """The model with the values in `own` and, for its other fields, the row's attributes of the same names."""
     return kind(**{name: getattr(row, name) for name in kind.model_fields if name not in own}, **own)
 
 
@@ -34,7 +34,7 @@ def page(
 
 
 def finite(value: Any) -> Any:
-    """The same with null for what JSON has no number for; a measurement may be infinite or none."""
+    """The value with null for infinite and NaN numbers, which JSON cannot represent; tuples become lists."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -43,7 +43,7 @@ def finite(value: Any) -> Any:
 
 
 def base_name(path: str) -> str:
-    """The short name of a base in a folder; a hub id as it is."""
+    """The short name of a base in a folder; a hub id is returned unchanged."""
     return Path(path).name if Path(path).is_absolute() else path
 
 
@@ -95,7 +95,7 @@ def plugin(service: Service, row: PluginRow) -> models.Plugin:
 
 
 def shown_result(result: Mapping[str, Any]) -> models.JsonObject:
-    """What a job came to, without where its files lie on the machine."""
+    """The result of a job without absolute paths."""
     return {key: value for key, value in result.items() if not (isinstance(value, str) and Path(value).is_absolute())}
 
 

@@ -1,4 +1,4 @@
-"""/translate: texts by a project's base, with a plugin at a strength."""
+"""/translate: translation of texts with a base and a plugin; /alternatives: other translations of a sentence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Format = Literal["text", "xml", "html"]
 
 @dataclass(frozen=True)
 class Markup:
-    """How texts are marked up and cut; `tags` are the settings of `engine.corpora.formats.markup.TaggedMarkup`."""
+    """The markup format and sentence splitting of texts; `tags` are settings of `engine.corpora.formats.markup.TaggedMarkup`."""
 
     format: Format = "text"
     split: str = "1"
@@ -36,7 +36,7 @@ class Markup:
 
 
 def check_length(texts: Sequence[str]) -> None:
-    """Raises Problem 413 where a text is longer than any may be, before anything is done with it."""
+    """Raises Problem 413 if a text has more than MOST_TEXT characters."""
     if any(len(text) > MOST_TEXT for text in texts):
         raise Problem(413, too_large(MOST_TEXT))
 
@@ -50,10 +50,10 @@ async def translated(
     texts: Sequence[str],
     markup: Markup,
 ) -> list[str]:
-    """Translations in the layout of the texts: lines and blank space stay, and so do the tags. `work` is of the route.
+    """Translate texts, preserving lines, white space and tags. `work` belongs to the route.
 
-    CAT tools send the short tags that they show (<g1>, <x2/>) in texts that they call plain; these are kept too. Raises
-    Problem or a TailorError.
+    CAT tools send their short tags (<g1>, <x2/>) in texts declared as plain; these are kept too. Raises Problem or a
+    TailorError.
     """
     check_length(texts)
 
@@ -76,9 +76,9 @@ async def translated(
 
 @contextlib.contextmanager
 def counted(deps: Deps, caller: Caller, characters: int) -> Iterator[None]:
-    """Counts what is translated or queued inside, and gives it back where that fails. Raises Problem over the token's quota.
+    """Count characters translated or queued in the block; uncount them if it fails. Raises Problem over the token's quota.
 
-    Before, so that requests at the same time cannot pass a quota together. Waits: for a thread.
+    They are counted in advance, so that concurrent requests cannot exceed a quota together. Blocks: call it in a thread.
     """
 
     def count(number: int) -> None:
@@ -98,10 +98,10 @@ def counted(deps: Deps, caller: Caller, characters: int) -> Iterator[None]:
 async def translate(
     request: Request, deps: DepsDep, body: bodies.TranslateRequest, caller: Annotated[Caller, may("translate")]
 ) -> bodies.Translated:
-    """Translate texts, one result each. Lines and blank space stay as they are.
+    """Translate texts, with one result per text. Lines and white space are preserved.
 
-    A named plugin decides what translates; else a named project and its default plugin; else the project of these languages
-    that changed last, with its default plugin; else a base that knows them.
+    A named plugin takes precedence; else a named project with its default plugin; else the most recently changed project with
+    these languages and its default plugin; else a base for these languages without a plugin.
     """
     route = await run_in_threadpool(
         deps.route, body.source or "", body.target or "", body.project or "", body.plugin, "\n".join(body.texts[:20])
@@ -133,7 +133,7 @@ async def translate(
 async def alternatives(
     request: Request, deps: DepsDep, body: bodies.AlternativesRequest, caller: Annotated[Caller, may("translate")]
 ) -> bodies.AlternativesFound:
-    """Other translations of a sentence: the best of its beam, with a beginning that is kept, and words that could follow."""
+    """Alternative translations of a sentence: the best of its beam that begin with the prefix, and words that could follow it."""
     route = await run_in_threadpool(
         deps.route, body.source or "", body.target or "", body.project or "", body.plugin, body.text
     )

@@ -1,4 +1,4 @@
-"""Files that come in: counted while they stream, kept under safe names in a folder of their own, gone afterwards."""
+"""Uploads: limited in size while they stream, stored under safe names in a temporary folder, and deleted afterwards."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from studio.auth.gateway import read_body
 from studio.auth.identity import headers_of
 from studio.auth.wellformed import FORMS, body_refusal, kind_of
 
-LARGEST_BODY = 8 << 20  # bytes of a request that brings no files
+LARGEST_BODY = 8 << 20  # bytes of a request without files
 CHUNK = 1 << 20
 UPLOADS = re.compile(
     r"/api/v1/projects/\d+/(?:samples|tests|terms/file|plugins(?:/check)?|(?P<translate>documents|comparisons/files))$"
     r"|(?:/cat/[^/]+(?:/[^/]+)?)?(?P<deepl>/v2/document)$"
 )
-SLACK = 1 << 20  # bytes for the parts' heads in a multipart body
+SLACK = 1 << 20  # bytes for the headers of the parts in a multipart body
 
 
 class BoundedBody:
-    """Ends a request whose body grows too large, whatever its Content-Length said. Plain ASGI."""
+    """Refuses requests whose body is too large, whatever Content-Length declares, or ambiguous. Plain ASGI."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
@@ -52,11 +52,11 @@ class BoundedBody:
         message = f"The request is larger than {size}. Send it in parts."
         length = dict(scope["headers"]).get(b"content-length", b"")
         if length and whole_number(length.decode("latin-1"), high=limit) is None:
-            # Read on for a while, so that the client gets to the answer.
+            # The connection is closed, since the body is not read.
             await shaped(scope["path"], 413, "too_large", message, {"Connection": "close"})(scope, receive, send)
             return
         if brings_files:
-            # A body is read before the handler asks who sends it, and nobody unknown is to fill the disk.
+            # FastAPI reads the body before the handler checks the caller; without this check, anybody could fill the disk.
             request = Request(scope)
             needed = "translate" if any(brings_files.groupdict().values()) else "write"
             try:
@@ -91,7 +91,7 @@ class BoundedBody:
 
 
 def safe_name(name: str) -> str:
-    """The last part of a file name, without what no file name should hold. Raises Problem where nothing is left."""
+    """The last part of a path as a safe file name of at most 200 bytes. Raises Problem 422 if nothing is left."""
     last = unicodedata.normalize("NFC", name).replace("\\", "/").rsplit("/", 1)[-1]
     clean = "".join(c for c in last if c.isprintable()).strip().lstrip(".").strip()
     stem, dot, ending = clean.rpartition(".")
@@ -107,7 +107,7 @@ def safe_name(name: str) -> str:
 
 @contextlib.contextmanager
 def stored_uploads(settings: Settings, files: Sequence[UploadFile]) -> Iterator[list[Path]]:
-    """The uploaded files in a folder of the home, which is gone afterwards. Raises Problem 413, 422, StorageError."""
+    """Store the uploaded files in a folder that is deleted after the block. Raises Problem 413, 422, StorageError."""
     root = settings.home_dir / "uploads"
     with storage_errors("the upload", root):
         root.mkdir(exist_ok=True)
@@ -128,14 +128,14 @@ def stored_uploads(settings: Settings, files: Sequence[UploadFile]) -> Iterator[
             paths.append(path)
         yield paths
     except TailorError as error:
-        # Where uploads lie is no business of a program elsewhere.
+        # Remote programs must not see where uploads are stored.
         raise type(error)(error.message.naming(f"{folder}/", "")) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def sent_once(settings: Settings, ending: str, make: Callable[[Path], object], **answer: Any) -> FileResponse:
-    """A file that `make` writes for this answer alone, gone when it was sent. Raises StorageError and what `make` raises."""
+    """A response with a temporary file written by `make`, deleted once sent. Raises StorageError and the errors of `make`."""
     folder = settings.home_dir / "uploads"
     with storage_errors("the copy", folder):
         folder.mkdir(parents=True, exist_ok=True)

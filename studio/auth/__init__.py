@@ -1,1 +1,1 @@
-"""The studio's door: who comes in, by a session, by a token or as the one person on this machine, and what each may reach."""
+"""Access to the studio: by session, by token or as the local user, and what each of them may reach."""

@@ -1,7 +1,7 @@
-"""The gateway: every request passes it before anything else of the studio sees it. Plain ASGI, so that streams pass untouched.
+"""The gateway, which every request passes before it reaches the studio. Plain ASGI, so that streams pass through unchanged.
 
-In its order: which host was asked, whether a page of another site asks, how large it is, who asks, whether they may, how
-often. What is left to those behind it: tokens (`studio.api.permissions`), and which rows and files (`engine.store.row_access`).
+It checks that the request is well-formed, the requested host, the size, the session, that no page of another site sent it, the
+rate, and whether signing in is needed. Tokens are checked in `studio.api.permissions`, rows in `engine.store.row_access`.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 COOKIE = "tailormt_session"
 SAFE = ("GET", "HEAD", "OPTIONS")
 OWN_SITE = ("same-origin", "none")  # of Sec-Fetch-Site
-# What a stranger may see: where to sign in, whether the studio is well, and what a link by itself opens.
+# Open to everyone: the sign-in pages, health routes and metrics, and pages opened by a secret link.
 PUBLIC = re.compile(r"/(?:sign-in|first-account|healthz|readyz|metrics|favicon\.ico|robots\.txt|rating/.+)")
 RATING = re.compile(r"/rating/.+")
-LARGEST_BODY = 32 << 20  # bytes of a request that brings no files
-LARGEST_FORM = 64 << 10  # bytes of a form of a page, which may come from anybody; its decoding holds up others
+LARGEST_BODY = 32 << 20  # bytes of a request without files
+LARGEST_FORM = 64 << 10  # bytes of a page's form, which anybody may send; decoding it delays other requests
 NO_HOST = (
     "This studio is meant for this machine alone and was asked for as {host}. Start it with sign_in = on, or with "
     "--no-sign-in where something before it asks for a password."
@@ -57,12 +57,12 @@ NO_HOST = (
 
 
 def cookie_name(scheme: str) -> str:
-    """Over https the name itself makes the browser keep the cookie to this host."""
+    """The name of the session cookie; over https, its prefix makes the browser restrict the cookie to this host."""
     return f"__Host-{COOKIE}" if scheme == "https" else COOKIE
 
 
 def session_of(scope: Scope, headers: dict[str, str]) -> str:
-    """The secret of the session that a request shows."""
+    """The session secret in the request's cookie; empty if none."""
     try:
         result = SimpleCookie(headers.get("cookie", "")).get(cookie_name(scope.get("scheme", "http")))
     except CookieError:
@@ -71,7 +71,7 @@ def session_of(scope: Scope, headers: dict[str, str]) -> str:
 
 
 class Gateway:
-    """One for the application."""
+    """Admits or refuses each request and identifies its sender; one instance per application."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ class Gateway:
         is_api: Callable[[str, str, str], bool],
         error_response: Callable[..., Response],
     ) -> None:
-        """`is_api(method, path, query)` says whether a request is for the REST interface, whose errors
-        `error_response(path, status, code, message, headers)` shapes.
+        """`is_api(method, path, query)` returns whether a request is for the REST API;
+        `error_response(path, status, code, message, headers)` formats the API's errors.
         """
         self.app, self.store, self.is_api, self.error_response = app, store, is_api, error_response
         self.needed = sign_in_needed(settings)
@@ -108,10 +108,10 @@ class Gateway:
             return
         await self._pass(scope, receive, send, headers, result)
 
-    # -- who, and may they
+    # -- identification and permission
 
     async def _refused(self, scope: Scope, headers: dict[str, str], identity: RequestIdentity) -> Response | None:
-        """The answer to a request that does not come in; None for one that does, whose guest then is known."""
+        """The response to a refused request; None if it is admitted, with its sender filled in in `identity`."""
         path, method = scope["path"], scope["method"]
         api = self.is_api(method, path, scope.get("query_string", b"").decode("latin-1"))
         if closed(path):
@@ -131,8 +131,8 @@ class Gateway:
                 identity.account.name, identity.account.role, identity.account.id, address=identity.address
             )
         elif not self.needed:
-            identity.access = None if api else THIS_MACHINE.at(identity.address)  # the REST interface decides by itself
-        if RATING.fullmatch(path):  # the link is the right; its handlers look at nothing but the rater's own round
+            identity.access = None if api else THIS_MACHINE.at(identity.address)  # the REST API decides for itself
+        if RATING.fullmatch(path):  # the link grants access; its handlers only read the rater's round
             identity.access = Actor("rater", address=identity.address)
         elif method not in SAFE and not self._same_site(headers, identity, api):
             return self._answer(path, api, 403, "forbidden", "This request came from a page of another site.")
@@ -149,7 +149,7 @@ class Gateway:
         return PlainTextResponse(message, status, headers)
 
     def _unclear(self, scope: Scope, why: Refusal | None) -> Response | None:
-        """The answer to a request that can be read in two ways."""
+        """The response to an ambiguous request; None without a reason `why`."""
         if why is None:
             return None
         query = scope.get("query_string", b"").decode("latin-1")
@@ -160,7 +160,7 @@ class Gateway:
             return self.store.sign_ins.find(secret)
 
     def _ask(self, scope: Scope, headers: dict[str, str]) -> Response:
-        """To the page where people sign in, for what is a page; for all else that they are not."""
+        """Redirect page requests to the sign-in page; refuse all others."""
         path = scope["path"]
         if scope["method"] in SAFE and "text/html" in headers.get("accept", "") and not path.startswith(ROOT):
             query = scope.get("query_string", b"").decode("latin-1")
@@ -171,8 +171,8 @@ class Gateway:
         return PlainTextResponse("Sign in first.", 403)
 
     def _same_site(self, headers: dict[str, str], identity: RequestIdentity, api: bool) -> bool:
-        """A browser says from which site a request comes; what carries a session has to say so. Programs with a token may be pages
-        of another site, and the REST interface asks again where there is none.
+        """Whether a request comes from this site, according to the headers that browsers send. With a session, they are required.
+        Without one, the REST API is let through: pages of another site may use a token, and the API checks the others itself.
         """
         if identity.account is None:
             return api or from_own_site(headers)
@@ -192,13 +192,13 @@ class Gateway:
         message = f"Too many requests: at most {int(self.rates.count)} a minute. Try again in {wait:.0f} s."
         return self.error_response(scope["path"], 429, "busy", message, {"Retry-After": str(int(wait) + 1)})
 
-    # -- in
+    # -- admitted requests
 
     async def _pass(
         self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str], identity: RequestIdentity
     ) -> None:
         path, method = scope["path"], scope["method"]
-        # A task that Gradio begins in here and keeps must not go on as this guest (see `studio.auth.identity`).
+        # A long-lived task that Gradio starts here must not keep this identity (see `studio.auth.identity`).
         welcome(scope, identity)
         if path.startswith(f"{ROOT}/"):
             welcome({}, RequestIdentity(identity.address))
@@ -234,17 +234,15 @@ class Gateway:
     async def _look_at_body(
         self, scope: Scope, receive: Receive, headers: dict[str, str], identity: RequestIdentity
     ) -> tuple[Response | None, Receive]:
-        """The answer to a request whose body does not come in, else None; and the body, bounded. Files are not looked at,
-        and the REST interface looks at its own.
+        """The response if the body is refused, else None; and a receive for the body, bounded in size. Files are not checked,
+        and the REST API checks its own bodies.
         """
         path, method, query = scope["path"], scope["method"], scope.get("query_string", b"").decode("latin-1")
         api, gradio = self.is_api(method, path, query), path.startswith(f"{ROOT}/")
         limit = _limit(headers, api, self.largest)
         receive, body, nothing = _bounded(receive, limit), b"", PlainTextResponse("There is nothing here.", 404)
         if not api and method not in SAFE and path != f"{ROOT}/upload":
-            if gradio and not is_json(
-                headers
-            ):  # its handlers would read other values than those that are looked at here
+            if gradio and not is_json(headers):  # its handlers would read values other than those checked here
                 return nothing, receive
             if kind_of(headers) != FORMS[1]:
                 read, receive = await read_body(receive)
@@ -267,12 +265,12 @@ class Gateway:
             with act_as(access):
                 self.store.audit.note(access, action, project_id=number, target=which, detail=detail)
 
-        with contextlib.suppress(TailorError):  # the answer has gone out; a full disk is reported at the next write
+        with contextlib.suppress(TailorError):  # the response is sent; a full disk is reported at the next write
             await run_in_threadpool(write)
 
 
 def from_own_site(headers: Mapping[str, str]) -> bool:
-    """Whether a request comes from a page of this site, or from no page: what browsers say in Origin, or else in Sec-Fetch-Site."""
+    """Whether a request comes from a page of this site or from no page, according to Origin or else Sec-Fetch-Site."""
     if origin := headers.get("origin", ""):
         return _netloc(origin) == headers.get("host", "").lower()
     return headers.get("sec-fetch-site", "") in ("", *OWN_SITE)
@@ -286,7 +284,7 @@ def _netloc(origin: str) -> str:
 
 
 def _limit(headers: dict[str, str], api: bool, largest: int) -> int:
-    """Bytes that the body of a request may have; `largest` those of one with files."""
+    """The maximum body size in bytes; `largest` for a request with files."""
     kind = kind_of(headers)
     if kind == FORMS[1]:
         return largest
@@ -298,7 +296,7 @@ def _too_large(limit: int) -> str:
 
 
 def _bounded(receive: Receive, limit: int) -> Receive:
-    """The body, which breaks off where it grows too large, whatever length was declared."""
+    """A receive that ends in a disconnect when the body exceeds `limit` bytes, whatever length was declared."""
     seen = 0
 
     async def counted() -> Message:
@@ -311,7 +309,7 @@ def _bounded(receive: Receive, limit: int) -> Receive:
 
 
 async def read_body(receive: Receive) -> tuple[bytes | None, Receive]:
-    """A body, read whole (it is bounded), and a way to read it again; None where it broke off."""
+    """Read the whole (bounded) body; returns it, or None if it broke off, and a receive that reads it again."""
     body, more = b"", True
     while more:
         part = await receive()

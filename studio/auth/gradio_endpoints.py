@@ -1,8 +1,8 @@
-"""What of Gradio's own addresses may be reached, and by whom.
+"""Access to Gradio's endpoints: which are open, and to whom.
 
-Gradio has more of them than the studio's pages use: some fetch from other hosts, some run an event without its page, some are
-for developers. Only those that the pages need are open. Where people sign in, an event's session and an uploaded file belong
-to whoever began or brought them: numbers of sessions and paths of files are known to the browser, so knowing one is not enough.
+Gradio has more endpoints than the studio's pages use: some fetch from other hosts, some run an event without its page, some are
+for developers. Only those that the pages need are open. If users sign in, an event session and an uploaded file belong to the
+user who started or uploaded them. Browsers see session ids and file paths, so knowing one does not grant access.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ NEEDED = re.compile(
     r"/gradio_api/(?:info/?|app_id/?|startup-events|theme\.css|heartbeat/[\w-]+|queue/(?:join|data)|cancel|reset/?"
     r"|upload|upload_progress|file=.*|component_server/?)"
 )
-# Outside of it: Gradio's own sign-in, its monitoring, its description for programs.
+# Outside ROOT: Gradio's sign-in, monitoring and OpenAPI description.
 CLOSED = re.compile(r"/(?:login|logout|token|user|login_check|monitoring|openapi\.json|runs|run-history|dev)(?:/.*)?")
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-MOST = 50_000  # sessions and uploads that are remembered
+MOST = 50_000  # sessions, and uploads, that are remembered
 
 
 def closed(path: str) -> bool:
-    """Is it an address of Gradio's that no page of the studio needs?"""
+    """Whether the path is a Gradio endpoint that no page of the studio needs."""
     if path == ROOT or path.startswith(f"{ROOT}/"):
         if NEEDED.fullmatch(path) is None:
             return True
@@ -39,7 +39,7 @@ def closed(path: str) -> bool:
 
 
 class Events:
-    """Whose sessions and whose uploads there are. What is not known belongs to nobody."""
+    """The owners of Gradio sessions and uploads. Unknown uploads belong to nobody."""
 
     def __init__(self, uploads: Path) -> None:
         self.uploads = os.path.realpath(uploads)
@@ -48,7 +48,7 @@ class Events:
         self._files: OrderedDict[str, set[int]] = OrderedDict()
 
     def brought(self, user: int, body: bytes) -> None:
-        """Remember the paths in Gradio's answer to an upload."""
+        """Remember the paths in Gradio's response to an upload of the user."""
         try:
             paths = json.loads(body)
         except (ValueError, RecursionError):
@@ -60,13 +60,13 @@ class Events:
                 self._files.popitem(last=False)
 
     def owns_file(self, user: int, path: str) -> bool:
-        """Was this file uploaded by them?"""
+        """Whether the user uploaded this file."""
         real = os.path.realpath(path)
         with self._lock:
             return real.startswith(self.uploads + os.sep) and user in self._files.get(real, ())
 
     def owns_session(self, user: int, session: str) -> bool:
-        """Is it their session? A new one becomes theirs."""
+        """Whether the session belongs to the user. An unknown session is assigned to them."""
         if not session:
             return False
         with self._lock:
@@ -77,7 +77,7 @@ class Events:
             return self._sessions.get(session) == user
 
     def may(self, user: int, method: str, path: str, query: str, body: bytes) -> bool:
-        """May they ask this of Gradio? `body` is that of a request that has one."""
+        """Whether the user may send this request to Gradio; `body` is empty for a request without one."""
         what = path.removeprefix(f"{ROOT}/")
         if what.startswith("file="):
             return self.owns_file(user, what.removeprefix("file="))
@@ -100,7 +100,7 @@ class Events:
 
 
 def files_in(value: Any) -> Iterator[str]:
-    """The paths of the files that an event names."""
+    """Yield the paths of the files in an event's data."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

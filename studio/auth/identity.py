@@ -1,8 +1,7 @@
-"""Who a request comes from. The gateway finds it out once; the store asks it at every session.
+"""The identity of a request's sender. The gateway determines it once; the store reads it in every session.
 
-The gateway puts a `RequestIdentity` into the request's scope and into a context variable. Gradio's queue runs events in
-tasks of its own, which know that variable of another request or of none; there the request that brought the event counts,
-and nothing else.
+The gateway puts a `RequestIdentity` into the request's scope and into a context variable. Gradio's queue runs events in its own
+tasks, in which that variable belongs to another request or is not set. There, only the request that sent the event counts.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from engine.store.accounts import AccountRow
 
 KEY = "tailormt.guest"  # in the scope of a request
-# Headers that proxies add; whoever sends one did not come straight from this machine's own user.
+# Headers that proxies add; a request with one of them does not come directly from a user of this machine.
 FORWARDED = re.compile(
     r"forwarded|x-forwarded-.+|x-real-ip|x-original-.+|x-client-ip|via|true-client-ip|cf-connecting-ip"
 )
@@ -34,7 +33,7 @@ FORWARDED = re.compile(
 
 @dataclass
 class RequestIdentity:
-    """Somebody at the door. `access` is None until it is known who they are."""
+    """The sender of a request. `access` is None until they are identified."""
 
     address: str = ""
     access: Actor | None = None
@@ -46,13 +45,13 @@ _guest: ContextVar[RequestIdentity | None] = ContextVar("who a request comes fro
 
 
 def welcome(scope: Scope, identity: RequestIdentity) -> None:
-    """From here on the request is theirs."""
+    """Set the sender of the current request."""
     scope[KEY] = identity
     _guest.set(identity)
 
 
 def guest() -> RequestIdentity | None:
-    """Whose request is being answered; None where none is."""
+    """The sender of the request being handled; None outside a request."""
     context = sys.modules.get("gradio.context")
     event: Any = context.LocalContext.request.get(None) if context is not None else None
     if event is not None:
@@ -62,7 +61,7 @@ def guest() -> RequestIdentity | None:
 
 
 def client_of(identity: RequestIdentity | None) -> str:
-    """Whose turn of the shared work a request takes: its account's, its token's, else its address's."""
+    """The key by which a request takes turns in shared work: its account, its token, or else its address."""
     if identity is None:
         return ""
     if identity.access is None or identity.access.who == THIS_MACHINE.who:
@@ -71,7 +70,7 @@ def client_of(identity: RequestIdentity | None) -> str:
 
 
 def access_of(settings: Settings) -> Callable[[], Actor]:
-    """What the store of a studio asks at every session. Where people sign in, whoever is not known sees nothing."""
+    """The function by which a studio's store finds the actor of each session. If users sign in, unknown ones have no access."""
     unknown = NOBODY if sign_in_needed(settings) else THIS_MACHINE
 
     def access() -> Actor:
@@ -85,19 +84,19 @@ def access_of(settings: Settings) -> Callable[[], Actor]:
 
 
 def sign_in_needed(settings: Settings) -> bool:
-    """Do people sign in to this studio?"""
+    """Whether users have to sign in to this studio."""
     return settings.sign_in == "on" or (settings.sign_in == "auto" and not is_loopback(settings.host))
 
 
 def tokens_needed(settings: Settings) -> bool:
-    """Does every request need a token? Where people sign in, always: else a program would need less than a person."""
+    """Whether API requests need a token: always if users sign in, so that a program needs no less than a person."""
     if sign_in_needed(settings) or settings.api_tokens == "always":
         return True
     return settings.api_tokens == "auto" and not is_loopback(settings.host)
 
 
 def is_loopback(host: str) -> bool:
-    """Is it a name or an address of this machine that no other machine can reach?"""
+    """Whether the host is a loopback name or address, which no other machine can reach."""
     host = host.strip().strip("[]").rstrip(".").lower()
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -108,25 +107,25 @@ def is_loopback(host: str) -> bool:
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
-    """The headers of a request by their lower-case names."""
+    """The headers of a request by lower-case name."""
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def address_of(scope: Scope) -> str:
-    """The address that a request comes from; empty where it is unknown."""
+    """The address that a request comes from; empty if unknown."""
     client = scope.get("client")
     return client[0] if client else ""
 
 
 def from_here(scope: Scope, headers: Mapping[str, str]) -> bool:
-    """Does it come from this machine to a name of this machine, through no proxy?"""
+    """Whether a request comes from this machine, to a loopback name of this machine, and not through a proxy."""
     named = host_name(headers.get("host", ""))
     through = scope.get(PROXIED) or any(FORWARDED.fullmatch(name) for name in headers)
     return not through and is_loopback(named) and is_loopback(address_of(scope))
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without its port; empty for one that cannot be read."""
+    """The name in a Host header without its port; empty if it cannot be parsed."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""Every check of a password passes here: counted by account, by address and by both, before the password is looked at."""
+"""Password checks with rate limits per account name, per address and per pair of both, applied before the password is tested."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOO_MANY = mark("Too many wrong passwords. Try again in {count} seconds.")
 
 
 class TooManyError(InputError):
-    """Too many wrong passwords; `seconds` to wait."""
+    """Too many wrong passwords; `seconds` is the time to wait."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(TOO_MANY, count=seconds)
@@ -26,7 +26,7 @@ class TooManyError(InputError):
 
 
 class PasswordChecks:
-    """One for the studio, so that signing in and changing a password count together."""
+    """The limited password check; one instance per studio, so that sign-in and password changes are counted together."""
 
     def __init__(self, store: Store, attempts: int) -> None:
         self.store = store
@@ -37,9 +37,9 @@ class PasswordChecks:
     def check(
         self, address: str, name: str, password: str, code: str = "", *, factor: bool = True
     ) -> AccountRow | None:
-        """The account whose password and second factor these are; None where one is wrong. Raises TooManyError.
+        """The account with this name, password and, if `factor`, second factor; None if one is wrong. Raises TooManyError.
 
-        An attempt counts before it is looked at, so that many at once are as slow as one after the other.
+        An attempt is counted before it is checked, so that parallel attempts are limited like consecutive ones.
         """
         folded = fold(name)[:320]
         buckets = [(self.pair, f"{address} {folded}"), (self.address_alone, address), (self.name_alone, folded)]
@@ -59,7 +59,7 @@ class PasswordChecks:
         return account
 
     def _note(self, address: str, name: str) -> None:
-        try:  # only names that there are: what somebody types into the wrong field may be a password
+        try:  # only existing names are logged: an unknown one may be a password typed into the wrong field
             known = self.store.accounts.named(name).name
         except InputError:
             known = ""

@@ -1,4 +1,4 @@
-"""Proxies before the studio: what they say of a client is believed of those that the settings name, and of nobody else."""
+"""Reverse proxies in front of the studio: only those named in the settings are trusted to report the client's address."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.errors import OptionError
 
-KEY = "tailormt.proxied"  # in the scope of a request that a trusted proxy brought
+KEY = "tailormt.proxied"  # in the scope of a request from a trusted proxy
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def networks(trusted: Sequence[str]) -> list[Network]:
-    """The setting `trusted_proxies` as networks. Raises OptionError on what is none."""
+    """The setting `trusted_proxies` as networks. Raises OptionError on an invalid one."""
     try:
         return [ipaddress.ip_network(one, strict=False) for one in trusted]
     except ValueError as error:
@@ -23,7 +23,7 @@ def networks(trusted: Sequence[str]) -> list[Network]:
 
 
 class TrustedProxies:
-    """Puts the client's address and scheme into the scope of a request from a trusted proxy. Plain ASGI, the outermost."""
+    """Sets the client's address and scheme in the scope of a request from a trusted proxy. Plain ASGI, outermost."""
 
     def __init__(self, app: ASGIApp, trusted: Sequence[str] = ()) -> None:
         self.app, self.trusted = app, networks(trusted)
@@ -47,7 +47,7 @@ class TrustedProxies:
         return any(mapped in network for network in self.trusted)
 
     def _client(self, hops: Sequence[str], peer: str) -> str:
-        """The last address that is not a trusted proxy's; anything before it in the header may be forged."""
+        """The last address that is not a trusted proxy; earlier ones in the header may be forged."""
         for hop in reversed(hops):
             try:
                 ipaddress.ip_address(hop)

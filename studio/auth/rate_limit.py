@@ -1,4 +1,4 @@
-"""How often: one bucket per key, which fills again as time passes. Kept in memory; a restart forgives."""
+"""Rate limits: a token bucket per key, refilled over time. Kept in memory, so a restart resets them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-MOST_KEYS = 20_000  # of addresses and tokens; the one heard of longest ago makes room
+MOST_KEYS = 20_000  # addresses, tokens and names; the least recently used key is dropped
 
 
 class RateLimit:
-    """`count` acts in `seconds`, at once or spread out. Safe to use from several threads."""
+    """Allows `count` actions per `seconds`, at once or spread out. Thread-safe."""
 
     def __init__(self, count: float, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.count, self.seconds, self.clock = float(count), seconds, clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left of a bucket, and when that was
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # remaining actions, and when counted
         self._lock = threading.Lock()
 
     def take(self, key: str) -> float:
-        """Count one act; returns 0, or the seconds to wait where there were too many, and then counts nothing."""
+        """Count one action and return 0; if there were too many, count nothing and return the seconds to wait."""
         with self._lock:
             left = self._now(key)
             if left < 1:
@@ -28,12 +28,12 @@ class RateLimit:
             return 0.0
 
     def give_back(self, key: str) -> None:
-        """Take back one act that was counted."""
+        """Undo the count of one action."""
         with self._lock:
             self._keep(key, min(self.count, self._now(key) + 1))
 
     def wait(self, key: str) -> float:
-        """The seconds until another act is free; counts nothing."""
+        """The seconds until another action is allowed, without counting one."""
         with self._lock:
             left = self._now(key)
             return 0.0 if left >= 1 else (1 - left) * self.seconds / self.count

@@ -1,5 +1,5 @@
-"""Requests that can be read in two ways are refused before anything looks at them: else a guard checks one value and the
-handler uses another. So are those of so many values that looking at them would hold up everybody.
+"""Refuses ambiguous requests before anything processes them: otherwise a guard might check one value and the handler use
+another. Also refuses requests with so many values that parsing them would delay all others.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from urllib.parse import unquote_to_bytes
 from starlette.datastructures import QueryParams
 from starlette.types import Scope
 
-# Headers of which the studio reads one; a second would be read by one part of it and not by another.
+# Headers that must occur at most once; of two, different parts of the studio might read different ones.
 SINGLE = ("host", "origin", "authorization", "cookie", "content-type", "content-length", "sec-fetch-site")
-# Parameters that are lists in the interfaces of other services, and that no guard reads.
+# Parameters that are lists in the APIs of other services, and that no guard reads.
 LISTS = ("text", "q", "ignore_tags", "splitting_tags", "non_splitting_tags", "glossary_ids")
 NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
-# Each costs some 12 us and 1.5 kB where none is of the right type; the longest list of any request has 10,000.
+# Each value of a wrong type costs about 12 us and 1.5 kB; the longest list that any request allows has 10,000.
 MOST_VALUES = 30_000
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 MOST_FIELDS = 2_000  # of a form
-ESCAPED = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)|\xed[\xa0-\xbf]")  # where JSON may hold what is no character
-WRITTEN = re.compile(rb"%[89a-fA-F]")  # a byte beyond ASCII
-Refusal = tuple[int, str, str]  # a status, a code for programs, a sentence for people
+ESCAPED = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)|\xed[\xa0-\xbf]")  # where JSON may hold an invalid character
+WRITTEN = re.compile(rb"%[89a-fA-F]")  # an escaped byte beyond ASCII
+Refusal = tuple[int, str, str]  # HTTP status, code for programs, message for people
 
 TWICE = "{name} is given more than once. Give it once."
 MANY = f"The request has more than {MOST_VALUES:,} values. Send it in parts."
@@ -39,7 +39,7 @@ class RepeatedKeyError(ValueError):
 
 
 def refusal(scope: Scope) -> Refusal | None:
-    """Why the head of a request cannot be read in one way; None for one that can."""
+    """Why the path, query or headers of a request are ambiguous or invalid; None if they are not."""
     names = Counter(name.decode("latin-1").lower() for name, _ in scope["headers"])
     for name in SINGLE:
         if names[name] > 1:
@@ -52,21 +52,21 @@ def refusal(scope: Scope) -> Refusal | None:
 
 
 def unreadable(pairs: Iterable[tuple[str, Any]]) -> Refusal | None:
-    """Whether a name or a text of a query or a form holds what is no character."""
+    """A refusal if a name or text of a query or form contains an invalid character, else None."""
     broken = any(isinstance(part, str) and NO_CHARACTER.search(part) for pair in pairs for part in pair)
     return UNREADABLE if broken else None
 
 
 def repeated(pairs: Any, lists: tuple[str, ...] = ()) -> Refusal | None:
-    """Which name of a query or a form occurs twice, beside those that are lists; None where none does."""
+    """A refusal if a name of a query or form, except those in `lists`, occurs more than once, else None."""
     counts = Counter(name for name, _ in pairs)
     name = next((name for name, count in counts.items() if count > 1 and name not in lists), None)
     return None if name is None else (400, "repeated", TWICE.format(name=f"The parameter {name[:80]!r}"))
 
 
 def body_refusal(headers: Mapping[str, str], body: bytes) -> Refusal | None:
-    """Why the body of a request with these headers cannot be read in one way; None for one that can, and for one in parts, whose
-    files may be anything.
+    """Why the body of a request with these headers is ambiguous or invalid; None if it is not, and for multipart bodies, which
+    may contain any files.
     """
     kind = kind_of(headers)
     if kind == FORMS[1]:
@@ -75,12 +75,12 @@ def body_refusal(headers: Mapping[str, str], body: bytes) -> Refusal | None:
 
 
 def form_refusal(body: bytes) -> Refusal | None:
-    """Why the texts of a form are none: decoding would put another character in the place of what is no UTF-8."""
+    """A refusal if a form is not valid UTF-8, since decoding would replace invalid bytes, else None."""
     return None if _is_utf_8(body) else UNREADABLE
 
 
 def json_refusal(body: bytes) -> Refusal | None:
-    """Why a JSON body cannot be read in one way, or has too many values; None for one that can, and for what is no JSON."""
+    """Why a JSON body is ambiguous, invalid text or has too many values; None if it is not, and for malformed JSON."""
     if json.detect_encoding(body) not in ("utf-8", "utf-8-sig"):
         return 400, "bad_text", NOT_UTF_8
     if _many(body):
@@ -90,7 +90,7 @@ def json_refusal(body: bytes) -> Refusal | None:
     except RepeatedKeyError as error:
         return 400, "repeated", TWICE.format(name=f"The key {str(error)[:80]!r}")
     except (ValueError, RecursionError):
-        return None  # the handler says what is wrong with it
+        return None  # the handler reports the error
     if ESCAPED.search(body) and any(map(NO_CHARACTER.search, _texts(content))):
         return UNREADABLE
     return None
@@ -102,12 +102,12 @@ def kind_of(headers: Mapping[str, str]) -> str:
 
 
 def is_json(headers: Mapping[str, str]) -> bool:
-    """May the body of this request be read as JSON? Whatever is no form may."""
+    """Whether the body of a request may be parsed as JSON, that is, whether it is not declared as a form."""
     return kind_of(headers) not in FORMS
 
 
 def _is_utf_8(encoded: bytes) -> bool:
-    """Whether the bytes, of which some may be written as %41, are UTF-8."""
+    """Whether the bytes, in which escapes such as %41 are allowed, are UTF-8."""
     if encoded.isascii() and not WRITTEN.search(encoded):
         return True
     try:
@@ -118,11 +118,11 @@ def _is_utf_8(encoded: bytes) -> bool:
 
 
 def _many(body: bytes) -> bool:
-    """Are there more values than a request may have? Told from the commas outside of strings, before any value is made."""
+    """Whether a JSON body has too many values, estimated from the commas outside strings before parsing."""
     if body.count(b",") < MOST_VALUES:
         return False
     plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    if plain.count(b'"') > 4 * MOST_VALUES:  # of a name and a value
+    if plain.count(b'"') > 4 * MOST_VALUES:  # two quotes each for a name and its value
         return True
     return sum(part.count(b",") for part in plain.split(b'"')[::2]) >= MOST_VALUES
 

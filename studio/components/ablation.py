@@ -1,4 +1,4 @@
-"""Does a plugin's memory matter: the form and the table on its card, as safe HTML."""
+"""The memory ablation of a plugin (does its memory matter?): form and result table on its card, as safe HTML."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ STEPS = (
 
 
 def lines_of(text: Any) -> list[str]:
-    """Lines of a field, without blank ones at its end."""
+    """The lines of a field, without trailing blank ones."""
     return str(text or "").rstrip().splitlines()
 
 
 def ablation_box(number: int, job: JobRow | None) -> str:
-    """The last result or how far it is, and the form for another; folded unless there is something to see."""
+    """The last result or the progress of the job, and the form for another ablation; folded unless there is something to show."""
     figures = job.result if job is not None and job.state == "succeeded" else None
     error = translate_message(job.error) if job is not None else ""
     rows = _rows(figures) if figures else []
@@ -41,7 +41,7 @@ def ablation_box(number: int, job: JobRow | None) -> str:
 
 
 def _rows(figures: Mapping[str, Any]) -> list[dict[str, object]]:
-    """A row a memory: BLEU, chrF, NLL and p, or why the plugin cannot have it."""
+    """One row per memory: BLEU, chrF, NLL and p, or why the plugin cannot use it."""
     digits = {"bleu": 1, "chrf": 1, "nll": 3, "p": 3}
     return [
         {

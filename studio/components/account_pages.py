@@ -1,6 +1,6 @@
-"""The pages of the door: sign in, the own account, the admin's, the members of a project. Plain HTML without a script.
+"""The account pages: sign-in, the user's account, administration, members of a project. Plain HTML without scripts.
 
-They are pages of their own beside the studio's, so that nothing of it is loaded for somebody who has not signed in.
+They are separate from the studio's Gradio pages, so that nothing of the studio is loaded before the user has signed in.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def _page(
     query: Mapping[str, str] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """A template in the frame of the door; with an error the status is 400 where none is given.
+    """A template in the frame of the account pages; with an error, the status defaults to 400.
 
-    `query`: what the address of the page has to keep when its language is changed.
+    `query`: the address parameters to keep when the language is changed.
     """
     style = f"{plain_style()}\n{(STATIC / 'door.css').read_text(encoding='utf-8')}"
     return plain_page(
@@ -57,14 +57,14 @@ def _page(
 
 
 def missing_page(title: str, text: str) -> HTMLResponse:
-    """What a browser gets where there is nothing, or nothing any more."""
+    """The page for an address that does not exist or no longer exists (404)."""
     return _page("missing.html", title, narrow=True, status=404, text=text)
 
 
 def sign_in_page(
     next: str, *, name: str = "", error: str = "", accounts: bool = True, status: int = 200
 ) -> HTMLResponse:
-    """Name and password; without `accounts` how to make the first."""
+    """The sign-in form; without `accounts`, instructions for creating the first one."""
     return _page(
         "sign_in.html", tr("Sign in"), narrow=True, error=error, status=status, query={"next": next}, next=next, name=name,
         accounts=accounts,
@@ -72,7 +72,7 @@ def sign_in_page(
 
 
 def first_page(code: str, *, error: str = "", name: str = "") -> HTMLResponse:
-    """The first account, which is an admin's; shown to the user who has the code from the studio's console."""
+    """The form for the first account, an admin's; shown to the user who has the code from the studio's console."""
     title = tr("The first account")
     return _page("first_account.html", title, narrow=True, error=error, query={"code": code}, name=name, code=code)
 
@@ -80,7 +80,7 @@ def first_page(code: str, *, error: str = "", name: str = "") -> HTMLResponse:
 def account_page(
     who: AccountRow, tokens: Sequence[TokenRow], projects: Sequence[ProjectRow], *, error: str = "", good: str = ""
 ) -> HTMLResponse:
-    """Role, password, tokens."""
+    """The user's account: role, password, tokens."""
     return _page(
         "account.html", tr("Your account"), who=who, error=error, good=good, tokens=tokens,
         names={row.id: row.name for row in projects}, usual=SCOPES[:2],
@@ -89,12 +89,12 @@ def account_page(
 
 
 def allowed_scopes(role: str) -> Sequence[str]:
-    """What a token may do, which is no more than an account of that role may."""
+    """The scopes that a token of an account with that role may have."""
     return {"admin": SCOPES, "member": ("read", "translate", "write")}.get(role, ("read", "translate"))
 
 
 def second_factor_page(who: AccountRow, secret: str, address: str) -> HTMLResponse:
-    """The key for an authenticator, and the field for its first code."""
+    """The page with the key for an authenticator app and the field for its first code."""
     return _page("second_factor.html", tr("Second factor"), who=who, secret=secret, address=address)
 
 
@@ -118,7 +118,7 @@ def admin_page(
     error: str = "",
     good: str = "",
 ) -> HTMLResponse:
-    """Accounts, and the audit log; `full` rows of it are a page."""
+    """Accounts and the audit log, with `full` rows per page."""
     return _page(
         "admin.html", tr("Accounts"), who=who, error=error, good=good, accounts=accounts, log=log, wanted=wanted,
         full=full, roles=ROLES,
@@ -128,7 +128,7 @@ def admin_page(
 def members_page(
     who: AccountRow, project: ProjectRow, members: Sequence[MemberRow], owner: bool, *, error: str = ""
 ) -> HTMLResponse:
-    """Who belongs to a project; its owners change that."""
+    """The members of a project, which its owners can change."""
     return _page(
         "members.html", tr("Members"), who=who, error=error, project=project, members=members, owner=owner,
         roles=PROJECT_ROLES,

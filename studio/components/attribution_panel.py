@@ -1,4 +1,4 @@
-"""What was read from memory for a word, as a panel: the words that weigh most, one bar each, by layer."""
+"""The attribution panel: the memory entries read for a word, as bars by weight, layer by layer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MODULE_NAMES = {
     "output": mark("output"),
     "prompt": mark("request"),
 }
-SHARE = "\0"  # stands for the figure while a sentence is cut around it
+SHARE = "\0"  # placeholder at which a translated sentence is split around its figure
 FROM_MEMORY = mark("{share} read from memory")
-# What the items of a place are, and what its share means.
+# By place of reading: the title of its items, and the meaning of its share.
 KINDS = {
     "datastore": (mark("Nearest neighbours in the samples"), mark("{share} of the word's probability came from them")),
     "output": (mark("Sentences retrieved"), mark("{share} of the word's probability was copied from them")),
@@ -34,7 +34,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Item:
-    """An item that was read, with its weight; texts are the text before the marked word, the word, and the text after it."""
+    """A memory entry with its weight. Texts are triples: the text before the marked word, the word, and the text after it."""
 
     text: tuple[str, str, str]
     language: str
@@ -47,7 +47,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Group:
-    """All that was read at one place of the model; `foot` says what its share means, the figure in the middle."""
+    """All entries read at one place of the model; `foot` explains its share: text before the figure, the figure, text after it."""
 
     key: str
     read: MemoryRead
@@ -58,7 +58,7 @@ class Group:
 
 
 def reading_panel(attribution: WordAttribution, *, system: str, strength: float, source: str, target: str) -> str:
-    """The panel of a word; `source` and `target` are language codes."""
+    """The panel for a word as HTML; `source` and `target` are language codes."""
     groups = [_group(read, target) for read in attribution.reads]
     return render(
         "reading_panel.html",
@@ -77,7 +77,7 @@ def reading_panel(attribution: WordAttribution, *, system: str, strength: float,
 
 
 def waiting_panel(word: str) -> str:
-    """While it is looked up."""
+    """The panel while the attribution of a word is computed."""
     return render("reading_panel.html", waiting=True, word=word, target="")
 
 
@@ -104,7 +104,7 @@ def _foot(read: MemoryRead, meaning: str) -> tuple[str, str, str] | None:
 
 
 def _words(attribution: WordAttribution, system: str) -> list[dict[str, object]]:
-    """The words that the base and the system weigh here, a column each."""
+    """The most probable words at this position, one column each for the base and the system."""
     columns = [(tr("Vanilla"), attribution.by_base), (system, attribution.by_plugin)]
     return [
         {
@@ -155,13 +155,13 @@ def _share_line(share: float) -> str:
 
 
 def _columns(groups: Sequence[Group]) -> list[dict[str, object]]:
-    """The share that was read, by layer: a column each, to be pressed."""
+    """The share read from memory by layer, as clickable columns."""
     by_layer: dict[int, Group] = {}
     for group in groups:
         layer, share = group.read.layer, group.read.share
         if layer >= 0 and (layer not in by_layer or abs(share) > abs(by_layer[layer].read.share)):
             by_layer[layer] = group
-    if len(by_layer) < 2 or groups[0].read.place == "decoder":  # of domains there is no share of memory
+    if len(by_layer) < 2 or groups[0].read.place == "decoder":  # domains have no memory share
         return []
     largest = max(0.01, *(abs(group.read.share) for group in by_layer.values()))
     return [

@@ -1,6 +1,4 @@
-"""The line on Train, Compare, Translate and in the form of a new project that states the quality of a bundled base and links to
-better ones.
-"""
+"""The note on the quality of a bundled base, with a link to better ones: on Train, Compare, Translate, the new-project form."""
 
 from __future__ import annotations
 
@@ -18,14 +16,14 @@ from studio.services.service import Service
 
 
 def base_note(service: Service, project: ProjectRow | None) -> str:
-    """Its HTML: the base named as a demonstration model with its card's BLEU in words, the weakest first. Empty for a base
-    that the user brought.
+    """The note as HTML for a project's base: it is called a demonstration model and rated by its card's BLEU scores, the lowest
+    first. Empty for bases that the user added.
     """
     return quality_note(service, project.base, project.source, project.target, project.id) if project else ""
 
 
 def quality_note(service: Service, base: str, source: str, target: str, project: int = 0) -> str:
-    """The same of a base that a project is about to take."""
+    """The note for any base and direction, such as those of a project about to be created."""
     entry = base_of(BaseRegistry(service.settings), base)
     if entry is None or not entry.shipped:
         return ""
@@ -43,7 +41,7 @@ def quality_note(service: Service, base: str, source: str, target: str, project:
 
 
 def add_base_note(frame: Page, service: Service) -> None:
-    """Lay the line out on a page."""
+    """Add the note to a page."""
 
     def fill(request: gr.Request) -> str:
         return base_note(service, service.project(wanted(request)))

@@ -14,11 +14,11 @@ from studio.services.base_models import BaseModels, ShelfBase
 from studio.services.catalog import LANGUAGES, language_name, language_pair_text
 from studio.services.uploads import paths_offered
 
-FEW = 4  # languages that are named; of more there is the number
+FEW = 4  # up to this number, languages are named; more are counted
 
 
 def jobs_box(models: BaseModels) -> str:
-    """What is being added, and what could not be."""
+    """The bases being added and those that could not be added."""
     jobs = models.jobs()
     waits = tr("Starts when a worker is free")
     rows = [
@@ -33,7 +33,7 @@ def jobs_box(models: BaseModels) -> str:
 
 
 def shelf_box(models: BaseModels, project: ProjectRow | None) -> str:
-    """The bases on this machine as cards."""
+    """The installed bases as cards."""
     bases = models.at_hand(project)
     accepted = models.service.catalog.accepted
     pairs = {
@@ -54,7 +54,7 @@ def shelf_box(models: BaseModels, project: ProjectRow | None) -> str:
 
 
 def known_box(models: BaseModels, source: str, target: str) -> str:
-    """Well-known models of a pair as a table, and the field for another one."""
+    """Well-known models for a language pair as a table, and the field for another model."""
     codes = dict.fromkeys([*LANGUAGES, source, target])
     return render(
         "bases_known.html",

@@ -1,4 +1,4 @@
-"""The page CAT tools in parts: how each tool is connected (cat_tool_guides.toml), fields to copy, one card per tool, escaped."""
+"""The parts of the page CAT tools: connection settings to copy and one card per tool, from cat_tool_guides.toml; all escaped."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ WAYS = {
 
 
 class Field(BaseModel):
-    """A field of the tool, or a command, and what to write there."""
+    """A field of the tool, or a command, and its value."""
 
     label: str
     value: str
 
 
 class Step(BaseModel):
-    """What to do; the fields to fill; the page of this studio where it is done, with the words of the link."""
+    """An instruction, the fields to fill in, and the studio page where it is done, with the link text."""
 
     text: str
     fields: tuple[Field, ...] = ()
@@ -39,7 +39,7 @@ class Step(BaseModel):
 
 
 class Guide(BaseModel):
-    """One tool; `sends_key` is False for one that cannot send any."""
+    """The guide to one tool; `sends_key` is False if it cannot send a key."""
 
     name: str
     slug: str
@@ -54,13 +54,13 @@ _FILE = tomllib.loads(Path(__file__).with_name("cat_tool_guides.toml").read_text
 GUIDES = tuple(Guide.model_validate(one) for one in _FILE["guides"])
 
 
-MADE = "tailormt token create CAT"  # its usual scopes are read and translate
+MADE = "tailormt token create CAT"  # the default scopes are read and translate
 
 
 def connection_card(
     made: Connection, project: ProjectRow | None, plugins: Sequence[tuple[str, int]], default: str, choice: str
 ) -> str:
-    """What every tool needs; `plugins` are (name, number), `default` is the name of the project's default plugin."""
+    """The settings that every tool needs; `plugins` are (name, id), `default` is the name of the project's default plugin."""
     return render(
         "cat_connection.html", made=made, project=project, plugins=[(str(number), name) for name, number in plugins],
         default=default, choice=choice, base=BASE, command=MADE, days=DAYS,
@@ -68,7 +68,7 @@ def connection_card(
 
 
 def tool_cards(made: Connection, project: ProjectRow | None) -> str:
-    """A card for each tool."""
+    """One card per tool."""
     return render(
         "cat_tools.html", guides=GUIDES, ways=WAYS, made=made, project=project.id if project else None,
         address=address, value=lambda text: filled(text, made), refused=lambda guide: refused(guide, made),
@@ -76,10 +76,10 @@ def tool_cards(made: Connection, project: ProjectRow | None) -> str:
 
 
 def filled(text: str, made: Connection) -> str:
-    """The value of a field: names between square brackets are those of the connection."""
+    """The value of a field, with attribute names of the connection in square brackets replaced by their values."""
     return re.sub(r"\[(\w+)]", lambda match: str(getattr(made, match[1])), text)
 
 
 def refused(guide: Guide, made: Connection) -> bool:
-    """Does this server ask for a key that the tool cannot send?"""
+    """Whether this server requires a key that the tool cannot send."""
     return made.needs_token and not guide.sends_key

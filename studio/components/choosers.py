@@ -1,4 +1,4 @@
-"""What a project can start from, with cards and licences: the base's terms, and the bundled sample corpora."""
+"""Choices for a new project, with cards and licences: the base's terms, and the bundled sample corpora."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ KINDS = {"style": mark("style"), "domain": mark("domain"), "bilingual": mark("bi
 
 
 def base_terms(card: ModelCard | None) -> str:
-    """The base's licence, always there, and its card, folded."""
+    """The base's licence, and its card, folded."""
     if card is None:
         return ""
     return license_line(card) + card_fold(card, tr("About this base"))
 
 
 def sample_cards(corpora: Sequence[SampleCorpus], title: str = "") -> str:
-    """The bundled corpora: what each is, its size and licence, one click to load it, and its card."""
+    """The bundled corpora as cards: kind, size, licence, the button to load them, and the model card, folded."""
     if not corpora:
         return ""
     titles = {corpus.name: corpus.title for corpus in corpora}

@@ -13,7 +13,7 @@ from studio.components.comparison_table import ORDERS
 
 @dataclass(frozen=True)
 class CompareUrl:
-    """What the address says beside the project: comparison, order, first line, and the open word as line.system.start-end."""
+    """The address parameters besides the project: comparison, order, first line, and the open word as line.system.start-end."""
 
     comparison: int = 0
     order: str = "place"
@@ -22,7 +22,7 @@ class CompareUrl:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> CompareUrl:
-        """From the address or the hidden field; what is no value of its kind is left out."""
+        """Create the state from the address or the hidden field, replacing invalid values by defaults."""
 
         def whole(name: str) -> int:
             return whole_number(values.get(name)) or 0
@@ -34,7 +34,7 @@ class CompareUrl:
 
     @classmethod
     def read(cls, text: str) -> CompareUrl:
-        """From the hidden field."""
+        """Create the state from the JSON in the hidden field."""
         try:
             values = json.loads(text or "{}")
         except (ValueError, RecursionError):
@@ -45,7 +45,7 @@ class CompareUrl:
         return json.dumps(asdict(self))
 
     def at(self) -> tuple[int, int, int, int] | None:
-        """The open word: line, system, start, end."""
+        """The open word as (line, system, start, end); None if there is none or it is invalid."""
         try:
             line, system, stretch = self.word.split(".")
             start, end = stretch.split("-")

@@ -1,4 +1,4 @@
-"""The parts of the page Compare as they are drawn for a comparison of the store."""
+"""Render the parts of the page Compare for a stored comparison."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from studio.services.terminology import termbase
 def table_of(
     comparisons: Comparisons, project: ProjectRow, url: CompareUrl, sheet: ComparisonRecord | None, requested: str = ""
 ) -> str:
-    """The table of a comparison; without one, how to make it. `requested` is the number of one that is not there."""
+    """The table of a comparison; without one, an invitation. `requested` is the number of a comparison that was not found."""
     store = comparisons.store
     if sheet is None:
         return invitation(project, store.plugins.count(project.id) > 0, requested)
@@ -49,7 +49,7 @@ def table_of(
 
 
 def figures_of(comparisons: Comparisons, sheet: ComparisonRecord | None) -> str:
-    """The figures below the table; nothing for the base alone."""
+    """The figures below the table; empty for the base alone."""
     if sheet is None or len(sheet.systems) < 2:
         return ""
     job = comparisons.job(sheet)
@@ -64,7 +64,7 @@ def figures_of(comparisons: Comparisons, sheet: ComparisonRecord | None) -> str:
 
 
 def menus_of(comparisons: Comparisons, project: ProjectRow, sheet: ComparisonRecord | None) -> str:
-    """Earlier comparisons; sharing and exporting the one shown."""
+    """The menu of earlier comparisons, and those for sharing and exporting the current one."""
     titles = comparisons.store.sheets.titles(project.id)
     menu = earlier_menu(titles, project.id, sheet) if titles else ""
     return menu + (share_menu(sheet) + export_menu(sheet) if sheet else "")

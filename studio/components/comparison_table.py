@@ -1,4 +1,4 @@
-"""What the page Compare shows: the table with its dials and marks, the state of the work, the menus."""
+"""The parts of the page Compare: the table with strengths and highlights, the progress, the menus."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ORDERS = {
 
 @dataclass(frozen=True)
 class Languages:
-    """Codes of both languages, the source's name, the base's short name, and the project's termbase."""
+    """The codes of both languages, the source language's name, the base's short name, and the project's termbase."""
 
     source: str
     target: str
@@ -49,7 +49,7 @@ class Languages:
 
 @dataclass(frozen=True)
 class Column:
-    """The head of a system: a strength can be set where its method has a `dial`."""
+    """The column head of a system; `dial` is whether its method has an adjustable strength."""
 
     name: str
     method: str = ""
@@ -61,12 +61,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A translation; `runs` is its text with what differs marked, None where it is not there yet."""
+    """A translation; `runs` is its text with differences marked, None if it is not available yet."""
 
     runs: Markup | None = None
     flag: str = ""
     score: str = ""
-    terms: Sequence[tuple[str, bool]] = ()  # each that the source calls for, and whether the translation has it
+    terms: Sequence[tuple[str, bool]] = ()  # required terms, and whether the translation contains them
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def compare_table(
     sheet: ComparisonRecord, lines: Sequence[ComparisonLineRow], languages: Languages, *,
     counts: tuple[int, int] | None, order: str = "place", offset: int = 0, word: str = "", missing_systems: Collection[int] = (),
 ) -> str:  # fmt: skip
-    """A page of the comparison: source, the base alone, one column per plugin. `counts` are those of `ComparisonTables.count`, None
-    while a job says how far it is; `word` is the open one, as line.system.start-end; the plugins of `missing_systems` were deleted.
+    """A page of the comparison: source, the base alone, one column per plugin. `counts` are from `ComparisonTables.count`, None
+    while a job reports progress; `word` is the open word as line.system.start-end; `missing_systems` lost their plugin.
     """
     several = len(sheet.systems) > 1
     scored = sheet.references or sheet.figures.get("style")
@@ -140,13 +140,13 @@ def _line(line: ComparisonLineRow, languages: Languages) -> Line:
 
 
 def _flag(line: ComparisonLineRow, index: int) -> str:
-    """Why a translation should be looked at."""
+    """Why a translation should be checked; empty if there is no reason."""
     flag = noticed(line.source, line.texts[index])
     return tr(FLAGS[flag]) if flag else ""
 
 
 def _score(line: ComparisonLineRow, index: int) -> str:
-    """A sentence's own score: chrF where it has a reference, else how sure the classifier is of the style."""
+    """A translation's sentence-level score: chrF if there is a reference, else the classifier's probability of the style."""
     score = line.scores[index] if index < len(line.scores) else None
     if score is None:
         return ""
@@ -154,7 +154,7 @@ def _score(line: ComparisonLineRow, index: int) -> str:
 
 
 def _state(sheet: ComparisonRecord, done: int, different: int) -> str:
-    """What the foot of the table says."""
+    """The text in the foot of the table."""
     if done != sheet.lines:
         return tr("{some} of {all} done", some=number(done), all=number(sheet.lines))
     if len(sheet.systems) < 2:
@@ -163,17 +163,17 @@ def _state(sheet: ComparisonRecord, done: int, different: int) -> str:
 
 
 def file_card(sheet: ComparisonRecord, project_id: int) -> str:
-    """In the place of the typed sentences: the file, what is in it, and the way back to typing."""
+    """The card shown instead of typed sentences: the file, its contents, and the link back to typing."""
     return render("comparison_file.html", sheet=sheet, project=project_id)
 
 
 def reading_card(names: str) -> str:
-    """While an opened file is read."""
+    """The placeholder while an opened file is read."""
     return render("comparison_reading.html", names=names)
 
 
 def progress_card(job: JobRow | None) -> str:
-    """The job of this comparison while it waits or works, or why it stopped; nothing else."""
+    """The comparison's job while it is active, or why it stopped; empty otherwise."""
     if job is None or str(job.state) == "succeeded":
         return ""
     if job.active:
@@ -187,7 +187,7 @@ def progress_card(job: JobRow | None) -> str:
 
 
 def _progress_line(job: JobRow) -> str:
-    """Its step, how many lines of how many, and the time left."""
+    """A job's step, the number of finished lines, and the time left."""
     waiting = str(job.state) == "queued"
     position = tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps) if job.step else ""
     step = tr(job.step or "Starting") + position
@@ -203,7 +203,7 @@ def _progress_line(job: JobRow) -> str:
 def earlier_menu(
     titles: Sequence[tuple[int, str, datetime.datetime]], project_id: int, sheet: ComparisonRecord | None
 ) -> str:
-    """Links to the project's comparisons, the newest first, and to a new one."""
+    """Links to the project's comparisons, newest first, and to a new one."""
     return render(
         "comparison_earlier.html",
         titles=[(comparison, title, moment(made)) for comparison, title, made in titles],
@@ -213,23 +213,23 @@ def earlier_menu(
 
 
 def share_menu(sheet: ComparisonRecord) -> str:
-    """A name and the address, which from then on opens exactly this."""
+    """The menu that names and keeps the comparison, and its address, which then always opens exactly this state."""
     return render("comparison_share.html", sheet=sheet)
 
 
 def export_menu(sheet: ComparisonRecord) -> str:
-    """One link a format."""
+    """One download link per format."""
     return render("comparison_export.html", comparison=sheet.comparison_id, formats=FORMATS)
 
 
 def plugin_choices(rows: Sequence[PluginRow]) -> list[tuple[str, int]]:
-    """Names and numbers; of several with one name, versions of each other, when each was made."""
+    """(label, id) of plugins; versions with the same name are distinguished by their date."""
     names = Counter(row.name for row in rows)
     return [(f"{row.name} ({moment(row.created)})" if names[row.name] > 1 else row.name, row.id) for row in rows]
 
 
 def invitation(project: ProjectRow, has_plugins: bool, requested: str = "") -> str:
-    """What stands where the table will be; `requested` is the number of a comparison that is not there."""
+    """The placeholder shown instead of the table; `requested` is the number of a comparison that was not found."""
     more = "" if has_plugins else way(address("train", project.id), tr("Train a plugin"))
     if requested not in ("", "new"):
         words = tr(

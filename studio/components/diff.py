@@ -1,4 +1,4 @@
-"""Two texts with only the changed words marked."""
+"""Two texts with the changed words marked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from studio.components.templating import render
 
 
 def marked(vanilla: str, customized: str, language: str) -> tuple[str, str]:
-    """Both texts as safe HTML: what the plugin replaced in the first, its new wording in the second."""
+    """Both texts as safe HTML: the replaced words marked in the first, the plugin's wording in the second."""
     old, new = marks([vanilla, customized], language)
     return runs_html(old, "old"), runs_html(new, "new")
 
 
 def runs_html(runs: Sequence[tuple[str, bool]], kind: str) -> str:
-    """Runs of `engine.evaluation.highlight` as safe HTML; `kind` is "old" or "new"."""
+    """Runs from `engine.evaluation.highlight` as safe HTML; `kind` is "old" or "new"."""
     return render("diff.html", runs=runs, kind=kind)

@@ -1,4 +1,4 @@
-"""What the page Translate shows: documents at work with how far they are, those that are done, a short text's translation."""
+"""The parts of the page Translate: active documents with their progress, finished ones, the translation of a short text."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ STATES = {
 }
 OTHER_DOCUMENT = mark("This document seems to be in {language}; this project translates from {source} to {target}.")
 OTHER_TEXT = mark("This text seems to be in {language}; this project translates from {source} to {target}.")
-DOUBTS = 30  # shown below a document
-SEGMENTS = 50  # on a page of the preview
+DOUBTS = 30  # doubtful segments listed below a document
+SEGMENTS = 50  # segments per page of the preview
 
 
 def _how(document: TranslatedDocument) -> str:
-    """With what it was translated: `Lu Xun 1 at 0.8`."""
+    """The plugin and strength of the translation: `Lu Xun 1 at 0.8`."""
     if not document.plugin:
         return tr("base alone")
     if document.strength == 1:
@@ -38,13 +38,13 @@ def _how(document: TranslatedDocument) -> str:
 
 
 def _warning(words: str, other: str, project: ProjectRow) -> str:
-    """That something is plainly in the `other` language than the project translates from; empty where that is none."""
+    """The warning that a text is in the language `other` instead of the project's source language; empty if `other` is."""
     codes = {"language": other, "source": project.source, "target": project.target}
     return tr(words, **{key: language_name(code) for key, code in codes.items()}) if other else ""
 
 
 def at_work(documents: Sequence[TranslatedDocument], running: JobRow | None, project: ProjectRow) -> str:
-    """The documents that wait or are being translated; `running` is the job at work, whatever it is."""
+    """The documents waiting or being translated; `running` is the running job of any kind."""
     active = [
         (document, _progress_line(document.job, running), _warning(OTHER_DOCUMENT, document.language, project))
         for document in documents
@@ -54,7 +54,7 @@ def at_work(documents: Sequence[TranslatedDocument], running: JobRow | None, pro
 
 
 def _progress_line(job: JobRow, running: JobRow | None) -> str:
-    """Where the work is: stopping, waiting, or the step with what is left of it."""
+    """The progress of a job: stopping, waiting, or the current step with the time left."""
     if job.cancel_requested:
         return tr("Stopping")
     if job.paused:
@@ -69,14 +69,14 @@ def _progress_line(job: JobRow, running: JobRow | None) -> str:
 
 
 def done_table(documents: Sequence[TranslatedDocument], project: ProjectRow) -> str:
-    """The documents that are no longer at work, newest first, each with what can be done and what to look at."""
+    """The documents whose jobs have ended, newest first, each with its actions and the segments to review."""
     rows = [_done_row(document, project) for document in documents if not document.job.active]
     return render("documents_done.html", rows=rows, project=project, how=_how, ago=ago) if rows else ""
 
 
 @dataclass(frozen=True)
 class DoneRow:
-    """A document of the table; `error` is why it failed, `left_alone` what was not translated."""
+    """A document in the table; `error` is why it failed, `left_alone` lists untranslated content."""
 
     document: TranslatedDocument
     state: str
@@ -111,8 +111,8 @@ def result_box(
     lines: Sequence[Sequence[TranslatedSentence]], project: ProjectRow, *, wait: str = "", other: str = "", plugin: int = 0,
     strength: float = 1.0,
 ) -> str:  # fmt: skip
-    """The translation of a short text, line by line, as far as it is; `plugin` is the number of the one that translates, `other`
-    the language that the text is in where that is not the project's.
+    """The translation of a short text, line by line, as far as it is finished. `plugin` is the plugin's id, `other` the language
+    of the text if it is not the project's source language.
     """
     doubts = [sentence.doubt for line in lines for sentence in line if sentence.doubt]
     return render(
@@ -124,7 +124,7 @@ def result_box(
 
 
 def segments_card(document: TranslatedDocument, project: ProjectRow, offset: int = 0) -> str:
-    """A page of a document's segments, source beside translation, to be edited; a sentence where there are none to show."""
+    """A page of a document's segments, source next to translation, for editing; a message if there are none."""
     offset = max(0, offset)
     segments, count = segments_of(document, offset, SEGMENTS)
     return render(
@@ -135,7 +135,7 @@ def segments_card(document: TranslatedDocument, project: ProjectRow, offset: int
 
 
 def no_project() -> str:
-    """What the page shows without a project."""
+    """The placeholder shown without a project."""
     start = way("/samples?project=new", tr("Go to Samples"))
     return empty(
         tr("Not ready to translate yet"), tr("Create a project first; it sets the languages and the base."), start

@@ -1,4 +1,4 @@
-"""What the page Proportions shows: words with their shares, the corpus as a whole, single words across domains."""
+"""The figures of the page Proportions: words of a sentence with their shares, the whole corpus, single words across domains."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from studio.services.catalog import language_name
 from studio.services.proportions import SIDES
 
 BINS = [f"{low}–{low + 10}\u00a0%" for low in range(0, 100, 10)]
-# Domains that the program names, where the samples have one name or none.
+# Domain names assigned by the program; they are translated, the user's names are not.
 OWN = (mark("samples"), mark("general"), mark("bundled general"))
-LISTED = 14  # words of a list
-SEARCH_LIMIT = 12  # words of a search
-SURE = 0.05  # from this p on, what was counted may be chance
+LISTED = 14  # words in a list
+SEARCH_LIMIT = 12  # words in a search result
+SURE = 0.05  # significance level
 WORD_SCRIPT = script("domain-figures.js")
 MARK = script("proportions.js")
 
 
 def named(domain: str) -> str:
-    """A domain as it is shown: the user's own names as they are."""
+    """The display name of a domain; the user's names are not translated."""
     return tr(domain) if domain in OWN else domain
 
 
 def legend(domains: Sequence[str], order: Sequence[str]) -> Markup:
-    """The domains with their colours, which follow the `order` of the project's."""
+    """The domains with their colours, which are assigned in the project's `order`."""
     names, colours = map(named, domains), domain_colours(domains, order)
     return Markup(render("domain_legend.html", domains=list(zip(names, colours, strict=True))))
 
 
 def layer_names(names: Sequence[str]) -> list[str]:
-    """What the slider says: all layers together first."""
+    """The labels of the layer slider; the first one stands for all layers."""
     numbered = (tr("layer {number}", number=name) if name.isdigit() else tr(name) for name in names)
     return [tr("all layers"), *numbered]
 
@@ -52,9 +52,9 @@ def layer_names(names: Sequence[str]) -> list[str]:
 def sentence_view(
     shares: Mapping[str, Any], project: ProjectRow, layers: Mapping[str, int], order: Sequence[str] = ()
 ) -> str:
-    """A sentence as the encoder reads it and its translation as the decoder does; `layers` are those last looked at.
+    """Domain shares of a sentence in the encoder and of its translation in the decoder; `layers` are the selected layers.
 
-    Of the user's own sentences, which have a domain, the translation is what the user wrote.
+    Sentences of the samples have a domain; their translation is the user's text.
     """
     own = "domain" in shares
     titles = {
@@ -85,12 +85,12 @@ def sentence_view(
 
 
 def side_language(project: ProjectRow, side: str) -> str:
-    """The language that a side of the model is in."""
+    """The language code of the encoder's or decoder's text."""
     return project.source if side == "encoder" else project.target
 
 
 def words_figure(shares: SentenceProportions, text: str, language: str, order: Sequence[str]) -> Markup:
-    """Words along the bottom, the shares of the domains stacked above."""
+    """A figure with words along the x axis and the shares of the domains stacked above."""
     words = shares["words"]
     data = {
         "words": [str(word["text"]) for word in words],
@@ -108,7 +108,7 @@ def words_figure(shares: SentenceProportions, text: str, language: str, order: S
 
 
 def corpus_card(shown: Shown, side: str, layer: int, order: Sequence[str] = ()) -> str:
-    """The words of each domain, and how many words have how much of each domain, layer by layer."""
+    """Mean shares in the words of each domain, and a histogram of the shares, layer by layer."""
     corpus = shown["corpus"].get(side)
     domains = shown["domains"]
     if not corpus:
@@ -155,7 +155,7 @@ def title_line(shown: Shown, plugin: PluginRow | None) -> str:
 
 
 def held_out_line(shown: Shown) -> str:
-    """How well held-out sentences lean towards their own domain, in a sentence; another where it is no better than chance."""
+    """How many held-out sentences lean towards their domain, with a warning if that is not significantly above chance."""
     held = shown.get("held_out", {}).get("decoder") or shown.get("held_out", {}).get("encoder")
     if not held:
         return ""
@@ -172,11 +172,11 @@ def held_out_line(shown: Shown) -> str:
 
 
 def chance_of(successes: int, trials: int, share: float) -> float:
-    """The probability of at least that many successes where each trial has one with the probability `share` (exact binomial)."""
+    """The probability of at least `successes` in `trials` trials with success probability `share` (exact binomial)."""
     if successes <= 0 or share >= 1:
         return 1.0
     whole = math.lgamma(trials + 1)
-    logs = (  # of binomial terms, whose factors are too large and too small for floats where there are thousands of trials
+    logs = (  # of binomial terms: with thousands of trials, their factors overflow or underflow
         whole - math.lgamma(i + 1) - math.lgamma(trials - i + 1) + i * math.log(share) + (trials - i) * math.log1p(-share)
         for i in range(successes, trials + 1)
     )  # fmt: skip
@@ -187,7 +187,7 @@ def chance_of(successes: int, trials: int, share: float) -> float:
 
 
 def word_card(shown: Shown, side: str, word: str, language: str, order: Sequence[str] = ()) -> str:
-    """A word across the domains; without one, the words of each domain and those that all share."""
+    """The words that match a search, across domains; without a search, the typical words of each domain and the shared ones."""
     corpus = shown["corpus"].get(side)
     if not corpus:
         return ""
@@ -212,7 +212,7 @@ def word_card(shown: Shown, side: str, word: str, language: str, order: Sequence
 
 
 def word_row(row: WordRow, domains: Sequence[str], colours: Sequence[str]) -> dict[str, object]:
-    """A word with its mean shares, how shared it is, and where it occurs."""
+    """A word with its mean shares, how evenly they are shared, and where it occurs."""
     return {
         "text": row["text"],
         "shared": percent(row["shared"]),
@@ -229,7 +229,7 @@ def word_row(row: WordRow, domains: Sequence[str], colours: Sequence[str]) -> di
 
 
 def example_buttons(shown: Shown, language: str) -> str:
-    """Sentences of the samples to begin with."""
+    """Buttons with example sentences from the samples."""
     examples = [(shortened(one["translation"]), named(one["domain"])) for one in shown.get("examples", ())]
     return render("proportions_examples.html", examples=examples, language=language) if examples else ""
 
@@ -241,7 +241,7 @@ def shortened(text: str) -> str:
 def example_view(
     shown: Shown, project: ProjectRow, layers: Mapping[str, int], number: int = 0, order: Sequence[str] = ()
 ) -> str:
-    """One of them; the first where there is none of that number, so that there is something to see at once."""
+    """The example with that number, or the first one if there is none; empty without examples."""
     examples = shown.get("examples") or []
     if not examples:
         return ""
@@ -249,7 +249,7 @@ def example_view(
 
 
 def page_address(**values: str) -> str:
-    """What the address is to say; an empty value leaves it out."""
+    """Parameters to set in the page's address; an empty value removes the parameter."""
     return render("proportions_address.html", query=urlencode(values))
 
 
@@ -257,17 +257,17 @@ def page_address(**values: str) -> str:
 
 
 def job_card(job: JobRow) -> str:
-    """How far the fitting is."""
+    """The progress of the fitting job."""
     return render("proportions_job.html", job=job)
 
 
 def waiting_line() -> str:
-    """While a sentence is read."""
+    """The placeholder while a sentence is processed."""
     return render("proportions_waiting.html")
 
 
 def no_proportions(project: ProjectRow | None, reason: str, samples: bool) -> str:
-    """The empty page: what is missing, and the next step."""
+    """The placeholder for missing proportions: what is missing or failed, and the next step."""
     if project is None or not samples:
         link = way(address("samples", project.id if project else "new"), tr("Go to Samples"))
         return empty(tr("No proportions yet"), tr("They appear seconds after your samples are read."), link)

@@ -1,6 +1,6 @@
-"""Translations that are edited in place: what `static/edit.js` asks for, and what it is answered.
+"""In-place editing of translations: the server side of `static/edit.js`.
 
-The script opens a field in a box with `data-edit`; the answers stand in `reply`, from where it takes those that are its own.
+The script opens a field in a box with `data-edit`; it reads the answers to its requests from `reply`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EDIT = script("edit.js")
 
 
 class Editor:
-    """One for a page: alternatives, pairs that are learned from, and how many of these there are."""
+    """The editor of a page: alternatives, saving edited pairs to the samples, and their count."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -35,20 +35,20 @@ class Editor:
         self.reply = html_block(classes="tm-reply")
 
     def events(self, *views: Any) -> None:
-        """What the script of each of these views triggers."""
+        """Wire the events that the script triggers in each of these views."""
         for one in views:
             one.alternatives(handle_errors(self.alternatives), None, self.reply, trigger_mode="multiple", **MODEL)
             one.learn(handle_errors(self.learn), None, [self.reply, self.count], trigger_mode="multiple", **QUIET)
 
     def counted(self, project: ProjectRow | None) -> str:
-        """How many pairs the project has, with the way to them."""
+        """The number of the project's edited pairs, linked to them."""
         count = len(edited_pairs(self.service, project.id)) if project else 0
         address = urlencode({"project": project.id if project else "", "view": "kept", "file": EDITED})
         return render("edited_count.html", count=count, address=f"/samples?{address}")
 
     def alternatives(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
-        """Other translations of a sentence, with what stands before the cursor; or why there are none, in their place.
-        Raises InputError for a plugin of another project.
+        """Alternative translations of a sentence that start with the text before the cursor; on an error, such as a plugin of
+        another project, the reason instead.
         """
         project, words = self.service.need(wanted(request)), {"key": str(event.key), "word": str(event.word)}
         try:
@@ -66,7 +66,7 @@ class Editor:
         return {self.reply: render("alternatives.html", **words, alternatives=result, why="", language=project.target)}
 
     def learn(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
-        """Add what was edited to the samples of the project."""
+        """Add an edited translation to the project's samples."""
         project = self.service.need(wanted(request))
         learn(self.service, project, str(event.source), str(event.translation), replaces=str(event.replaces))
         return {self.reply: self.done(event), self.count: self.counted(project)}

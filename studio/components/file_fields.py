@@ -1,4 +1,4 @@
-"""Fields for files of sentences: dropped from the user's machine, or named by a path on the server's."""
+"""Fields for files of sentences: uploaded from the user's machine, or given as a path on the server."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from studio.services.uploads import paths_offered, too_large
 
 
 def drop_field(label: str, height: int, scale: int | None = None) -> Any:
-    """Where files are dropped, or chosen after a click; `height` in pixels.
+    """A field in which to drop or choose files; `height` in pixels.
 
-    Files of any ending: Gradio would leave out others without a word, and the studio says why it does not take them.
+    It accepts any file extension: Gradio would drop others silently, while the studio reports why it refuses them.
     """
     return gr.File(
         label=label, show_label=False, file_count="multiple", height=height, scale=scale, elem_classes="tm-drop",
@@ -24,18 +24,18 @@ def drop_field(label: str, height: int, scale: int | None = None) -> Any:
 
 
 def large_files() -> Any:
-    """Removes files that are too large from those chosen or dropped on the page, and reports them by its event `refuse`."""
+    """A component that removes files that are too large from those chosen on the page and reports them in its event `refuse`."""
     return html_block(script=script("large-files.js"))
 
 
 def reasons_of(event: gr.EventData, settings: Settings) -> dict[str, Message]:
-    """Why those files are not taken, by name."""
+    """Why the files of a `refuse` event are too large, by name."""
     names = [str(name)[:255] for name in event.names][: settings.max_upload_files]
     return {name: too_large(name, settings) for name in names}
 
 
 def path_field(settings: Settings) -> Any:
-    """A path on the server's machine; not to be seen where the settings do not offer it."""
+    """The field for a path on the server; hidden if the settings do not allow such paths."""
     return gr.Textbox(
         show_label=False, container=False, max_lines=1, elem_classes="tm-path-field",
         placeholder="or a path on this machine: /data/manuals.tmx, or a folder",

@@ -1,15 +1,13 @@
-"""The server's state of each open browser page.
+"""Lighter server-side sessions, uploads and event streams for Gradio.
 
-Gradio describes every component of every page anew when a session begins, so that a session could be sent on as a "deep
-link", which the studio does not have: its addresses say what a page shows. That description takes a tenth of a second, for
-which all first answers wait, and memory for as long as the server runs. What an event changes is described again by each event.
-Here nothing is described.
+When a session starts, Gradio generates the configuration of every component of every page, and again on each event that changes
+one, so that a session can be shared as a "deep link". The studio has none (its addresses describe the page), so this work, which
+delays all first answers and holds memory as long as the server runs, is skipped.
 
-And of an upload that broke off, since its browser was closed or it grew too large, Gradio keeps what had come, in a file that it
-never looks for again. Here that goes with the request.
+Gradio never deletes the partial file of an aborted upload (browser closed, or upload too large). Here it is deleted with the
+request.
 
-The events of a page whose session has ended meanwhile, since its browser has left it, end in Gradio with an error in the log; the
-page has been notified. Here that is no error.
+In Gradio, the event streams of a page whose browser has left end with an error in the log. Here they end silently.
 """
 
 from __future__ import annotations
@@ -29,12 +27,12 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.datastructures import FormData
 
-# Pages kept; the one not used for the longest gives way. It loses nothing by that: no page keeps a state on the server.
+# Sessions kept. Evicting the least recently used one loses nothing, as pages keep no state on the server.
 SESSIONS = 1000
 
 
 class Session(SessionState):
-    """A session whose components are not described."""
+    """A session without component configurations."""
 
     def __init__(self, blocks: Any) -> None:
         self.blocks_config = copy(blocks.default_config)
@@ -47,7 +45,7 @@ class Session(SessionState):
 
 
 class Sessions(StateHolder):
-    """The sessions of one server, each begun as above."""
+    """The sessions of one server, each created as a `Session`."""
 
     def __getitem__(self, session_id: str) -> SessionState:
         if session_id not in self.session_data:
@@ -56,12 +54,12 @@ class Sessions(StateHolder):
 
 
 class Upload(route_utils.GradioMultiPartParser):
-    """An upload whose files are gone where it does not come to its end."""
+    """An upload parser that deletes its files if the upload is not completed."""
 
     async def parse(self) -> FormData:
         try:
             return await super().parse()
-        except BaseException:  # Gradio clears away after errors of its own alone; a client that left is none
+        except BaseException:  # Gradio cleans up only after its own errors, not after a disconnect
             for file in self._files_to_close_on_error:
                 file.close()
                 Path(file.name).unlink(missing_ok=True)
@@ -69,7 +67,7 @@ class Upload(route_utils.GradioMultiPartParser):
 
 
 class EndedStreams:
-    """Streams of events whose session has ended are over without an error. Plain ASGI."""
+    """ASGI middleware that ends event streams of closed sessions without an error."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -85,19 +83,19 @@ class EndedStreams:
 
 
 def keep_no_statistics() -> None:
-    """Let Gradio's queues, of those that are made from now on, say nothing of the events that they have had.
+    """Disable the event statistics of Gradio queues created from now on.
 
-    After every event Gradio sums up the last 10,000 for a page that the studio does not have, so that each event took longer than
-    the one before.
+    By default, Gradio summarises the last 10,000 events after every event, which makes events slower and slower, for a page that
+    the studio does not have.
     """
     os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(sys.maxsize))  # events between two summaries
 
 
 def keep_sessions_small(app: FastAPI) -> None:
-    """Give the Gradio application that was mounted last on `app` the sessions and uploads above.
+    """Install the sessions and uploads above in the Gradio application mounted last on `app`.
 
-    `app.state.end_streams` ends the streams of its open pages.
+    Calling `app.state.end_streams` ends the streams of its open pages.
     """
     from gradio.routes import App
 
@@ -106,6 +104,6 @@ def keep_sessions_small(app: FastAPI) -> None:
     mounted = next(one for route in reversed(app.routes) if isinstance(one := getattr(route, "app", None), App))
     blocks = mounted.get_blocks()
     blocks.state_session_capacity = SESSIONS
-    app.state.end_streams = mounted.stop_event.set  # which Gradio itself calls where it runs a server of its own
+    app.state.end_streams = mounted.stop_event.set  # Gradio calls this only in its own server
     mounted.state_holder = Sessions()
     mounted.state_holder.set_blocks(blocks)

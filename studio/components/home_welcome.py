@@ -1,4 +1,4 @@
-"""The first page of a studio without projects: what this is, what it makes of a text, and a sample text to start with."""
+"""The home page of a studio without projects: what it does, an example, and a sample corpus to start with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PICTURE = "/tm/comparison.png"
 
 
 def welcome_heading() -> str:
-    """What this is and for whom, in two sentences."""
+    """The heading with two sentences on what the studio is and whom it is for."""
     return heading(
         "Teach a translation model your style",
         tr(
@@ -34,8 +34,8 @@ def welcome_heading() -> str:
 
 
 def welcome(service: Service) -> str:
-    """A comparison as a picture, the button that starts with a sample text, and the dialog with the licences that have to be
-    accepted before.
+    """A picture of a comparison, the button that starts a project from a bundled sample, and the dialog with the licences to
+    accept first.
     """
     corpus, base = first_sample(service), first_base(service)
     if corpus is None or not base:
@@ -45,19 +45,19 @@ def welcome(service: Service) -> str:
 
 
 def first_base(service: Service) -> str:
-    """The path of the base that a first project takes; empty where there is none."""
+    """The path of the base for a first project; empty if there is none."""
     return next((str(one["path"]) for one in service.catalog.bases()), "")
 
 
 def first_sample(service: Service) -> SampleCorpus | None:
-    """The bundled corpus of a style in the language that the first base translates into; None where there is none."""
+    """The first bundled style corpus in the first base's initial target language; None if there is none."""
     base = first_base(service)
     target = default_pair(base)[1] if base else None
     return next((one for one in service.catalog.samples() if one.kind == "style" and one.target == target), None)
 
 
 def start_with_sample(service: Service, agreed: bool) -> ProjectRow:
-    """A project of that corpus. Raises InputError where terms are not accepted, or there is no corpus."""
+    """Create a project from `first_sample`. Raises InputError if terms are not accepted or there is no such corpus."""
     corpus, base = first_sample(service), first_base(service)
     if corpus is None:
         raise InputError("This sample no longer exists. Reload the page.")
@@ -66,7 +66,7 @@ def start_with_sample(service: Service, agreed: bool) -> ProjectRow:
 
 
 def add_welcome_routes(app: FastAPI) -> None:
-    """The picture, from this server."""
+    """Serve the welcome picture from this server."""
 
     @app.get(PICTURE, include_in_schema=False)
     def picture() -> FileResponse:

@@ -1,4 +1,4 @@
-"""Small pieces of HTML, always escaped. Whatever a user typed or uploaded passes through `esc`."""
+"""Small pieces of HTML, always escaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from studio.components.templating import piece
 
 
 def esc(text: object) -> str:
-    """Text made safe for HTML, inside quoted attributes too."""
+    """Text escaped for HTML, including quoted attributes."""
     return html.escape(str(text), quote=True)
 
 
@@ -19,10 +19,9 @@ RIGHT_TO_LEFT = ("ar", "arc", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "
 
 
 def lang_attribute(code: str, *, auto: bool = False) -> str:
-    """` lang="zh"`, so that the browser takes the right glyphs and the style sheet the right size; empty for none.
+    """The attribute ` lang="zh"`, from which the browser selects glyphs and the style sheet the size; empty without a code.
 
-    Texts of languages that are written from right to left are marked so; with `auto`, for what may be of any language, the
-    browser looks at the text itself.
+    Right-to-left languages also get a `dir` attribute; with `auto`, for text in any language, the browser decides by its content.
     """
     bare = code.replace("_", "-").split("-", maxsplit=1)[0].lower()
     way = "auto" if auto else "rtl" if bare in RIGHT_TO_LEFT else ""
@@ -30,7 +29,7 @@ def lang_attribute(code: str, *, auto: bool = False) -> str:
 
 
 def parted(text: str, span: Sequence[int] | None) -> tuple[str, str, str]:
-    """The text before a span, the characters of the span, and the text after it; without a span, all of it is before."""
+    """The text before a span, the span, and the text after it; without a span, all text is in the first part."""
     start, end = span or (len(text), len(text))
     return text[:start], text[start:end], text[end:]
 
@@ -46,17 +45,17 @@ def card(body: str) -> str:
 
 
 def empty(title: str, text: str = "", more: str = "") -> str:
-    """What a page shows while there is nothing: one sentence and the next step (`more` is safe HTML)."""
+    """The placeholder of an empty page: a title, a sentence and the next step (`more` is safe HTML)."""
     return piece("empty", title, text, more)
 
 
 def way(url: str, words: str) -> str:
-    """The next step of an empty page: a link below its sentence."""
+    """The link to the next step on an empty page."""
     return piece("way", url, words)
 
 
 def link_button(url: str, words: str) -> str:
-    """A link that looks like the page's one filled button."""
+    """A link styled as the page's primary button."""
     return piece("link_button", url, words)
 
 
@@ -66,9 +65,9 @@ def note(text: str, *, bad: bool = False) -> str:
 
 
 def bars(counts: Sequence[int], names: Sequence[str], unit: str) -> str:
-    """A small column chart as SVG, in the style sheet's colours; the figure of each column shows on hover.
+    """A small column chart as SVG in the style sheet's colours; the value of each column is shown on hover.
 
-    `names` stand under the columns, every second one where there are many; `unit` is what is counted.
+    `names` label the columns; if there are many, only every n-th label is shown. `unit` names what is counted.
     """
     width, height, gap = 100.0, 96.0, 1.2
     step, most = width / max(1, len(counts)), max([*counts, 1])
@@ -90,18 +89,18 @@ def bars(counts: Sequence[int], names: Sequence[str], unit: str) -> str:
 
 
 def mid_sentence(words: str) -> str:
-    """Words as they stand within a sentence: `Choosing settings` -> `choosing settings`; a name, as LoRA, stays as it is."""
+    """Lower-case the first letter for use within a sentence: `Choosing settings` -> `choosing settings`; names like LoRA stay."""
     named = not words.partition(" ")[0][1:].islower()
     return words if named else words[:1].lower() + words[1:]
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """A number with thousands separated; an en dash for none."""
+    """A number with thousands separators; an en dash for None."""
     return "–" if value is None else f"{value:,.{digits}f}"
 
 
 def size(count: int | None) -> str:
-    """Bytes as a person says them: `38 MB`."""
+    """A number of bytes in a readable unit: `38 MB`; an en dash for None."""
     if count is None:
         return "–"
     for unit, divisor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
@@ -112,7 +111,7 @@ def size(count: int | None) -> str:
 
 
 def html_block(value: str = "", *, classes: str = "", script: str | None = None, **more: Any) -> Any:
-    """A `gr.HTML` without Gradio's own type rules. `script` runs once; delegate events to `element` there."""
+    """A `gr.HTML` without Gradio's default typography. `script` runs once; it should delegate events to `element`."""
     import gradio as gr
 
     return gr.HTML(
@@ -127,8 +126,8 @@ def html_block(value: str = "", *, classes: str = "", script: str | None = None,
 
 
 def hidden_text(value: str = "") -> Any:
-    """A text that the events and scripts of a page pass on and nobody sees. The style sheet hides it too: where what it is laid out
-    in appears on a busy machine, Gradio 6 may show it.
+    """A hidden text that passes values between a page's events and scripts. The style sheet hides it as well, because on a busy
+    machine Gradio 6 may show it when its container appears.
     """
     import gradio as gr
 
@@ -136,12 +135,12 @@ def hidden_text(value: str = "") -> Any:
 
 
 def card_title(words: str) -> Any:
-    """The title of a card that Gradio lays out; `words` are a message."""
+    """The title of a card laid out by Gradio; `words` is a message."""
     return html_block(piece("card_title", words), classes="tm-card-title")
 
 
 def quiet_line(words: str) -> Any:
-    """A line in small grey letters; `words` are a message."""
+    """A line of small grey text; `words` is a message."""
     return html_block(piece("quiet_line", words))
 
 
@@ -150,10 +149,10 @@ _ABSENT = '<i class="tm-absent"></i>'
 
 @contextlib.contextmanager
 def toggled(layout: Callable[..., Any], **more: Any) -> Iterator[Any]:
-    """A row or column of the page that comes and goes: hidden until its output is `toggle_value(True)`.
+    """A row or column that can be shown and hidden: hidden until the yielded gate is set to `toggle_value(True)`.
 
-    It is laid out from the start, and the style sheet hides it. What Gradio's own `visible=False` leaves out is loaded when
-    it is to appear, and now and then Gradio misses that while other events fill the page.
+    It is always laid out, and hidden by the style sheet. With Gradio's `visible=False`, it would be loaded only when it is to
+    appear, which Gradio sometimes misses while other events fill the page.
     """
     gate = toggle_of_next()
     with layout(**more):
@@ -161,18 +160,17 @@ def toggled(layout: Callable[..., Any], **more: Any) -> Iterator[Any]:
 
 
 def toggle_of_next() -> Any:
-    """What hides the component that is laid out next, until its output is `toggle_value(True)`. On a busy machine Gradio 6 loses
-    a change of `visible` that comes while the component is put into the page.
+    """A gate that hides the component laid out next until it is set to `toggle_value(True)`. On a busy machine Gradio 6 loses a
+    change of `visible` that arrives while the component is being mounted.
     """
     return html_block(_ABSENT, classes="tm-gate")
 
 
 def toggle_value(there: bool) -> str:
-    """What the output of what is `toggled` is to be."""
+    """The value of a gate that shows (`there`) or hides its component."""
     return "" if there else _ABSENT
 
 
 def visible_if(there: bool) -> bool | str:
-    """`visible` of a component that comes and goes: in the page from the start, hidden where it is not there, for the same
-    reason."""
+    """The `visible` value of a component that can be shown and hidden: it is always mounted, for the same reason as `toggled`."""
     return there or "hidden"

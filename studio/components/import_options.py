@@ -1,4 +1,4 @@
-"""The fields that say how files of samples are read."""
+"""The form fields for the import settings."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ NOT_ASKED = ("domain_from_file", "check_language", "max_line_chars")  # settings
 
 
 class ImportOptions:
-    """`values` is the input of an event that collects what the fields hold."""
+    """The fields; `values` is the event input that receives their collected values."""
 
     def layout(self) -> None:
-        """Lay out the fields, with the defaults in them."""
+        """Lay out the fields with the defaults."""
         self.fields = html_block(_fields({}), classes="tm-settings", script=FOLD)
         self.values = hidden_text()
 
     def fill(self, options: Mapping[str, Any]) -> dict[Any, Any]:
-        """The fields with a project's settings in them."""
+        """The fields filled with a project's settings."""
         return {self.fields: _fields(options)}
 
     def changed(self, values: str) -> dict[str, object]:
-        """The settings that differ from the defaults. Raises OptionError naming a setting that cannot be."""
+        """The settings that differ from the defaults. Raises OptionError naming an invalid setting."""
         return changed(CorpusOptions, collected(values).get(KIND, {}))
 
 

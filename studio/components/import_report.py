@@ -17,9 +17,9 @@ from studio.components.templating import render
 from studio.i18n.translate import listed, mark, percent, tr, translate_message, trn
 from studio.services.catalog import language_name
 
-SHOWN = 4  # reasons named in a folded line
-OTHERS = "count-sentences-are-not-in-language-most-of"  # the code of the warning of many sentences in another language
-COLUMNS = 12  # of the chart of lengths
+SHOWN = 4  # reasons named in the summary of a folded list
+OTHERS = "count-sentences-are-not-in-language-most-of"  # code of the warning about many sentences in another language
+COLUMNS = 12  # in the chart of lengths
 UNITS = {
     "line": (mark("{count} line"), mark("{count} lines")),
     "paragraph": (mark("{count} paragraph"), mark("{count} paragraphs")),
@@ -35,10 +35,10 @@ def files_card(
     leaked: int = 0,
     removed: Sequence[str] = (),
 ) -> str:
-    """Warnings, then the files with what was kept and skipped of each, and the languages they are in.
+    """Warnings, then the files with the numbers of kept and skipped sentences, and their languages.
 
-    `labels` are the domain labels given to some of the files; `project` is where links to single sentences lead; `leaked`
-    counts sentences that also stand in test files; `removed` files are no longer listed.
+    `labels`: domain labels by file name; `project`: the project id for links to sentences; `leaked`: number of sentences that
+    also occur in test files; `removed`: files that are no longer listed.
     """
     if not report:
         return ""
@@ -74,9 +74,9 @@ def unread_card(
     *,
     changed: bool = False,
 ) -> str:
-    """Files of the project that were not read, or not to their end, with the reason; each can be removed, and those that were
-    `removed` can be brought back. With them the files that were `refused`, which are not in the project. Where the files have
-    `changed`, a bar says from when that counts.
+    """Files of the project that were not read completely, with the reason; each can be removed, and `removed` ones restored.
+    The card also lists `refused` files, which are not in the project. If the files have `changed`, a bar states when that takes
+    effect.
     """
     if not files and not removed and not refused and not changed:
         return ""
@@ -86,7 +86,7 @@ def unread_card(
 
 
 def side_cards(report: Mapping[str, Any]) -> str:
-    """Domains and lengths of the sentences."""
+    """Cards with the domains and lengths of the sentences."""
     if not report:
         return ""
     domains = report.get("domains", {})
@@ -108,7 +108,7 @@ def side_cards(report: Mapping[str, Any]) -> str:
 def leak_card(
     leaks: Mapping[str, Any], names: Sequence[str], project: int, refused: Mapping[str, str] | None = None
 ) -> str:
-    """The test files with their overlap with the samples, and those that were `refused`; or an explanation, if there are none."""
+    """The test files with their overlap with the samples, and `refused` files; an explanation if there are none."""
     by_name = {
         str(one.get("name")): {"leaked": 0, "sentences": 0, "error": "", **one} for one in leaks.get("files", [])
     }
@@ -120,7 +120,7 @@ def leak_card(
 
 
 def length_bars(lengths: Mapping[int, int]) -> str:
-    """How long the sentences are, given how many have each length: up to twelve columns of a round width, the last one open."""
+    """A histogram of sentence lengths from {length: count}: at most `COLUMNS` columns of a round width, the last one open-ended."""
     usual, longest = _quantile(lengths, 0.98), max(lengths)
     width = next(step for step in (2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if usual < COLUMNS * step)
     last = usual // width
@@ -135,7 +135,7 @@ def length_bars(lengths: Mapping[int, int]) -> str:
 
 
 def _quantile(lengths: Mapping[int, int], share: float) -> int:
-    """The length that this share of the sentences does not exceed."""
+    """The quantile `share` of the sentence lengths."""
     below, total = 0, sum(lengths.values())
     for length in sorted(lengths):
         below += lengths[length]
@@ -145,7 +145,7 @@ def _quantile(lengths: Mapping[int, int], share: float) -> int:
 
 
 def _file(file: Mapping[str, Any], labels: Mapping[str, str], project: int) -> dict[str, object]:
-    """A row of the table of files; below it, skipped sentences and warnings."""
+    """A row of the table of files, with its folded lists of skipped sentences and warnings."""
     name = Path(str(file.get("name", ""))).name
     titles = {"skipped": tr("Skipped"), "noticed": tr("Imported with warnings")}
     return {
@@ -161,7 +161,7 @@ def _file(file: Mapping[str, Any], labels: Mapping[str, str], project: int) -> d
 
 
 def _notes(file: Mapping[str, Any]) -> list[str]:
-    """How the file was understood, and what it says of its languages."""
+    """Notes on how the file was read, and the languages stated in it."""
     notes = [translate_message(one) for one in file.get("notes", [])]
     stated = sorted(file.get("found", {}).items(), key=lambda item: -item[1])
     if len(stated) > 1:
@@ -179,7 +179,7 @@ def _counted(file: Mapping[str, Any]) -> str:
 
 
 def _reasons(file: Mapping[str, Any], kind: str, title: str, project: int) -> dict[str, object]:
-    """The reasons with their counts, folded over the first lines of each and a way to all of them."""
+    """A folded list: the reasons with their counts, the first lines for each, and a link to all of them."""
     counts = dict(sorted(file[kind].items(), key=lambda item: -item[1]))
     named = [f"{tr(reason)} {number(count)}" for reason, count in list(counts.items())[:SHOWN]]
     if len(counts) > SHOWN:
@@ -195,7 +195,7 @@ def _reasons(file: Mapping[str, Any], kind: str, title: str, project: int) -> di
 
 
 def _query(kind: str, reason: str, name: str) -> str:
-    """The address part that shows all sentences of a reason."""
+    """The address parameters of the view with all sentences for a reason."""
     if reason == EXCLUDED:
         return urlencode({"view": "decided"})
     view = {"view": "near"} if reason == NEAR_DUPLICATE else {"view": kind, "reason": reason}

@@ -1,4 +1,4 @@
-"""The state of reading samples, in words: the running job, the sentence under the heading, the next step."""
+"""The state of the import in words: the running job, the sentence under the heading, the next step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READING = {"prepare": mark("Reading samples"), "leakage": mark("Comparing with t
 
 
 def next_link(project: ProjectRow) -> str:
-    """The next step, as the page's one filled button."""
+    """The link to the next step, as the page's primary button."""
     return link_button(address("train", project.id), tr("Train a plugin"))
 
 
@@ -38,7 +38,7 @@ def summary(report: Mapping[str, Any], project: ProjectRow) -> str:
 
 
 def translations_card(sentences: int, sourced: int) -> str:
-    """What the translations beside the sentences are worth, or would be; nothing before there are sentences."""
+    """A note on the value of translations, existing or missing; empty without sentences."""
     if not sentences:
         return ""
     if sourced == sentences:
@@ -55,14 +55,14 @@ def translations_card(sentences: int, sourced: int) -> str:
 
 
 def is_reading(job: JobRow | None) -> bool:
-    """Whether samples are being read, or about to be."""
+    """Whether samples are being read or about to be."""
     return job is not None and job.active and job.kind == "prepare"
 
 
 def job_line(job: JobRow | None, something: bool = False) -> str:
-    """The state of reading, with the available actions; nothing once it is done.
+    """The state of the import with the available actions; empty once it is done.
 
-    `something`: an earlier reading is there to be shown, so a cancelled one needs no word.
+    `something`: the result of an earlier import is shown, so a cancelled one is not mentioned.
     """
     if job is None or job.state == "succeeded":
         return ""

@@ -1,4 +1,4 @@
-"""The frame of every page: brand, projects, steps with their counts, the job at work and the device; toasts for errors."""
+"""The frame of every page: brand, project menu, steps with counts, active job and device; toasts for errors."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ PAGES = {
     "translate": mark("Translate"),
 }
 POLL_SECONDS = 2.0
-QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}  # how the pages' events run
-# How those run in which each click counts. "once", Gradio's own way, forgets what comes while one is answered, and "always_last"
-# sends the data of the first one again; for a control, which is read when its turn comes, that is right.
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}  # default options of page events
+# EACH: for events in which every click counts. Gradio's default, "once", drops events that arrive while one is being handled.
+# LAST: for input controls. "always_last" resends the data of the first event, but the controls' values are read when it runs.
 EACH: dict[str, Any] = {**QUIET, "trigger_mode": "multiple"}
 LAST: dict[str, Any] = {**QUIET, "trigger_mode": "always_last"}
-# How those run that read or write files: a few at once, of all pages together. Others wait without a thread, of which there are 40,
-# so that some are always left for what is quick.
+# For events that read or write files: a few at a time across all pages. The others wait without occupying one of the 40 threads,
+# so that some are always free for quick events.
 HEAVY: dict[str, Any] = {**QUIET, "concurrency_id": "heavy", "concurrency_limit": 8}
-OWN = Shares(HEAVY["concurrency_limit"] // 2)  # of these, for one client
-MODEL: dict[str, Any] = {**QUIET, "concurrency_id": "model", "concurrency_limit": 6}  # and those that wait for a model
+OWN = Shares(HEAVY["concurrency_limit"] // 2)  # heavy events allowed per client
+MODEL: dict[str, Any] = {**QUIET, "concurrency_id": "model", "concurrency_limit": 6}  # for events that wait for a model
 WORDS = {
     "prepare": mark("Reading samples"),
     "leakage": mark("Comparing with test files"),
@@ -60,9 +60,9 @@ WORDS = {
     "ablate": mark("Replacing a plugin's memory"),
 }
 SWITCH = script("layout.js")
-FOLLOW = "(address) => { if (address) window.location.assign(address) }"  # the browser goes where an event says
+FOLLOW = "(address) => { if (address) window.location.assign(address) }"  # opens the address returned by an event
 CONNECTION = script("connection.js")
-# The page of a kind of job.
+# The page on which each kind of job is shown.
 AT_WORK = {
     "preview": "train",
     "customize": "train",
@@ -77,10 +77,10 @@ AT_WORK = {
 
 @dataclass
 class Page:
-    """What a page module gets: the heading to update, the place for its buttons, and the tick that polls rows.
+    """The frame that a page module receives: the heading to update, the row for its buttons, and the polling timer.
 
-    `fills`: components that are filled with the frame, each by a function of the request: an event of its own for each would
-    delay all of the page's first ones.
+    `fills`: components filled together with the frame, each by a function of the request. A separate load event for each would
+    delay the page's first events.
     """
 
     title: Any
@@ -90,7 +90,7 @@ class Page:
 
 
 class StudioPage(ABC):
-    """A page of the studio: `build` lays it out within its `page` and wires its events."""
+    """A page of the studio: `build` lays it out and wires its events."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
         self.demo, self.service = demo, service
@@ -104,34 +104,34 @@ class StudioPage(ABC):
 
     @abstractmethod
     def layout(self) -> None:
-        """The components."""
+        """Create the components."""
 
     @abstractmethod
     def events(self) -> None:
-        """What they do."""
+        """Wire the events of the components."""
 
 
 def wanted(request: gr.Request) -> str:
-    """The project named in the page's address; empty when none is."""
+    """The project named in the page's address; empty if none is."""
     return str(request.query_params.get("project", ""))
 
 
 def in_turn(place: str) -> dict[str, Any]:
-    """How events run in which each click counts and the answers have an order: one after the other, of all in that place."""
+    """Options for events in which every click counts and order matters: all events with the same `place` run one at a time."""
     return {**EACH, "concurrency_id": place, "concurrency_limit": 1}
 
 
 def handle_errors(function: Callable[..., Any], *, polled: bool = False, heavy: bool = False) -> Callable[..., Any]:
-    """An event handler whose errors become a toast with one sentence; the page stays as it is.
+    """Wrap an event handler so that errors are shown as a toast with one sentence and leave the page unchanged.
 
-    What is `polled` fails without a toast, which would come again every two seconds. What is `heavy`, an event of that group, is
-    refused where its client has half of the group already.
+    Errors in `polled` handlers are only logged, as the toast would reappear every two seconds. `heavy` handlers (of the group
+    `HEAVY`) are refused if their client already occupies half of the group.
     """
 
     def place() -> contextlib.AbstractContextManager[None]:
         return OWN.place(client_of(guest())) if heavy else contextlib.nullcontext()
 
-    # A handler that fills nothing must return nothing on an error either, or Gradio complains of a value too many.
+    # A handler without outputs must return None on an error too, or Gradio warns of a surplus return value.
     fills = inspect.signature(function).return_annotation not in (None, "None")
 
     def report(error: Exception) -> Any:
@@ -167,7 +167,7 @@ def handle_errors(function: Callable[..., Any], *, polled: bool = False, heavy: 
 def _toast(error: Exception) -> None:
     if isinstance(error, TailorError):
         if isinstance(error, StorageError):
-            log.warning("%s", error)  # with the paths, which the user does not see
+            log.warning("%s", error)  # including paths, which are hidden from the user
         sentence = translate_message(error.message)
     else:
         log.exception("an event of the studio failed", exc_info=error)
@@ -179,7 +179,7 @@ def _toast(error: Exception) -> None:
 
 @contextlib.contextmanager
 def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) -> Iterator[Page]:
-    """Lay out the frame and hand over the main column for the page's own content."""
+    """Lay out the frame; the page's content goes into the main column within the context."""
     gr.Navbar(visible=False)
     with gr.Row(elem_classes="tm-shell"):
         with gr.Column(elem_classes="tm-side"):
@@ -212,27 +212,27 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
 
 
 def heading(title: str, text: str) -> str:
-    """The page's name and the sentence under it."""
+    """The page's title and the sentence below it."""
     return render("heading.html", title=title, text=text)
 
 
 def brand() -> str:
-    """The name, which leads to the first page, and the languages of the interface."""
+    """The name, linked to the home page, and the language switch."""
     return render("brand.html", languages=LANGUAGES.items(), current=language())
 
 
 def address(page: str, project: int | str | None) -> str:
-    """The address of a page of a project."""
+    """The address of a page, for a project if given."""
     return f"/{page}" + (f"?project={project}" if project else "")
 
 
 def project_menu(projects: Sequence[ProjectRow], current: ProjectRow | None, name: str) -> str:
-    """Brand and the menu of projects: links, so that each has its address."""
+    """The brand and the menu of projects, which consists of links so that each project has an address."""
     return render("project_menu.html", brand=brand(), current=current, projects=projects, page=name or "samples")
 
 
 def step_list(seen: Overview, name: str) -> str:
-    """The steps in the order of the work, each with its count or state."""
+    """The steps in working order, each with its count or state."""
     project = seen.project.id if seen.project else None
     busy = seen.active if seen.active and seen.active.project_id == project else None
     states = {
@@ -246,7 +246,7 @@ def step_list(seen: Overview, name: str) -> str:
 
 
 def sidebar_status(seen: Overview) -> str:
-    """The job at work and the device."""
+    """The active job and the device."""
     job = seen.active
     lines: list[str] = []
     if job is not None and job.state == "queued":
@@ -268,23 +268,23 @@ def sidebar_status(seen: Overview) -> str:
 
 
 def waiting_word(job: JobRow) -> str:
-    """Whether a queued job has not begun, or goes on by itself."""
+    """The state of a queued job: waiting, or paused until it continues automatically."""
     return tr("paused") if job.paused else tr("waiting")
 
 
 def paused_text() -> str:
-    """What a job that gave way to another waits for."""
+    """The message for a job that was paused in favour of another one."""
     return tr("Paused for another job; continues by itself")
 
 
 def signed_in() -> str:
-    """Who signed in, with the way to their account and out; nothing where nobody does."""
+    """The signed-in user with links to the account and to sign out; empty without accounts."""
     identity = guest()
     return render("signed_in.html", name=identity.account.name) if identity and identity.account else ""
 
 
 def step_text(job: JobRow) -> str:
-    """What a job does now: `Finding phrases (step 2 of 10) · 40 s left in this step`."""
+    """The current step of a job: `Finding phrases (step 2 of 10) · 40 s left in this step`."""
     step = tr(job.step) if job.step else tr("Starting")
     if job.steps > 1:
         step = tr("{step} (step {place} of {all})", step=step, place=job.step_index + 1, all=job.steps)
@@ -292,7 +292,7 @@ def step_text(job: JobRow) -> str:
 
 
 def device_text(line: str) -> str:
-    """`CPU, 2 cores · memory 3.1 of 24 GiB`, `CPU, 2 threads` in the reader's language."""
+    """The device line in the reader's language: `CPU, 2 cores · memory 3.1 of 24 GiB`, `CPU, 2 threads`."""
     if threads := re.fullmatch(r"CPU, (\d+) threads?", line):
         return trn("CPU, {count} thread", "CPU, {count} threads", int(threads[1]))
     match = re.fullmatch(r"CPU, (\d+) cores? · ([^\u00a0]++)\u00a0of\u00a0(.++)", line)

@@ -1,4 +1,4 @@
-"""The methods as cards: what each is for, what it costs here, what it needs and what it lacks."""
+"""The methods as cards: purpose, estimated cost, requirements, and what is missing."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from studio.components.templating import render, script
 from studio.i18n.translate import mark, span, together, tr, translate_message
 from studio.services.service import Service
 
-# Shown at once, in this order; the others lie folded.
+# Shown first, in this order; the other methods are folded.
 FIRST = (AUTO, "memory_adapter", "knn", "residual_adapter", "fine_tuning")
 PICK = script("method-cards.js")
-# The first input of an event becomes the method that is chosen now, answered by the server or not.
+# Replaces the first input of an event by the currently selected method, even if the server has not yet answered that choice.
 CHOSEN = "(method, ...others) => [window.tmMethod?.() || method, ...others]"
 
 
 @dataclass(frozen=True)
 class MethodCard:
-    """What the registry says of a method, what it costs here, and what it lacks (empty when it can run)."""
+    """A method's description from the registry, its estimated cost, and what it lacks (empty if it can run)."""
 
     name: str
     title: str
@@ -41,7 +41,7 @@ class MethodCard:
 
 
 def lacking(service: Service, project: ProjectRow | None, method: Method) -> tuple[str, str]:
-    """What a method lacks in this project, and what to do about it, for `translate_message`; both empty when it can run."""
+    """What a method lacks in this project, and the remedy, for `translate_message`; both empty if it can run."""
     about = method.capabilities
     report = service.report(project.id) if project else {}
     domains = len(report.get("domains") or {}) or 1
@@ -62,7 +62,7 @@ def lacking(service: Service, project: ProjectRow | None, method: Method) -> tup
 
 
 def obstacle(service: Service, project: ProjectRow, name: str, remedy: str = "") -> Message:
-    """A sentence on what a method lacks here, with `remedy` or the usual one; empty where it can run."""
+    """A sentence on what a method lacks here, with `remedy` or the usual remedy; empty if it can run."""
     if name == AUTO:
         return Message("")
     method = get_method(name)
@@ -81,7 +81,7 @@ def _general(service: Service, project: ProjectRow) -> bool:
 
 
 def can_look_up(method: Method) -> bool:
-    """Whether kNN decoding can work on top of a method: it needs probabilities, and not a datastore already."""
+    """Whether kNN decoding can run on top of a method: it must yield probabilities and not use a datastore already."""
     about = method.capabilities
     return about.offers_likelihood and method.name != "knn" and not about.needs_endpoint and has_faiss()
 
@@ -122,7 +122,7 @@ def cost_of(estimate: Estimate) -> str:
 
 
 def automatic_card(estimate: Estimate | None = None) -> MethodCard:
-    """The card of leaving the method to the run."""
+    """The card for the automatic choice of the method."""
     return MethodCard(
         AUTO,
         tr("Automatic"),
@@ -134,7 +134,7 @@ def automatic_card(estimate: Estimate | None = None) -> MethodCard:
 
 
 def method_cards(cards: Sequence[MethodCard], chosen: str) -> str:
-    """The methods as cards, the chosen one framed; those that lack something say what. Most lie folded."""
+    """The methods as cards, the chosen one highlighted; most are folded."""
     order = {name: rank for rank, name in enumerate(FIRST)}
     first = sorted((one for one in cards if one.name in order), key=lambda one: order[one.name])
     rest = [one for one in cards if one.name not in order] if first else []
@@ -142,15 +142,15 @@ def method_cards(cards: Sequence[MethodCard], chosen: str) -> str:
 
 
 def project_cards(service: Service, project: ProjectRow | None, estimates: Mapping[str, Estimate], chosen: str) -> str:
-    """All methods as cards for a project; `estimates`: by method, `auto` too."""
+    """All methods as cards for a project; `estimates`: by method, including `auto`."""
     cards = [method_card(service, project, get_method(name), estimates.get(name)) for name in method_names()]
     return method_cards([automatic_card(estimates.get(AUTO)), *cards], chosen)
 
 
 def estimate_line(estimate: Estimate | None, machine: Mapping[str, Any], project: int = 0) -> str:
-    """What a start would take: time, memory, disk, device; and how sure that is. None where no samples were read.
+    """The estimated time, memory, disk space and device of a run, with its uncertainty; `estimate` is None without samples.
 
-    `machine`: `memory` and `free_memory`, `free_disk` in bytes. What would not fit is stated.
+    `machine`: `memory`, `free_memory` and `free_disk` in bytes; the line warns if they do not suffice.
     """
     if estimate is None:
         return render("estimate.html", estimate=None, samples=address("samples", project))

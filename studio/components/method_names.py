@@ -1,4 +1,4 @@
-"""Display names of methods: everywhere as on the cards of the page Train."""
+"""Display names of methods, the same everywhere as on the cards of the page Train."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from studio.i18n.translate import tr
 
 
 def method_name(name: object) -> str:
-    """`knn` -> `kNN-MT`. What has no card, as a blend or a method of another version, goes by its own name."""
+    """`knn` -> `kNN-MT`. Unregistered names, such as a blend or a method of another version, are shown as they are."""
     if name == AUTO:
         return tr("Automatic")
     try:

@@ -1,4 +1,4 @@
-"""The figures below a comparison: one card per metric with interval and p, general text always beside the style."""
+"""The figures below a comparison: one card per metric and kind of text, with interval and p."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from studio.components.templating import render
 from studio.i18n.translate import mark, tr, translate_message
 from studio.services.scores import scores
 
-FEW = 30  # sentences below which figures say little
+FEW = 30  # below this number of sentences, the page warns that the figures are uncertain
 LOWER = ("perplexity", "ter")
-FOLDED = ("ter",)  # not on a card of its own
+FOLDED = ("ter",)  # metrics without a card
 ACCURACY = (
     ("style", mark("{share} of sample sentences")),
     ("general", mark("{share} of general sentences")),
@@ -28,8 +28,8 @@ ACCURACY = (
 def figure_cards(
     sheet: ComparisonRecord, *, busy: bool, plugins: Sequence[Mapping[str, Any]] = (), moved: bool = False
 ) -> str:
-    """Cards of what was measured, and what it rests on; before that the way to measure. `plugins` are their metrics from
-    training, shown until there is something better, and greyed where a dial has `moved` from the 1 that they were measured at.
+    """Cards of the measured metrics with notes; before measuring, the button to measure. `plugins` are the plugins' metrics from
+    training, shown until then, and greyed out if a strength has `moved` from the 1 at which they were measured.
     """
     rows = figure_rows(sheet.figures)
     if not rows:
@@ -61,7 +61,7 @@ def figure_cards(
 
 
 def _shown(row: MetricRow) -> dict[str, str]:
-    """A figure as its card and the table of all figures show it."""
+    """The template values of a figure, for its card and the table of all figures."""
     digits = 0 if row.metric in ("classifier", "perplexity") else 1
     interval = f"{number(row.low, digits)}–{number(row.high, digits)}"
     change = ""
@@ -82,24 +82,24 @@ def _shown(row: MetricRow) -> dict[str, str]:
 
 
 def named(system: str) -> str:
-    """A system as the page's columns name it."""
+    """A system's name in the page's columns."""
     return tr("Vanilla") if system == VANILLA else system
 
 
 def _chance(p: float | None) -> str:
-    """Without its `p =`, which the column's head says."""
+    """A p-value without `p =`, which is in the column head."""
     return sure(p).removeprefix("p ").removeprefix("= ")
 
 
 def title_text(row: MetricRow) -> str:
-    """`BLEU, style`: metric and kind of text; and which way is better where one might not know."""
+    """`BLEU, style`: metric and kind of text, with "lower is better" if that applies."""
     metric, _, kind = row.title.partition(", ")
     title = tr("{metric}, {text}", metric=tr(metric), text=tr(kind)) if kind else tr(metric)
     return title + tr(", lower is better") if row.metric in LOWER else title
 
 
 def _about(figures: Mapping[str, Any], rows: Sequence[MetricRow]) -> list[str]:
-    """What the figures rest on: texts, classifier, language model, settings of decoding, tests."""
+    """Notes on the basis of the figures: texts, classifier, language model, decoding settings, tests."""
     report, general, style = figures.get("text") or {}, figures.get("general") or {}, figures.get("style") or {}
     about = []
     if report:
@@ -139,7 +139,7 @@ def _about(figures: Mapping[str, Any], rows: Sequence[MetricRow]) -> list[str]:
 
 
 def _accuracy(accuracy: Mapping[str, Any]) -> str:
-    """How far the classifier can be trusted."""
+    """The note on the accuracy of the style classifier."""
     kinds = [tr(words, share=f"{accuracy[name]:.0f} %") for name, words in ACCURACY if accuracy.get(name) is not None]
     return tr(
         "Style classifier: {share} accuracy on {count} texts held out from its training ({kinds}).",
@@ -150,7 +150,7 @@ def _accuracy(accuracy: Mapping[str, Any]) -> str:
 
 
 def figure_row(metrics: Mapping[str, Any]) -> str:
-    """One card a score; nothing where a plugin has none."""
+    """One card per score; empty if the plugin has none."""
     cards = [
         {"title": one.title, "before": f"{one.before:.1f}", "after": f"{one.after:.1f}", "below": one.sure}
         for one in scores(metrics)

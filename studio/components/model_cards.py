@@ -1,7 +1,7 @@
-"""Cards on a page: the licence in a line that is always there, the whole card folded below it.
+"""Model cards on a page: an always visible licence line, and the whole card folded below it.
 
-A card is Markdown that anyone may have written. It is rendered here, not in the browser: HTML in it becomes text, pictures
-become their descriptions, and links lead to web pages only, in a window of their own.
+A card is untrusted Markdown. It is rendered on the server: HTML in it becomes text, images become their descriptions, and links
+lead only to web pages, in a new window.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _parser() -> MarkdownIt:
 
     def link(self: Any, tokens: Any, index: int, options: Any, env: Any) -> str:
         address = str(tokens[index].attrGet("href") or "")
-        if not WEB.match(address):  # a link to another file of the folder leads nowhere here
+        if not WEB.match(address):  # links to other files in the card's folder do not work here
             return "<a>"
         return f'<a href="{esc(address)}" target="_blank" rel="noopener noreferrer nofollow">'
 
@@ -45,25 +45,25 @@ def _parser() -> MarkdownIt:
 
 
 def render_markdown(text: str) -> str:
-    """Safe HTML of a card's body; its headings start below those of the page."""
+    """Safe HTML of a card's body, its headings lowered by two levels to fit below those of the page."""
     shown = _parser().render(text[:LONGEST])
     return re.sub(r"<(/?)h([1-6])>", lambda m: f"<{m[1]}h{min(6, int(m[2]) + 2)}>", shown)
 
 
 def license_text(card: ModelCard) -> str:
-    """The card's sentence on its licence; where none is named, in the reader's language."""
+    """The card's licence sentence, translated as far as the catalog has it."""
     known = re.match(r"(Licence|License): ", card.license_line)
     return tr("Licence: {name}", name=tr(card.license_line[known.end() :])) if known else tr(card.license_line)
 
 
 def license_line(card: ModelCard) -> str:
-    """The licence in one quiet line; set off where it restricts the use."""
+    """The licence in one line, highlighted if it restricts use."""
     return render("licence.html", words=license_text(card), restricted=card.restricted)
 
 
 def card_fold(card: ModelCard, label: str) -> str:
-    """The whole card, folded; nothing where there is no text."""
-    body = re.sub(r"\A\s*+#\s++.*\n", "", card.body)  # the page names it already
+    """The whole card, folded; empty if it has no text."""
+    body = re.sub(r"\A\s*+#\s++.*\n", "", card.body)  # drop the title, which the page shows already
     if not body.strip():
         return ""
     return render("model_card.html", label=label, body=Markup(render_markdown(body)))

@@ -1,4 +1,4 @@
-"""The form that adds files or bundled samples to a project, and says how all of them are read."""
+"""The form that adds files or bundled samples to a project and sets how all of them are read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from studio.services.uploads import RefusedError, paths_offered, server_files
 
 
 class MoreFilesForm:
-    """Its fields, laid out in a column of the page Samples that is there with a project; `status` shows its jobs."""
+    """The form in a column of the page Samples, visible if a project is selected; `status` shows its jobs."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -47,7 +47,7 @@ class MoreFilesForm:
                 self.read_again = gr.Button("Read again with these settings", size="sm", scale=0)
 
     def events(self, status: Any) -> None:
-        """Wire the fields; `status` shows the job that each of them queues."""
+        """Wire the fields; `status` is the component that shows the queued jobs."""
         self.status = status
         self.samples.choose(handle_errors(self.add_samples, heavy=True), None, [self.samples, status], **HEAVY)
         self.files.upload(handle_errors(self.add_files, heavy=True), self.files, [self.files, status], **HEAVY)
@@ -56,7 +56,7 @@ class MoreFilesForm:
 
     @property
     def filled(self) -> list[Any]:
-        """The components that `fill` gives values to."""
+        """The components that `fill` sets."""
         return [self.column, self.samples, self.options.fields]
 
     def fill(self, project: ProjectRow) -> dict[Any, Any]:
@@ -76,16 +76,16 @@ class MoreFilesForm:
         return {self.status: job_line(job), self.samples: self._samples_offered(project)}
 
     def add_files(self, files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
-        """Add files that were dropped."""
+        """Add uploaded files."""
         return {self.files: None, **self._add(self.service.need(wanted(request)), files or [])}
 
     def add_path(self, path: str, request: gr.Request) -> dict[Any, Any]:
-        """Add a file, or those of a folder, on the server's machine."""
+        """Add a file, or the files of a folder, on the server."""
         project = self.service.need(wanted(request))
         return {self.path: "", **self._add(project, server_files(path or "", self.service.settings))}
 
     def _add(self, project: ProjectRow, files: Sequence[str | Path]) -> dict[Any, Any]:
-        """Files that are refused are in the page's list of files that were not read."""
+        """Queue the files; if all are refused, the page's list of unread files reports them."""
         try:
             return {self.status: job_line(self.service.add_samples(project, files))}
         except RefusedError:
@@ -98,7 +98,7 @@ class MoreFilesForm:
         return {self.status: job_line(self.service.read_again(project))}
 
     def _samples_offered(self, project: ProjectRow) -> str:
-        """The bundled corpora in the project's target language that it does not hold yet."""
+        """Bundled corpora in the project's target language that it does not contain yet and whose licence is accepted."""
         names = {file.name for file in self.service.sample_files(project.id)}
         fitting = [
             corpus

@@ -1,4 +1,4 @@
-"""The form that begins a project: files or bundled samples, a name, the two languages, the base and its licence."""
+"""The form that creates a project: files or bundled samples, a name, the two languages, the base and its licence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from studio.services.uploads import own_key, server_files, stash, stashed
 
 
 class NewProjectForm:
-    """Its fields, laid out in a column of the page Samples that is there while no project is chosen."""
+    """The form in a column of the page Samples, visible while no project is selected."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -60,7 +60,7 @@ class NewProjectForm:
             self.address = hidden_text()
 
     def events(self, start: Any) -> None:
-        """Wire the fields; `start` is the button that begins the project from the files."""
+        """Wire the fields; `start` is the button that creates the project from the files."""
         chosen = [self.source, self.target, self.base, self.agreed]
         given = [self.files, self.path, self.name, *chosen, self.options.values]
         dropped = [self.files, self.base, self.source, self.target]
@@ -70,7 +70,7 @@ class NewProjectForm:
         languages = [self.base, self.source, self.target]
         self.source.input(handle_errors(self.choose_source), languages, self.target, **LAST)
         self.target.input(handle_errors(self.choose_target), languages, self.source, **LAST)
-        # One after the other, the last with what is on the form by then: the base is that of both languages.
+        # Runs one at a time and finally with the latest values, because the base depends on both languages.
         gr.on(
             [self.source.change, self.target.change], handle_errors(self.choose_languages), languages,
             [self.base, self.terms, self.agreed], **LAST,
@@ -88,16 +88,16 @@ class NewProjectForm:
 
     @property
     def of_base(self) -> list[Any]:
-        """The components that follow the chosen base."""
+        """The components that depend on the chosen base."""
         return [self.source, self.target, self.terms, self.agreed]
 
     @property
     def filled(self) -> list[Any]:
-        """The components that `fill` gives values to."""
+        """The components that `fill` sets."""
         return [self.column, self.samples, self.terms, self.agreed, self.files, self.name]
 
     def fill(self, request: gr.Request, base: str | None) -> dict[Any, Any]:
-        """The form for a new project, with the files that were dropped on the first page or chosen here before."""
+        """The form for a new project, with files dropped on the home page or chosen here earlier."""
         waiting = stashed(str(request.query_params.get("files", "")), self.service.settings)
         return {
             self.column: gr.update(visible=True),
@@ -108,9 +108,9 @@ class NewProjectForm:
         }
 
     def refresh_bases(self, request: gr.Request) -> dict[Any, Any]:
-        """The bases as they are now, since some may have come after the studio started; the address may name one.
+        """Update the list of bases, as some may have been added since the studio started; the address may name one.
 
-        The languages are those of the files that are shown, where there are any.
+        The languages follow those of the files shown, if any.
         """
         if self.service.project(wanted(request)) is not None:
             return {self.base: gr.skip()}
@@ -118,14 +118,14 @@ class NewProjectForm:
         named = str(request.query_params.get("base", ""))
         chosen = next((one for one in bases if one["name"] == named), bases[0] if bases else {}).get("path")
         waiting = [str(path) for path in stashed(str(request.query_params.get("files", "")), self.service.settings)]
-        values = self.choose_base(chosen, waiting, other=chosen != self.base.value)  # a quick user has ticked by now
+        values = self.choose_base(chosen, waiting, other=chosen != self.base.value)  # keep a tick set meanwhile
         for field, codes in zip((self.source, self.target), self.service.catalog.languages(), strict=True):
             values[field] = gr.update(choices=_choices(codes), value=values[field])
         return {**values, self.base: gr.update(choices=self._base_choices(), value=chosen)}
 
     def choose_base(self, base: str | None, files: list[str] | None, *, other: bool = True) -> dict[Any, Any]:
-        """The languages and the licence of the chosen base; it translates into the language of the files. `other`: whether it
-        is another than before.
+        """Set the languages, with that of the files as the target if possible, and the licence of the chosen base. `other`:
+        whether the base has changed.
         """
         card = self._card(base)
         source, target = _into_language_of(files, card, *_pair(card))
@@ -136,13 +136,13 @@ class NewProjectForm:
         }
 
     def look_at_files(self, files: list[str] | None, base: str, source: str, target: str) -> dict[Any, Any]:
-        """The project is into the files' language."""
+        """Set the target to the language of the files."""
         into = _into_language_of(files, self._card(base), source, target)
         return {self.source: into[0], self.target: into[1]}
 
     def keep(self, files: list[str] | None, name: str = "") -> dict[Any, Any]:
-        """The chosen files are there again where the page is left and opened again before the project is created. It is named
-        after the first of them where the user has not named it otherwise.
+        """Remember the chosen files, in case the page is left and reopened before the project is created. The project is named
+        after the first file unless the user has named it.
         """
         chosen, before = [Path(file) for file in files or []], stashed("", self.service.settings)
         stash(chosen, self.service.settings, own_key())
@@ -150,7 +150,7 @@ class NewProjectForm:
         return {self.name: name if given else chosen[0].stem if chosen else ""}
 
     def create(self, *given: Any) -> dict[Any, Any]:
-        """A project of the files; the browser goes to it. `given` are the values of the form, in the order of its
+        """Create a project from the files and open it in the browser. `given` are the values of the form in the order of its
         event. Raises InputError without files.
         """
         files, path, name, source, target, base, agreed, options = given
@@ -168,9 +168,9 @@ class NewProjectForm:
     def create_from_samples(
         self, source: str, target: str, base: str, agreed: bool, event: gr.EventData
     ) -> Iterator[dict[Any, Any]]:
-        """A project of the bundled corpus that was clicked; the browser goes to it.
+        """Create a project from the bundled corpus that was clicked and open it in the browser.
 
-        Where that needs another base, the form shows it first: a tick accepts the terms that it stands beside.
+        If that requires another base, the form shows that base first and ignores the tick, which accepted other terms.
         """
         corpora = chosen_corpora(self.service, event)
         source, target, fitting = samples_setup(self.service, corpora, source, target, base)
@@ -184,15 +184,15 @@ class NewProjectForm:
         yield {self.address: address("samples", project.id)}
 
     def choose_source(self, base: str | None, source: str, target: str) -> dict[Any, Any]:
-        """Into a language that a base translates the chosen one into."""
+        """Set the target to a language that a base supports for the chosen source."""
         return {self.target: self.service.catalog.other_language(base or "", source, target)}
 
     def choose_target(self, base: str | None, source: str, target: str) -> dict[Any, Any]:
-        """From a language that a base translates into the chosen one."""
+        """Set the source to a language that a base supports for the chosen target."""
         return {self.source: self.service.catalog.other_language(base or "", target, source, into=True)}
 
     def choose_languages(self, base: str | None, source: str | None, target: str | None) -> dict[Any, Any]:
-        """A base of that direction, the chosen one where it is; and a statement of its quality in that direction."""
+        """Set a base that supports the direction, preferably the chosen one, and the note on its quality in that direction."""
         fitting = base
         if base and source and target:
             with contextlib.suppress(InputError):  # reported when the project is created
@@ -208,7 +208,7 @@ class NewProjectForm:
         quality = quality_note(self.service, base, source or "", target or "")
         return {
             self.terms: quality + base_terms(self.service.catalog.base_card(base)),
-            # Other terms, another tick.
+            # Another base has other terms, so the tick is cleared.
             self.agreed: gr.update(visible=bool(open_terms(self.service, base)), **({"value": False} if other else {})),
         }
 
@@ -220,7 +220,7 @@ class NewProjectForm:
 
 
 def chosen_corpora(service: Service, event: gr.EventData) -> list[SampleCorpus]:
-    """The bundled corpus that was clicked, with those that go with it where that was asked for."""
+    """The bundled corpus that was clicked and, if the user asked for them, those that go with it."""
     first = service.catalog.sample(str(event.name))
     names: Sequence[str] = first.goes_with if event.together else ()
     return [first, *(service.catalog.sample(name) for name in names)]
@@ -229,7 +229,7 @@ def chosen_corpora(service: Service, event: gr.EventData) -> list[SampleCorpus]:
 def _into_language_of(
     files: Sequence[str] | None, card: Mapping[str, Any] | None, source: str | None, target: str | None
 ) -> tuple[str | None, str | None]:
-    """Source and target with the language of the files as the target, where it is sure and the base has it."""
+    """Source and target, with the target replaced by the files' language if it is certain and the base supports it."""
     seen = language_of([Path(file) for file in files], card["languages"]) if card and files else None
     if seen and seen != target:
         return target if source == seen else source, seen
@@ -241,5 +241,5 @@ def _choices(codes: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _pair(base: Mapping[str, Any] | None) -> tuple[str | None, str | None]:
-    """The languages that a base first translates from and into."""
+    """The initial source and target language of a base."""
     return default_pair(base["path"]) if base else (None, None)

@@ -1,4 +1,4 @@
-"""Pages of our own, in which no Gradio is: the one style and the one script they hold, and a policy that allows nothing else."""
+"""Pages without Gradio: one inline style, one inline script, and a content security policy that allows nothing else."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from studio.components.templating import render
 def plain_page(
     template: str, style: str, script: str = "", *, status: int = 200, headers: dict[str, str] | None = None, **values: Any
 ) -> HTMLResponse:  # fmt: skip
-    """A template with its `style` and `script`, which the browser knows by their hashes: text of others in the page, whatever
-    it holds, is neither run nor applied. A script may ask this server alone.
+    """A template with its `style` and `script`, which the content security policy allows by hash, so that injected text is
+    neither run nor applied. The script may send requests only to this server.
     """
     policy = [
         "default-src 'none'", f"style-src {_source(style)}", "img-src 'self'", "form-action 'self'", "base-uri 'none'",

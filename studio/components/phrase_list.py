@@ -1,4 +1,4 @@
-"""The table of phrases on its page: the filters above it, its pages, and what can be done with all that it lists."""
+"""The table of the page Phrases: filters, paging, and bulk actions on the listed phrases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from studio.services.project_phrases import ProjectPhrases
 
 
 class PhraseList:
-    """The components; `filters` are the fields in their order, `all` the others that events fill."""
+    """The table's components: `filters` are the filter fields in order, `all` the other components that events fill."""
 
     def __init__(self) -> None:
         with gr.Column(elem_classes="tm-card tm-stack tm-grow"):
@@ -43,7 +43,7 @@ class PhraseList:
         self.all = [self.rows, self.line, self.back, self.forth, self.bulk, self.translate]
 
     def values(self, source: ProjectPhrases, phrases: Phrases, view: PhraseView) -> dict[Any, Any]:
-        """The page of the table that a view begins on."""
+        """Component values for the table page that a view starts at."""
         count, rows, project = len(phrases.select(view)), phrases.page(view), source.project
         can_leave_out = view.filtered and view.show == "used" and count > 0
         return {
@@ -57,11 +57,11 @@ class PhraseList:
 
     @staticmethod
     def bulk_button(count: int) -> dict[str, object]:
-        """The button that leaves all listed phrases out, ready to be pressed."""
+        """The enabled button that excludes all listed phrases."""
         return gr.update(value=tr("Exclude all {count}", count=number(count)), interactive=True)
 
     def filter_values(self, phrases: Phrases, view: PhraseView) -> dict[Any, Any]:
-        """The filters set to what a view has."""
+        """The filters set to the values of a view."""
         lengths = sorted(set(phrases.table.lengths.tolist()))
         layers = [(tr("layer {number}", number=one + 1), one) for one in range(phrases.layer_count)]
         orders = [
@@ -82,7 +82,7 @@ class PhraseList:
 
 
 def filtered_view(phrases: Phrases, view: PhraseView, *values: Any) -> PhraseView:
-    """The view with what the filters hold; the shortest and the longest length are no limit."""
+    """The view with the values of the filters; the shortest and the longest length mean no limit."""
     words, low, high, layer, order, show = values
     lengths = phrases.table.lengths
     return view.but(
@@ -97,7 +97,7 @@ def filtered_view(phrases: Phrases, view: PhraseView, *values: Any) -> PhraseVie
 
 
 def undo_label(exclusions: Exclusions) -> str:
-    """What the button that takes back the last step says."""
+    """The label of the undo button."""
     return tr("Undo: {what}", what=translate_message(exclusions.last)) if exclusions.steps else tr("Undo")
 
 

@@ -1,4 +1,4 @@
-"""The map of phrases: the button that draws it, how far that is, and the figure."""
+"""The map of phrases: the button that draws it, the progress, and the figure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from studio.services.project_phrases import ProjectPhrases
 
 
 class PhraseMap:
-    """The card; `all` are its components that events fill."""
+    """The map's card; `all` are the components that events fill."""
 
     def __init__(self) -> None:
         with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
@@ -30,7 +30,7 @@ class PhraseMap:
         self.all = [self.draw, self.progress, self.points]
 
     def values(self, source: ProjectPhrases) -> dict[Any, Any]:
-        """The map, or what it would show, and how far its drawing is."""
+        """The map, or a description of what it would show, and the progress of drawing it."""
         version, job = source.map_version(), source.map_job()
         busy = job is not None and job.active
         figure = map_figure(source.project, version, source.decoder_layers, source.domains) if version else ""
@@ -42,7 +42,7 @@ class PhraseMap:
 
 
 def map_state(job: JobRow | None) -> str:
-    """How far the map is, while it is drawn; why it failed."""
+    """The progress while the map is drawn, or why drawing failed; empty otherwise."""
     if job is None or job.state in ("succeeded", "cancelled"):
         return ""
     return render(
@@ -51,7 +51,7 @@ def map_state(job: JobRow | None) -> str:
 
 
 def map_figure(project: ProjectRow, version: int, layers: int, domains: Sequence[str]) -> Markup:
-    """The map as it was drawn at `version`, its points coloured by the decoder's `layers` or by the project's `domains`."""
+    """The map drawn at `version`, its points coloured by the decoder's `layers` or by the project's `domains`."""
     by_name = dict(zip(domains, domain_colours(domains), strict=True))
     colours = {"layer_colours": layer_colours(layers), "domain_colours": by_name}
     source = f"/tm/projects/{project.id}/phrase-map?v={version}"

@@ -1,4 +1,4 @@
-"""What the page Phrases shows beside the tree and the map: histograms, the table, one phrase in detail."""
+"""The parts of the page Phrases besides the tree and the map: histograms, the table, one phrase in detail."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ TABLE_SCRIPT = script("phrase-table.js")
 HISTOGRAM_SCRIPT = script("phrase-histogram.js")
 MARK = script("phrase-mark.js")
 KEEP = script("phrase-keep.js")
-EXAMPLES = 2  # sentences of a phrase
-HEIGHT = 132  # px of a histogram's columns; their names stand below
+EXAMPLES = 2  # example sentences per phrase
+HEIGHT = 132  # px of a histogram's columns, without the labels below
 
 
 # -- histograms
@@ -32,11 +32,11 @@ HEIGHT = 132  # px of a histogram's columns; their names stand below
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a histogram. A press filters by lengths from `low` to `high` (0: any) or by the `layer` (-1: any)."""
+    """A column of a histogram. A click filters by lengths from `low` to `high` (0: any) or by `layer` (-1: any)."""
 
     name: str
     title: str
-    parts: Sequence[tuple[float, float, str]]  # top, height, colour; from below
+    parts: Sequence[tuple[float, float, str]]  # top, height, colour; from the bottom up
     low: int = 0
     high: int = 0
     layer: int = -1
@@ -45,7 +45,7 @@ class Column:
 
 
 def histograms(phrases: Phrases, view: PhraseView, chosen: PhraseListRow | None) -> str:
-    """Phrases in use by length, coloured by the decoder layer that reads them, and by layer; columns can be pressed."""
+    """Histograms of the phrases in use, by length (coloured by the decoder layer that reads them) and by layer."""
     used = ~phrases.excluded
     lengths, layers = phrases.table.lengths[used], phrases.layers[used]
     longest = int(lengths.max()) if len(lengths) else 1
@@ -59,7 +59,7 @@ def histograms(phrases: Phrases, view: PhraseView, chosen: PhraseListRow | None)
 
 
 def length_columns(counts: np.ndarray, view: PhraseView, chosen: PhraseListRow | None) -> list[Column]:
-    """A column a length; `counts` are phrases by length and layer."""
+    """One column per length; `counts` are phrases by length and layer."""
     most = max(1, int(counts.sum(1).max()))
     columns = []
     for length in range(1, len(counts)):
@@ -98,7 +98,7 @@ def layer_columns(counts: np.ndarray, view: PhraseView, chosen: PhraseListRow | 
 
 
 def stacked(shares: np.ndarray) -> list[tuple[float, float, str]]:
-    """The parts of a column by the share of the chart's height of each layer: top, height, colour."""
+    """The parts of a column (top, height, colour), given each layer's share of the chart's height."""
     top, parts = float(HEIGHT), []
     for share, shade in zip(shares.tolist(), layer_colours(len(shares)), strict=True):
         if share > 0:
@@ -112,7 +112,7 @@ def stacked(shares: np.ndarray) -> list[tuple[float, float, str]]:
 
 
 def phrase_table(rows: Sequence[PhraseListRow], target: str, source: str, chosen: str = "") -> str:
-    """A tick (in use or left out), phrase, back-translation where there is one, label, tokens, times, keyness, layer."""
+    """The table: tick (in use or excluded), phrase, back-translation if any, label, tokens, occurrences, keyness, layer."""
     return render(
         "phrase_table.html",
         rows=rows,
@@ -127,9 +127,9 @@ def phrase_table(rows: Sequence[PhraseListRow], target: str, source: str, chosen
 
 
 def times_as_often(row: PhraseListRow) -> str:
-    """`12×`: as often again as in general text; `≈ 39×` where general text never has it; a dash where nothing is known.
+    """`12×`: 12 times as frequent as in general text; `≈ 39×` if general text lacks the phrase; a dash if unknown.
 
-    Where it never has it, the factor rests on a pseudo-count: an estimate that the interval reaches below and above.
+    If general text lacks the phrase, the factor is an estimate that rests on a pseudo-count.
     """
     if row.ratio is None or not row.own:
         return "–"
@@ -143,7 +143,7 @@ def short(times: float) -> str:
 
 
 def page_line(first: int, shown: int, fitting: int, phrases: Phrases, sentences: int) -> str:
-    """Which rows are shown, and what is left out, with that many sentences."""
+    """Which rows are shown, and how many phrases and `sentences` are excluded."""
     line = tr("No phrase matches.")
     if shown:
         last = first + shown
@@ -168,8 +168,8 @@ def detail_card(
     row: PhraseListRow | None, sentences: Sequence[Mapping[str, Any]], language: str, order: Sequence[str] = (), *,
     translating: bool = False,
 ) -> str:  # fmt: skip
-    """A phrase in its sentences, how typical it is, and the buttons that leave it out or take it back, and that translate it back;
-    without a phrase, how to choose one. `order` is that of the project's domains; `translating`: it is at work.
+    """A phrase in example sentences, its keyness, and the buttons to exclude, include or back-translate it; without a phrase,
+    how to select one. `order`: the project's domains; `translating`: a back-translation is running.
     """
     if row is None:
         return render("phrase_unchosen.html")
@@ -204,7 +204,7 @@ def example(text: str, phrase: str, language: str) -> tuple[str, str, str]:
     return parted(text, match.span() if match else None)
 
 
-# -- the rest
+# -- other parts
 
 
 def summary_line(phrases: Phrases, sentences: int) -> str:
@@ -217,26 +217,26 @@ def summary_line(phrases: Phrases, sentences: int) -> str:
 
 
 def page_address(project: ProjectRow, view: PhraseView) -> str:
-    """What the address is to say, and which phrase the map rings; read by phrase-mark.js."""
+    """The address to set and the phrase to circle on the map; read by phrase-mark.js."""
     query = view.query()
     shown = address("phrases", project.id) + (f"&{query}" if query else "")
     return render("phrase_address.html", address=shown, chosen=view.phrase)
 
 
 def export_link(project: ProjectRow, view: PhraseView) -> str:
-    """The table of a view as a file."""
+    """The link that downloads the table of a view."""
     return render("phrase_export.html", project=project.id, query=view.query())
 
 
 def origin_card(parser: str, project: ProjectRow, general: bool) -> str:
-    """Who found the phrases, and what they are compared with."""
+    """Which parser extracted the phrases, and whether they are compared with general text."""
     return render(
         "phrase_origin.html", parser=translate_message(parser), language=language_name(project.target), general=general
     )
 
 
 def no_phrases(project: ProjectRow | None, job: JobRow | None = None) -> str:
-    """The empty page with the next step; how far the last `job` that finds phrases is, or why it failed."""
+    """The placeholder shown without phrases, with the next step, the progress of the extraction `job`, or why it failed."""
     link = way(address("samples", project.id if project else "new"), tr("Go to Samples"))
     if job is not None and job.state == "running":
         return empty(tr("No phrases yet"), step_text(job), piece("bar", job.fraction))

@@ -1,4 +1,4 @@
-"""The tree of a sentence on the page Phrases, with the way to the sentences before and after it."""
+"""The tree of a sentence on the page Phrases, with links to the previous and next sentence."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TREE_SCRIPT = script("tree-svg.js")
 
 
 class PhraseTree:
-    """The component that shows it."""
+    """The component that shows the tree."""
 
     def __init__(self) -> None:
         self.card = html_block(classes="tm-grow", script=TREE_SCRIPT)
 
     def values(self, source: ProjectPhrases, phrases: Phrases, view: PhraseView) -> Iterator[dict[Any, Any]]:
-        """The tree of a view's sentence as it was stored; where it was not, that it is being parsed, and then the tree."""
+        """Yield the stored tree of the view's sentence; if there is none, a placeholder, then the newly parsed tree."""
         count = len(source.sentences)
         if not 0 <= view.sentence < count:
             return
@@ -37,7 +37,7 @@ class PhraseTree:
 
 
 def phrase_tree(tree: Tree, language: str, phrases: Phrases, view: PhraseView) -> str:
-    """The tree with its phrases, the chosen one underlined."""
+    """The tree as SVG with its phrases marked and the selected one underlined."""
 
     def key_of(text: str) -> str:
         row = phrases.find(text)
@@ -53,5 +53,5 @@ def phrase_tree(tree: Tree, language: str, phrases: Phrases, view: PhraseView) -
 
 
 def tree_card(sentence: int, count: int, tree: str = "") -> str:
-    """The sentence's number of `count` and its tree; without one, that it is being parsed."""
+    """The card with the sentence's position among `count` and its tree; without a tree, a note that it is being parsed."""
     return render("phrase_tree_card.html", sentence=sentence, count=count, tree=Markup(tree))

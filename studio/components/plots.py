@@ -1,4 +1,4 @@
-"""The studio's charts as plotly figures. Text and grid colours come from the style sheet, so that dark mode holds."""
+"""The studio's charts as plotly figures. Text and grid colours come from the style sheet, so that dark mode works."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OTHER = "#8A8F98"
 
 
 def loss_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> Any:
-    """Training and validation loss by step, the best validation marked; `total` steps give the axis its end."""
+    """Training and validation loss by step, with the best checkpoint marked; `total` steps set the end of the axis."""
     other = points_of(rows, "other_memory_loss")
     lines = [(tr("training loss"), points_of(rows, "nll"), TRAIN)]
     lines += [(tr("validation loss"), valid := points_of(rows, "valid_loss"), VALID)]
@@ -33,7 +33,7 @@ def loss_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> A
 
 
 def bleu_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> Any:
-    """BLEU of a few watched sentences by step: style and general text, each with the base's own as a dotted line."""
+    """BLEU of the monitored sentences by step: style and general text, each with the base's BLEU as a dotted line."""
     figure = _by_step(total)
     for name, key, colour in ((tr("style BLEU"), "style_bleu", TRAIN), (tr("general BLEU"), "general_bleu", VALID)):
         points = points_of(rows, key)
@@ -52,7 +52,7 @@ MEASURES = {
 
 
 def overlaid(runs: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], measure: str) -> Any:
-    """One measure of several runs by step, a colour a run. `runs`: name and rows; `measure`: a key of MEASURES."""
+    """One measure of several runs by step, one colour per run. `runs`: name and rows; `measure`: a key of MEASURES."""
     name_of, digits = MEASURES[measure]
     figure = _by_step()
     for index, (name, rows) in enumerate(runs):
@@ -65,13 +65,13 @@ def overlaid(runs: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], measure: s
 
 
 def points_of(rows: Sequence[Mapping[str, Any]], measure: str) -> list[tuple[int, float]]:
-    """(step, value) of the rows that have the measure; the training loss of some methods is their whole loss."""
+    """(step, value) of the rows that have the measure; some methods log their training loss only as `loss`."""
     values = [(row.get("step"), row.get(measure, row.get("loss") if measure == "nll" else None)) for row in rows]
     return [(step, value) for step, value in values if step is not None and value is not None]
 
 
 def at_step(digits: int, name: str = "") -> str:
-    """The hover text of a point of a curve, as plotly fills it in."""
+    """The plotly hover template for a point of a curve."""
     value = tr("step {step}: {value}", step="%{x:,}", value=f"%{{y:.{digits}f}}")
     return f"{value}<extra>{esc(name)}</extra>"
 
@@ -91,7 +91,7 @@ def _add(
 
 
 def _by_step(total: int | None = None) -> Any:
-    """A figure with steps along the bottom, up to `total` where that is known."""
+    """An empty figure with steps on the x axis, up to `total` if it is known."""
     import plotly.graph_objects as go
 
     figure = go.Figure()

@@ -1,4 +1,4 @@
-"""The boxes around the plugins' cards: the default, a blend in progress, an import check by check; as safe HTML."""
+"""The boxes around the plugins' cards: default plugin, blend, import check by check; as safe HTML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def default_menu(rows: Sequence[PluginRow], default: int | None) -> str:
-    """The menu of the plugin that is used where none is named."""
+    """The menu for the default plugin."""
     if not rows:
         return ""
     doubled = [name for name, count in Counter(row.name for row in rows).items() if count > 1]
@@ -28,13 +28,13 @@ def default_menu(rows: Sequence[PluginRow], default: int | None) -> str:
 
 
 def blend_box(rows: Sequence[PluginCardData]) -> str:
-    """Two plugins, their weights, a name; folded. Nothing where there are not two that can be blended."""
+    """The folded form for a blend: two plugins, their weights, a name. Empty if fewer than two plugins can be blended."""
     plugins = [one for one in rows if one.blendable]
     return render("plugin_blend.html", plugins=plugins) if len(plugins) > 1 else ""
 
 
 def check_list(name: str, checks: Sequence[Check], *, done: str = "", pending: PendingImport | None = None) -> str:
-    """An import as it goes: what was looked at, what is looked at now, what was not reached."""
+    """The progress of an import: completed checks, the current one, and those not reached."""
     failed = any(not check.ok for check in checks)
     known = {check.name: check for check in checks}
     now = next((key for key in TITLES if key not in known), "") if not failed else ""
@@ -59,13 +59,13 @@ def _step(check: Check | None, now: bool, pending: bool) -> dict[str, str]:
 
 
 def waiting_box(waiting: Sequence[PendingImport]) -> str:
-    """Imports that ask for a word on their licence."""
+    """Imports that wait for their licence to be accepted."""
     imports = [{"name": one.name, "steps": [], "failed": False, "done": "", "question": one} for one in waiting]
     return render("plugin_imports.html", imports=imports)
 
 
 def bring_in(service: Service, project: ProjectRow, file: Path) -> Iterator[str]:
-    """Check a bundle before the user's eyes and take it in; a restricting licence asks first."""
+    """Check and import a bundle, yielding the progress as HTML; a restrictive licence must be accepted first."""
     incoming = PendingImports(service, project)
     done: list[Check] = []
     yield check_list(file.name, done)

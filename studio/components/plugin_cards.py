@@ -1,4 +1,4 @@
-"""Plugins as cards: figures, where they come from, licence, versions, and what can be done with each; as safe HTML."""
+"""Plugins as cards: figures, origin, licence, versions and actions, as safe HTML."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from studio.i18n.labels import label
 from studio.i18n.translate import ago, listed, mark, tr, translate_message, trn
 from studio.services.scores import NAMES, harm, scores
 
-UNLIKE = mark("Differs from the paper")  # settings of a provenance, below
+UNLIKE = mark("Differs from the paper")  # label of a provenance entry
 PLAIN = (
     "created",
     "made_of",
     "sentences",
     "phrases",
     "budget",
-)  # of the provenance: stated in the line above the table
+)  # provenance entries stated in the line above the table
 
 
 @dataclass(frozen=True)
 class PluginCardData:
-    """A bundle as its card shows it: what the bundle says of itself, for programs and for people."""
+    """The data of a plugin's card: the bundle's metadata (`about`), its model card, and the plugin's jobs."""
 
     row: PluginRow
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class PluginCardData:
 
     @property
     def has_memory(self) -> bool:
-        """Whether what it reads while translating can be exchanged."""
+        """Whether the plugin has a memory that an ablation can replace."""
         try:
             check_ablate(self.about)
         except (OptionError, KeyError):
@@ -60,7 +60,7 @@ class PluginCardData:
 
     @property
     def method(self) -> Method | None:
-        """Its method, where this version knows it."""
+        """The plugin's method; None if this version does not have it."""
         try:
             return get_method(self.row.method)
         except TailorError:
@@ -68,7 +68,7 @@ class PluginCardData:
 
     @property
     def blendable(self) -> bool:
-        """Whether it can be part of a blend: its method has a strength dial."""
+        """Whether the plugin can be part of a blend: its method must support a strength."""
         strong = self.method is not None and self.method.capabilities.offers_strength
         return bool(self.about) and self.row.method != "blend" and strong
 
@@ -76,7 +76,7 @@ class PluginCardData:
 def seen(
     row: PluginRow, jobs: Mapping[int, JobRow] | None = None, ablations: Mapping[int, JobRow] | None = None
 ) -> PluginCardData:
-    """What there is to show of a plugin; little where its bundle is gone or damaged. `ablations` by the plugin's number."""
+    """The card data of a plugin, minimal if its bundle is missing or damaged. `ablations`: last ablation by plugin id."""
     job = (jobs or {}).get(row.job_id) if row.job_id else None
     try:
         stat = Path(row.path).stat()
@@ -101,8 +101,8 @@ def plugin_cards(
     default: int | None = None,
     wanted: str = "",
 ) -> str:
-    """The licence of the base, which no plugin can be used without, then one card per plugin. `tags` by number of a row,
-    `default` the number of the row that is used where none is named; with a `wanted` tag only the plugins that have it."""
+    """The licence of the base, which every plugin needs, then one card per plugin. `tags`: by row id; `default`: the id of the
+    default plugin's row; `wanted`: a tag, to show only the plugins that have it."""
     if not plugins:
         return no_plugins(project)
     of = {one.name: sorted({tag for row in one.rows for tag in (tags or {}).get(row.id, ())}) for one in plugins}
@@ -125,7 +125,7 @@ def plugin_cards(
 def _card(
     plugin: Versions, shown: Mapping[int, PluginCardData], project: ProjectRow, tags: Sequence[str], default: int | None
 ) -> dict[str, object]:
-    """Name, method, tags; what it is made of; figures; licence; older versions."""
+    """The template values of a plugin's card."""
     row = plugin.newest
     data = shown.get(row.id, PluginCardData(row))
     base = str(data.about.get("base_model_name_or_path") or Path(project.base).name)
@@ -155,7 +155,7 @@ def _card(
 
 
 def _when(data: PluginCardData) -> list[str]:
-    """When it was made; of an imported one by what its bundle says, and when it was imported."""
+    """When the plugin was created, for an imported one according to its bundle, and when it was imported."""
     if not data.row.imported:
         return [tr("created {when}", when=ago(data.row.created))]
     try:
@@ -173,7 +173,7 @@ def _version(plugin: Versions, row: PluginRow) -> dict[str, object]:
 
 
 def _origin(data: PluginCardData) -> dict[str, object]:
-    """What the plugin was made from, in a line; when, by which version and with which settings, by name."""
+    """The origin of a plugin: what it was built from, in one line, and its provenance and settings as tables."""
     if not data.about:
         return {"origin": ""}
     made = dict(data.about.get("provenance", {}))
@@ -193,7 +193,7 @@ def _origin(data: PluginCardData) -> dict[str, object]:
 
 
 def _made_from(made: Mapping[str, Any]) -> str:
-    """`Made from 60 sentences and 212 phrases, budget quick`."""
+    """A line such as `Built from 60 sentences and 212 phrases, budget quick`."""
     if made.get("made_of"):
         return tr("Blended from {what}", what=tr(str(made["made_of"]).replace("_", " ")))
     units = {"sentences": ("{count} sentence", "{count} sentences"), "phrases": ("{count} phrase", "{count} phrases")}
@@ -203,7 +203,7 @@ def _made_from(made: Mapping[str, Any]) -> str:
 
 
 def setting_label(key: str, cls: type | None = None) -> str:
-    """A setting's name in a table: `learning rate`; `cls`: the settings that it is one of."""
+    """A setting's name in a table: `learning rate`; `cls`: the class of settings to which it belongs."""
     return mid_sentence(tr(label(key, cls)))
 
 
@@ -218,7 +218,7 @@ def _value(value: Any) -> str:
 
 
 def no_plugins(project: ProjectRow | None) -> str:
-    """The empty page with the next step."""
+    """The placeholder shown without plugins, with the next step."""
     link = address("train", project.id) if project else "/samples?project=new"
     word = tr("Train one") if project else tr("Go to Samples")
     return empty(tr("No plugins yet"), tr("Train one from your samples, or import a bundle."), way(link, word))

@@ -1,4 +1,4 @@
-"""The first look as a card: a few sentences as they are, and as the samples change them, before anything was trained."""
+"""The preview card: a few sentences translated by the base and with the samples' help, before any training."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from studio.components.templating import render, script
 from studio.i18n.translate import span, tr
 
 SHOWN = 5
-LOST = 0.6  # of the base's agreement with the source after translating back, below which a sentence is warned of
-FALL = 5.0  # points of the mean, more than which is warned of
-SOURCED = 0.5  # share of the samples with translations below which the card says what translations would bring
+LOST = 0.6  # a sentence is flagged if its back-translation agreement falls below this fraction of the base's
+FALL = 5.0  # drop of the mean agreement, in points, that triggers a warning
+SOURCED = 0.5  # below this share of samples with sources, the card explains the value of translations
 LOOK = script("preview-card.js")
 
 
 def look_rows(preview: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The sentences to show, of those that the base can translate: those that changed first, plain ones before held-out ones."""
+    """The rows to show, out of those that the base can translate: changed ones first, plain sentences before held-out ones."""
     rows = [row for row in preview.get("rows", []) if isinstance(row, Mapping) and understood(row)]
     order = sorted(
         range(len(rows)),
         key=lambda i: (rows[i].get("vanilla") == rows[i].get("customized"), rows[i].get("kind") != "plain", i),
     )
-    # One held-out sentence at least, since beside it stands what the user wrote.
+    # Include at least one held-out sentence, which is shown with the user's reference.
     chosen = order[:SHOWN]
     held_out = [i for i in order if rows[i].get("reference") and rows[i].get("vanilla") != rows[i].get("customized")]
     if held_out and not any(rows[i].get("reference") for i in chosen):
@@ -40,9 +40,9 @@ def look_rows(preview: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def look_card(project: ProjectRow, job: JobRow | None, preview: Mapping[str, Any], *, folded: bool = False) -> str:
-    """The card in the state it is in: on its way, failed, there, or to be asked for.
+    """The preview card in its current state: in progress, failed, available, or to be requested.
 
-    `folded` is for a project that has runs: then it lies below a line, open only while it is made for the first time.
+    `folded` is for projects with runs: the card is then collapsed, and open only while the first preview is made.
     """
     state = job.state if job is not None and (job.active or job.state == "failed") else ""
     return render(
@@ -58,7 +58,7 @@ def look_card(project: ProjectRow, job: JobRow | None, preview: Mapping[str, Any
         facts=_facts(preview),
         there=bool(preview.get("rows")),
         lost=_loss(preview),
-        # How much more translations are worth is stated if there are few of them.
+        # If few samples have sources, the card states the value of translations.
         few_sources=float(preview.get("sourced", 0.0)) < SOURCED,
     )
 
@@ -75,7 +75,7 @@ def _row(row: Mapping[str, Any], language: str) -> dict[str, object]:
 
 
 def _loss(preview: Mapping[str, Any]) -> str:
-    """A warning where the meaning suffers; empty where it does not, or nobody looked."""
+    """A warning if meaning is lost; empty if it is not, or was not measured."""
     before, after = preview.get("agreement_base"), preview.get("agreement")
     if not isinstance(before, int | float) or not isinstance(after, int | float) or after >= before - FALL:
         return ""
@@ -87,7 +87,7 @@ def _loss(preview: Mapping[str, Any]) -> str:
 
 
 def _facts(preview: Mapping[str, Any]) -> list[str]:
-    """How many sentences change, what was looked up, the scores, the time."""
+    """The number of changed sentences, the number looked up, the scores, and the time taken."""
     rows = preview.get("rows", [])
     seconds = sum(float(value) for value in (preview.get("seconds") or {}).values())
     facts = [

@@ -1,7 +1,7 @@
-"""Gradio imported in two thirds of the time: this module comes before whatever else imports it.
+"""Faster import of Gradio: this module must be imported before any other module that imports Gradio.
 
-For each class of a component, Gradio reads its source and writes a stub for editors beside it, in the folder where it is
-installed; classes of which there is no source file are left out. While it is imported here, none has one.
+For each component class, Gradio reads its source and writes a stub for editors into its installation folder; classes without a
+source file are skipped. During this import, every class appears to have none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def import_gradio() -> None:
 
     def file_of(one: Any) -> str:
         if sys._getframe(1).f_globals.get("__name__") == WRITER:
-            raise OSError  # as for a class that was typed in
+            raise OSError  # as for a class defined interactively
         return own(one)
 
     inspect.getfile = file_of  # type: ignore[assignment]

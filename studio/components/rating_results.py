@@ -1,4 +1,4 @@
-"""A rating round on the page: the verdict, win, tie and lose as bars, the table with kappa, and the raters with their links."""
+"""A rating round on its page: the verdict, win, tie and lose as bars, the table with kappa, and the raters with their links."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ CHOICES = (mark("win"), mark("tie"), mark("lose"))
 
 
 def result_cards(store: Store, row: RoundRow) -> str:
-    """What has come out so far; nothing before the first answer."""
+    """The results so far; empty before the first answer."""
     results = _summary(store, row.id, store.ratings.version(row.id))
     return result(results, row) if results.raters else ""
 
 
 def result(results: Summary, row: RoundRow) -> str:
-    """The verdict, a card a question, and the table of the paper: a row a rater, the average, kappa, and the sign test."""
+    """The verdict, one card per question, and the table: one row per rater, the average, kappa, and the sign test."""
     return render(
         "rating_result.html", verdict=verdict(results, row), questions=results.questions,
         raters=results.raters, choices=CHOICES, p_words=p_words, foot=_foot(results, row),
@@ -38,12 +38,12 @@ def result(results: Summary, row: RoundRow) -> str:
 
 @lru_cache(maxsize=8)
 def _summary(store: Store, round_id: int, version: tuple[int, int, int]) -> Summary:
-    # Kept while nothing changes: the page asks every two seconds.
+    # Cached because the page polls every two seconds.
     return summary(store, store.ratings.get(round_id))
 
 
 def verdict(results: Summary, row: RoundRow) -> str:
-    """One sentence as safe HTML: for which questions one system is better, and how sure that is."""
+    """One sentence as safe HTML: in which questions a system is significantly better, and in which there is no difference."""
     better: dict[str, list[str]] = {row.one: [], row.two: []}
     even = []
     for question in results.questions:
@@ -71,7 +71,7 @@ def p_words(p: float | None) -> str:
 
 
 def _foot(results: Summary, row: RoundRow) -> str:
-    """What the figures mean, in short sentences."""
+    """Notes on the meaning of the figures."""
     lines = [tr("Win: {one} is better than {two}.", one=row.one, two=row.two)]
     if row.about.get("same"):
         counts = {"some": number(row.about["same"]), "all": number(row.about.get("sentences", row.size))}
@@ -89,24 +89,24 @@ def _foot(results: Summary, row: RoundRow) -> str:
 def rater_table(
     raters: Sequence[RaterRow], done: Mapping[int, int], row: RoundRow, origin: str, local: bool = False
 ) -> str:
-    """Each rater with progress and link; `local` says that the links open on this computer alone."""
+    """Each rater with progress and link; `local`: the links work only on this computer."""
     return render(
         "rating_raters.html", raters=raters, done=done, row=row, origin=origin, local=local, address=rater_address
     )
 
 
 def manage_box(row: RoundRow, raters: Sequence[RaterRow]) -> str:
-    """Closing, taking a rater out, deleting: what is rarely needed, folded."""
+    """The folded box with rarely needed actions: close the round, remove a rater, delete the round."""
     return render("rating_manage.html", row=row, raters=raters)
 
 
 def round_menu(rounds: Sequence[RoundRow], current: RoundRow | None, project: int) -> str:
-    """The other rounds as a menu, the downloads of this one, and the way to a new one."""
+    """The menu of other rounds, the downloads of the current one, and the link to a new round."""
     return render("rating_menu.html", rounds=rounds, current=current, address=address("rate", project), moment=moment)
 
 
 def nothing_to_rate(project: ProjectRow | None) -> str:
-    """What the page shows while there is no comparison to rate."""
+    """The placeholder shown while there is no comparison to rate."""
     next_step = (
         way(address("compare", project.id), tr("Go to Compare"))
         if project
@@ -116,7 +116,7 @@ def nothing_to_rate(project: ProjectRow | None) -> str:
 
 
 def round_preview(texts: Texts, one: str, two: str, max_sentences: float | None) -> str:
-    """How many sentences a round would ask, or why it cannot be held."""
+    """The number of sentences per rater in a round, or why the round cannot be started."""
     try:
         items, same = pick_items(texts, one, two, sentences=sentence_limit(max_sentences))
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Runs as cards: the current one with its figures, sample, device and log; all of them as a table; some compared."""
+"""Runs as cards: the current run with its figures, sample, device and log; all runs as a table; selected runs compared."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ STATES = {
     mark("cancelled"): "",
     mark("interrupted"): "",
 }
-UNREAD = 0.005  # nats per token below which another memory is as good
+UNREAD = 0.005  # nats per token; below this difference in loss, another memory serves equally well
 ROWS = 7  # validations shown
-LINES = 40  # of the log
+LINES = 40  # log lines shown
 ACT = script("run-cards.js")
 
 
 def title_of(job: JobRow) -> str:
-    """Method and budget of a run, and whether words are looked up as well."""
+    """The method and budget of a run, with `+ kNN` if it adds kNN decoding."""
     method = method_name(job.arguments.get("method", "memory_adapter")) + (" + kNN" if job.arguments.get("knn") else "")
     return f"{method} · {tr(str(job.arguments.get('budget', 'balanced')))}"
 
 
 def training(job: JobRow) -> bool:
-    """Whether what is at work is the training itself."""
+    """Whether the job's current step is the training itself."""
     return bool(job.total) and job.step.lower().startswith("train")
 
 
 def queued_text(ahead: int) -> str:
-    """What a queued run waits for; `ahead`: the project's runs before it."""
+    """What a queued run waits for; `ahead`: the number of the project's runs before it."""
     if not ahead:
         return tr("Starts when a worker is free.")
     return trn(
@@ -73,8 +73,8 @@ def queued_text(ahead: int) -> str:
 def progress_card(
     job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], before: int = 0, plugin: PluginRow | None = None
 ) -> str:
-    """Run, method, budget and state at the left; how far and how long at the right; the reason where it failed, and a warning
-    where the `plugin` does more harm than good.
+    """The status of a run: method, budget and state on the left, progress and time on the right, the reason if it failed, and a
+    warning if its `plugin` does more harm than good. `before`: number of jobs ahead of it.
     """
     return render(
         "run_progress.html",
@@ -98,7 +98,7 @@ def _state_word(job: JobRow) -> str:
 
 
 def _progress(job: JobRow, rows: Sequence[Mapping[str, Any]], before: int) -> list[str]:
-    """How far the run is and how long it takes; `before`: how many jobs come before it."""
+    """The progress and remaining time of a run; `before`: number of jobs ahead of it."""
     if job.paused:
         return [paused_text()]
     if job.state == "queued":
@@ -119,8 +119,8 @@ def _progress(job: JobRow, rows: Sequence[Mapping[str, Any]], before: int) -> li
 
 
 def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: ProjectRow, chosen: int | None = None) -> str:
-    """The validations so far: loss, and BLEU on style and general text where they were measured; a sentence as it is now
-    translated, the `chosen` one of those that are watched; and what can be done.
+    """The validations so far: loss, and BLEU on style and general text if measured; the current translation of the `chosen`
+    monitored sentence; the methods tried; and the available actions.
     """
     checks = [row for row in rows if row.get("valid_loss") is not None]
     names = {
@@ -146,7 +146,7 @@ def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: Project
         sample=_sample(rows, project, chosen),
         tried=[
             (one, _tried(one)) for one in (Trial(**row) for row in job.result.get("tried") or [])
-        ],  # an older run's lack some
+        ],  # fields missing from older runs get their defaults
         clone="" if job.active else _clone(job),
         source_lang=Markup(lang_attribute(project.source)),
         target_lang=Markup(lang_attribute(project.target)),
@@ -154,7 +154,7 @@ def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: Project
 
 
 def _tried(trial: Trial) -> str:
-    """How one of the methods that were compared is called: `Memory adapter (shrink 0.4) + kNN`."""
+    """The display name of a method that `auto` tried: `Memory adapter (shrink 0.4) + kNN`."""
     if trial.method == BASE:
         return tr("base alone")
     shrink = f" (shrink {trial.shrink:g})" if trial.shrink else ""
@@ -163,13 +163,13 @@ def _tried(trial: Trial) -> str:
 
 
 def memory_unread(checks: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the last validation shows that it does not matter what the memory holds."""
+    """Whether, according to the last validation, the content of the memory makes no difference."""
     last = checks[-1] if checks else {}
     return bool(last.get("step")) and last.get("other_memory_loss", math.inf) - last["valid_loss"] < UNREAD
 
 
 def _sample(rows: Sequence[Mapping[str, Any]], project: ProjectRow, chosen: int | None) -> dict[str, object]:
-    """One sentence as it is translated now, what changed since the start marked, and how it came there; empty before any."""
+    """A monitored sentence: its current translation with changes since the start marked, and earlier versions; empty if none."""
     watched: Sequence[Sequence[str]] = next((row["samples"] for row in reversed(rows) if row.get("samples")), [])
     sources = [str(source) for source, *_ in watched]
     if chosen is None or not 0 <= chosen < len(sources):
@@ -204,7 +204,7 @@ def _clone(job: JobRow) -> str:
 
 
 def device_card(job: JobRow, usage: Any, cores: int) -> str:
-    """The resources the run uses now: CPU, memory, GPU; nothing before its first report."""
+    """The resources used by the run: CPU, memory, GPU; empty before its first report."""
     if usage is None:
         return ""
     peak = f"{usage.peak / 2**30:.1f} GiB"
@@ -219,7 +219,7 @@ def device_card(job: JobRow, usage: Any, cores: int) -> str:
 
 
 def log_card(text: str) -> str:
-    """The end of the log; of a line that the work wrote itself the time and the words are enough."""
+    """The end of the log; INFO lines are shortened to time and message."""
     stamp = re.compile(r"^\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),\d+ INFO [\w.]+: ")
     lines = text.rstrip().splitlines()[-LINES:]
     return render("run_log.html", lines=[stamp.sub(r"\1  ", line) for line in lines])
@@ -236,8 +236,8 @@ def runs_table(
     picked: Sequence[int] = (),
     shown: int | None = None,
 ) -> str:
-    """All runs, newest first, with what can be done with each. `queue_positions`: how many jobs come before each waiting one;
-    `picked`: those that are compared; `shown`: the one on the page.
+    """All runs, newest first, with their actions. `queue_positions`: number of jobs ahead of each waiting one; `picked`: the ids
+    of compared runs; `shown`: the id of the run shown on the page.
     """
     runs = [
         {
@@ -278,25 +278,25 @@ def _took(job: JobRow) -> str:
 
 
 def _measured(plugin: PluginRow | None, kind: str, metric: str) -> Score | None:
-    """A metric of a plugin on a kind of text; held-out samples are text of its style."""
+    """A metric of a plugin on a kind of text; held-out samples count as style."""
     kinds = (kind, "held-out samples") if kind == "style" else (kind,)
     known = scores(plugin.metrics) if plugin else []
     return next((one for one in known if one.metric == metric and one.kind in kinds), None)
 
 
 def no_runs(project: ProjectRow | None) -> str:
-    """The placeholder shown before there are runs."""
+    """The placeholder shown without a project."""
     if project is None:
         link = way("/samples?project=new", tr("Go to Samples"))
         return empty(tr("No project yet"), tr("A plugin learns from samples."), link)
     return ""
 
 
-# -- some compared
+# -- selected runs compared
 
 
 def compare_card(jobs: Sequence[tuple[int, JobRow]], plugins: Mapping[int, PluginRow]) -> str:
-    """Two runs or more side by side: what they were given, where that differs, and what came out. `jobs`: number and row."""
+    """Two or more runs side by side: settings that differ, and results. `jobs`: number and row."""
     methods = [method_name(job.arguments.get("method", "")) for _, job in jobs]
     rows: list[tuple[str, list[str]]] = [(tr("method"), methods)]
     given = [_given(job) for _, job in jobs]
@@ -312,7 +312,7 @@ def compare_card(jobs: Sequence[tuple[int, JobRow]], plugins: Mapping[int, Plugi
 
 
 def _given(job: JobRow) -> dict[str, str]:
-    """{name of a setting, as the form has it: its value}."""
+    """{label of a setting in the form: value} of a run's request."""
     base, request = Path(str(job.arguments.get("base", ""))).name, CustomizeRequest.of_job(job.arguments)
     given = {"budget": tr(str(job.arguments.get("budget", "balanced"))), "base": base}
     given = {setting_label(key): value for key, value in given.items()}
@@ -324,7 +324,7 @@ def _given(job: JobRow) -> dict[str, str]:
 
 
 def settings_class(kind: str, method: str) -> type[Options] | None:
-    """The class that settings of that kind of a request are of; None for those of a method that is not known here."""
+    """The class of a request's settings of that kind; None for the options of an unknown method."""
     if kind != "method_options":
         return {"training_options": TrainingOptions, "knn_options": KnnOptions}[kind]
     try:

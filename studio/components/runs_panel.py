@@ -1,4 +1,4 @@
-"""The runs of the page Train: the one at work with its curve, all of them, some compared, and the first look."""
+"""The runs of the page Train: the current run with its curve, the table of all runs, compared runs, and the preview."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from studio.components.run_cards import (
 from studio.i18n.translate import tr
 from studio.services.runs import Runs
 
-LOG = 6_000  # characters of the log's end
+LOG = 6_000  # characters read from the end of the log
 CURVES = [("Loss", "loss"), ("BLEU", "bleu")]
 BARE: dict[str, object] = {"show_label": False, "container": False}
 
 
 class RunsPanel:
-    """Polled: every two seconds what has changed is sent to the page."""
+    """The panel of runs; it polls every two seconds and sends only changed parts to the page."""
 
     def __init__(self, runs: Runs) -> None:
         self.runs, self.store = runs, runs.service.store
 
     def layout(self) -> None:
-        """Lay out the run that is shown, the table of all, the comparison and the first look."""
+        """Lay out the current run, the table of all runs, the comparison and the preview."""
         self.versions, self.compared_runs, self.sample = (hidden_text() for _ in range(3))
         with toggled(gr.Row, elem_classes="tm-live") as self.live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
@@ -87,7 +87,7 @@ class RunsPanel:
             control.input(handle_errors(self.poll), self._asked, self._polled, **LAST)
 
     def poll_after(self, event: Any) -> None:
-        """Show at once what an event has changed."""
+        """Poll right after an event to show its changes."""
         event.then(handle_errors(self.poll), self._asked, self._polled, **QUIET)
 
     # -- what the panel shows
@@ -116,7 +116,7 @@ class RunsPanel:
         done = job.state == "succeeded" and not active
         words = tr("Add to the queue") if active else tr("Start training")
         compare = address("compare", project.id)
-        if (made := plugins.get(job.id)) is not None:  # which need not be the default
+        if (made := plugins.get(job.id)) is not None:  # it need not be the default plugin
             compare += f"&plugin={made.id}"
         sent.put(self.next_step, "next", link_button(compare, tr("Compare translations")) if done else "")
         return {
@@ -135,7 +135,7 @@ class RunsPanel:
         sent.put(self.device, "device", device_card(job, self.store.usage.get(job.id), usable_cores()))
         sent.put(self.log, "log", log_card(log_tail(job, LOG)))
         sent.put(self.figures, "figures", figure_card(job, rows, project, sample))
-        # A chart is sent again only when there is more to see, so that zooming into it is not undone every two seconds.
+        # A chart is resent only if it has new data, so that polling does not undo the user's zoom.
         if sent.changed("plot", f"{job.id}.{job.attempt}.{len(rows)}.{curve}"):
             total = int(job.total) if job.total and training(job) else None
             draw = bleu_curve if curve == "bleu" else loss_curve
@@ -148,7 +148,7 @@ class RunsPanel:
     def _show_comparison(
         self, sent: Unchanged, jobs: Sequence[tuple[int, JobRow]], plugins: dict[int, PluginRow], measure: str
     ) -> None:
-        """Curves and differences of two runs or more; `jobs`: number and row."""
+        """Show curves and differences of two or more runs; `jobs`: number and row."""
         if len(jobs) < 2:
             return
         curves = [(tr("run {number}", number=number), self.runs.curve(job)) for number, job in jobs]
@@ -159,9 +159,7 @@ class RunsPanel:
     # -- what the user does
 
     def act(self, request: gr.Request, event: gr.EventData) -> None:
-        """Cancel or resume a run, or go on with one that had no time left. Raises InputError for a run that was
-        deleted.
-        """
+        """Cancel or resume a run, or continue one that reached its time limit. Raises InputError for a deleted run."""
         project, number = self.runs.service.need(wanted(request)), whole_number(event.job) or 0
         job = next((one for one in self.runs.of(project.id) if one.id == number), None)
         if job is None:
@@ -174,23 +172,23 @@ class RunsPanel:
             self.runs.continued(project, job)
 
     def look_again(self, request: gr.Request) -> None:
-        """Make a first look."""
+        """Queue a preview."""
         self.runs.look_again(self.runs.service.need(wanted(request)))
 
     def start_knn(self, request: gr.Request) -> None:
-        """Make a plugin of the first look."""
+        """Turn the preview into a plugin: queue a quick kNN run."""
         project = self.runs.service.need(wanted(request))
         self.runs.service.start_run(project, CustomizeRequest(method="knn", budget="quick"))
         gr.Info(tr("Starts when a worker is free."), duration=5, title=tr("The run is queued"))
 
 
 def run_numbers(text: str) -> list[str]:
-    """The numbers in `3,5`."""
+    """The numbers in a list such as `3,5`, as strings."""
     return [part for part in text.split(",") if whole_number(part) is not None]
 
 
 class Unchanged:
-    """The values of one poll. `versions` is what the page holds between polls: JSON, {name: hash of what is shown}."""
+    """The component updates of one poll. `versions`, kept by the page between polls, is JSON: {name: hash of shown content}."""
 
     def __init__(self, versions: str) -> None:
         self.updates: dict[Any, Any] = {}
@@ -200,13 +198,13 @@ class Unchanged:
             self._versions = {}
 
     def changed(self, name: str, content: str) -> bool:
-        """Whether the content differs from what the page shows under that name; it counts as shown from now on."""
+        """Whether the content differs from that shown under this name; it is then recorded as shown."""
         version = content_hash(content)[:12]
         before, self._versions[name] = self._versions.get(name), version
         return before != version
 
     def put(self, component: Any, name: str, html: str) -> None:
-        """Send HTML to a component where it is new."""
+        """Update a component if its HTML has changed."""
         if self.changed(name, html):
             self.updates[component] = html
 

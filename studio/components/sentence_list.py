@@ -1,4 +1,4 @@
-"""The sentences of the samples as HTML: views as tabs, a filter, a page of rows with what can be decided about each."""
+"""The sentences of the samples as HTML: views as tabs, a filter, and a page of rows with the possible decisions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sentence_card(
     *,
     several: bool,
 ) -> str:
-    """The card with tabs, filter and rows. `several`: the samples are more than one file."""
+    """The card with tabs, filter and rows. `several`: the samples have more than one file."""
     view = listing.view
     narrowed = [
         (tr("file"), Path(view.file).name, view.query(file="")),
@@ -56,14 +56,14 @@ def sentence_card(
 
 
 def _nothing(view: View) -> str:
-    """What stands in the place of no rows."""
+    """The placeholder shown if there are no rows."""
     narrowed = bool(view.words or view.reason or view.file or view.domain) and view.view != "random"
     return tr("No sentence matches.") if narrowed else tr(NOTHING[view.view])
 
 
 def _bulk(listing: Listing) -> list[tuple[str, str, str]]:
-    """Actions, labels, and the address of the view that they are for: all that this one shows, where it is narrow enough to be
-    meant; of all warnings, those of sentences in another language.
+    """Bulk actions as (action, label, view query). They apply to the current view if it is filtered enough (empty query), or,
+    in the unfiltered view of warnings, to the sentences in another language.
     """
     view, total = listing.view, listing.total
     if not total:
@@ -89,14 +89,14 @@ def _bulk(listing: Listing) -> list[tuple[str, str, str]]:
 
 
 def note_text(note: str) -> str:
-    """A warning in the reader's language: the reason alone, or with its details after a colon."""
+    """A warning in the reader's language: the reason, with any details after a colon."""
     reason, colon, details = note.partition(": ")
     known = tr(note)
     return known if known != note or not colon else f"{tr(reason)}{tr(': ')}{details}"
 
 
 def _row(one: Item, view: View, *, several: bool) -> dict[str, object]:
-    """What the template shows of a sentence."""
+    """The template values of a sentence."""
     message = NEAR_DUPLICATE if view.view == "near" else view.reason
     tags = [(note_text(note), "") for note in one.notes if note != message]
     if one.domain and not view.domain:
@@ -115,7 +115,7 @@ def _row(one: Item, view: View, *, several: bool) -> dict[str, object]:
 
 
 def _actions(one: Item, view: View) -> list[tuple[str, str]]:
-    """What can be decided about a sentence: action and label."""
+    """The decisions possible for a sentence, as (action, label)."""
     if one.decided:
         return [("clear", tr("Reset"))]
     if not one.usable:
@@ -127,7 +127,7 @@ def _actions(one: Item, view: View) -> list[tuple[str, str]]:
 
 
 def _foot(listing: Listing) -> tuple[str, list[tuple[str, str]]]:
-    """What is shown of how many, and links: their words and the views they lead to."""
+    """The text on the rows shown, and the paging links as (label, view query)."""
     view, total = listing.view, listing.total
     if view.view == "random":
         if total < RANDOM:
@@ -142,7 +142,7 @@ def _foot(listing: Listing) -> tuple[str, list[tuple[str, str]]]:
 
 
 def change_bar(decisions: Decisions, waiting: bool) -> str:
-    """What was decided since the samples were read, undo, and reading again; nothing where there is nothing to say."""
+    """The bar with the last decision, undo, and reading again; empty without decisions or pending changes."""
     if not decisions.steps and not waiting:
         return ""
     last = translate_message(decisions.last) if decisions.steps else ""

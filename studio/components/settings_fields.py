@@ -1,8 +1,7 @@
-"""The settings of dataclasses as fields of a page: `engine.core.options.describe` says what there is.
+"""Form fields for settings dataclasses, generated from `engine.core.options.describe`.
 
-All fields of a page are one component, light enough for a hundred settings at once; a Gradio component for each would cost the
-browser milliseconds at every step to its page. `COLLECTED` gives an event what stands in them as JSON,
-`{"of": owner, "values": {kind: {setting: value}}}`.
+All fields of a page form one component, which stays light with a hundred settings; a Gradio component for each would slow down
+every visit to the page. `COLLECTED` passes their values to an event as JSON, `{"of": owner, "values": {kind: {setting: value}}}`.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from studio.components.templating import render, script
 from studio.i18n.labels import label
 from studio.i18n.translate import tr
 
-# Folded parts open and close, and stay so when the server writes the fields anew.
+# Opens and closes folded parts, and keeps their state when the server rerenders the fields.
 FOLD = script("settings-fields.js")
-# The last input of an event becomes what stands in the fields now, be it settled or not.
+# Replaces the last input of an event by the current values of the fields, even if an edit has not been committed yet.
 COLLECTED = "(...held) => [...held.slice(0, -1), window.tmSettings?.() || held.at(-1)]"
 
 
 @dataclass(frozen=True)
 class SettingsGroup:
-    """The settings of one dataclass. `kind` is their name in what is collected; `values` are what the fields hold, by setting,
-    its default where one is left out; `skip` names settings without a field."""
+    """The settings of one dataclass. `kind` is their name in the collected JSON; `values` are the field values by setting, with
+    defaults for missing ones; `skip` names settings without a field."""
 
     kind: str
     cls: type[Options]
@@ -37,9 +36,9 @@ class SettingsGroup:
 
 
 def settings_fields(of: str, groups: Sequence[SettingsGroup], folded: str = "") -> str:
-    """A field for every setting, what is rarely needed folded below the others; under the title `folded`, where one is given.
+    """A field for every setting, with advanced ones folded below the others; if `folded` is given, all are under that title.
 
-    `of` is sent with the values of the fields.
+    `of` is the owner sent with the values of the fields.
     """
     return render(
         "settings_fields.html",
@@ -54,7 +53,7 @@ def settings_fields(of: str, groups: Sequence[SettingsGroup], folded: str = "") 
 
 
 def collected(text: str, of: str = "") -> dict[str, dict[str, object]]:
-    """{kind: {setting: value}} of what was collected; empty where it is of another owner than the one named."""
+    """{kind: {setting: value}} from the collected JSON; empty if it is invalid or belongs to another owner than `of`."""
     try:
         content = json.loads(text or "{}")
         values = {str(kind): dict(settings) for kind, settings in content.get("values", {}).items()}
@@ -64,9 +63,9 @@ def collected(text: str, of: str = "") -> dict[str, dict[str, object]]:
 
 
 def changed(cls: type[Options], given: Mapping[str, Any], preset: Mapping[str, Any] | None = None) -> dict[str, object]:
-    """The settings among those given that differ from the preset over the defaults, checked.
+    """The validated settings among those given that differ from the preset, or from their defaults if it lacks them.
 
-    `given` are values as fields hold them. Raises OptionError naming the setting.
+    `given` are field values. Raises OptionError naming an invalid setting.
     """
     result, base = {}, preset or {}
     for item in describe(cls):
@@ -81,7 +80,7 @@ def changed(cls: type[Options], given: Mapping[str, Any], preset: Mapping[str, A
 
 
 def shown(item: Option, value: Any) -> Any:
-    """A setting's value as its field holds it."""
+    """A setting's value in the form in which its field holds it."""
     if item.type is bool and not item.many:
         return bool(value)
     if item.many:
@@ -118,6 +117,6 @@ def _shape(item: Option) -> str:
         return "check"
     if item.choices:
         return "choice"
-    # The range is checked by the setting itself, which says it in a sentence. A number that may be left out is a text field,
-    # since a number field cannot be empty.
+    # The setting itself validates its range, with a message in words. Optional numbers use a text field, because a number field
+    # cannot be empty.
     return "number" if item.type in (int, float) and not item.optional else "text"

@@ -1,4 +1,4 @@
-"""The scripts and the style sheet that pages load from this server, beside Gradio's own."""
+"""The scripts and the style sheet that pages load from this server in addition to Gradio's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAY, EVER = "public, max-age=86400", "public, max-age=31536000, immutable"
 
 @functools.cache
 def plotly_script() -> bytes:
-    """plotly.js as it came with the Python package."""
+    """plotly.js from the Python package."""
     import plotly
 
     return (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_bytes()
@@ -27,7 +27,7 @@ def packed(content: bytes) -> bytes:
 
 
 def answer(request: Request, content: bytes, media_type: str, keep: str) -> Response:
-    """The content, packed for a browser that reads it so, which may `keep` it."""
+    """The content, compressed if the browser accepts gzip; `keep` is the Cache-Control header."""
     headers = {"Cache-Control": keep, "Vary": "Accept-Encoding"}
     if small := "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"] = "gzip"

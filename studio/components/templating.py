@@ -54,17 +54,17 @@ def _environment() -> Environment:
 
 
 def piece(name: str, *values: object) -> str:
-    """The HTML of one of the macros of `pieces.html`, which templates call by their names."""
+    """The HTML of a macro in `pieces.html`; templates call these macros by name."""
     macro: Any = _environment().globals[name]
     return str(macro(*values))
 
 
 def render(template: str, **values: Any) -> str:
-    """The HTML of a template. What is HTML already is given as `markupsafe.Markup`; all else is escaped."""
+    """The HTML of a template. All values are escaped except `markupsafe.Markup`."""
     return _environment().get_template(template).render(**values)
 
 
 @cache
 def script(name: str) -> str:
-    """The text of a script, for a view's events."""
+    """The text of a script in `static`."""
     return (STATIC / name).read_text(encoding="utf-8")

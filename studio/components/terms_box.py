@@ -1,4 +1,4 @@
-"""The terms that a project's translations should use: written down below a comparison's figures, counted when it is measured."""
+"""The box for a project's terminology below a comparison's figures; terms are counted when the comparison is measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from studio.services.terminology import MOST_CHARACTERS
 
 
 class TermsBox:
-    """A box that is folded until somebody has terms; `gate` shows it, `state` says what was done with them."""
+    """The folded terminology box; `gate` shows or hides it, `state` reports the result of the last action."""
 
     def __init__(self) -> None:
         with (

@@ -17,13 +17,13 @@ from studio.services.uploads import RefusedError
 
 
 class TestFilesPanel:
-    """`files` lists them; `status` of the page shows the comparison with the samples."""
+    """The panel: `files` lists the test files; the page's `status` shows the comparison with the samples."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
 
     def layout(self, script: str) -> None:
-        """Lay out the panel; `script` sends the events of the list."""
+        """Lay out the panel; `script` triggers the events of the list."""
         with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
             card_title("Test files")
             self.files = html_block(script=script)
@@ -37,13 +37,13 @@ class TestFilesPanel:
         self.files.dismiss(handle_errors(self.dismiss), None, self.files, **in_turn("samples"))
 
     def shown(self, project: ProjectRow) -> str:
-        """The list as HTML."""
+        """The list of test files as HTML."""
         names = [file.name for file in self.service.test_files(project.id)]
         refused = self.service.refused(project.id, TEST_FOLDER)
         return leak_card(self.service.leaks(project.id), names, project.id, refused)
 
     def add_files(self, files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
-        """Name files to test with."""
+        """Add test files."""
         project = self.service.need(wanted(request))
         try:
             return {
@@ -54,11 +54,11 @@ class TestFilesPanel:
             return {self.status: gr.skip(), self.files: self.shown(project)}
 
     def remove_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
-        """Forget one of them."""
+        """Remove a test file."""
         return {self.status: job_line(self.service.remove_test(self.service.need(wanted(request)), str(event.name)))}
 
     def dismiss(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
-        """Say no more that a file was refused."""
+        """Remove a file from the list of refused files."""
         project = self.service.need(wanted(request))
         self.service.dismiss(project, str(event.name), TEST_FOLDER)
         return {self.files: self.shown(project)}

@@ -1,4 +1,4 @@
-"""Colours, type and measures of the studio: the Gradio theme, the style sheet and the plots read theme.toml here."""
+"""Colours and fonts of the studio from theme.toml, for the Gradio theme, the style sheet and the plots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FONTS = (*LATIN, *HAN, "sans-serif")
 
 
 def layer_colours(layers: int) -> list[str]:
-    """One colour a layer, from light (bottom) to dark (top)."""
+    """One colour per layer, from light (bottom) to dark (top)."""
     if layers <= 1:
         return [LAYERS[-1]]
     positions = [index * (len(LAYERS) - 1) / (layers - 1) for index in range(layers)]
@@ -40,13 +40,13 @@ def _rgb(colour: str) -> tuple[int, ...]:
 
 
 def colour_variables() -> tuple[str, str]:
-    """The roles as CSS variables (`--tm-paper`, …): the light values, and the dark ones."""
+    """The colour roles as CSS variables (`--tm-paper`, …): light values and dark values."""
     light, dark = ("".join(f"--tm-{name}:{pair[side]};" for name, pair in ROLES.items()) for side in (0, 1))
     return light, dark
 
 
 def font_rules() -> str:
-    """Which fonts a text takes: those of Chinese first in Chinese, those of Latin letters first in everything else."""
+    """CSS font rules: Chinese fonts come first for Chinese text, Latin fonts for all other text."""
     han = _families((*HAN, *LATIN, "sans-serif"))
     return (
         f":root:root {{--font:{_families(FONTS)};}}\n"  # twice: Gradio's theme, which comes later, sets it too
@@ -60,20 +60,20 @@ def _families(names: tuple[str, ...]) -> str:
 
 
 def style_sheet() -> str:
-    """The roles for light and dark, then the studio's own rules."""
+    """The colour variables for light and dark, then the studio's rules."""
     light, dark = colour_variables()
     rules = "".join((STATIC / name).read_text(encoding="utf-8") for name in SHEETS)
-    # The browser's own parts (ticks, menus, scroll bars) are drawn in the same scheme.
+    # Makes the browser draw its native controls (tick boxes, menus, scroll bars) in the same scheme.
     schemes = f":root {{color-scheme:light;{light}}}\n:root.dark, .dark {{color-scheme:dark;{dark}}}"
     return f"{schemes}\n{font_rules()}\n{rules}"
 
 
 @cache
 def page_style() -> tuple[str, bytes]:
-    """The style sheet of the pages and the address that it is served at, which changes with it.
+    """The address and the content of the pages' style sheet; the address changes with the content.
 
-    The rules stand in it twice, the second time with the weight that Gradio gives to an application's style sheet, so that they
-    override those of its components. Given to Gradio itself, it would be sent, read and applied anew at each step between pages.
+    The rules are included twice, the second time with the specificity that Gradio gives an application's style sheet, so that
+    they override those of its components. Passed to Gradio, the sheet would be resent and reapplied on each page change.
     """
     rules = style_sheet()
     nested = re.sub(r"(?m)^([ \t]*)\.dark ", r"\1.dark & ", rules)
@@ -82,19 +82,19 @@ def page_style() -> tuple[str, bytes]:
 
 
 def style_link() -> str:
-    """What a page has in its head for it."""
+    """The `<link>` element for the style sheet in a page's head."""
     return f'<link rel="stylesheet" href="{page_style()[0]}">'
 
 
 @cache
 def plain_style() -> str:
-    """Roles and fonts for pages without Gradio, which follow the reader's machine between light and dark."""
+    """Colour variables and fonts for pages without Gradio, which follow the system's light or dark setting."""
     light, dark = colour_variables()
     return f":root {{{light}}}\n@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}\n{font_rules()}"
 
 
 def build_theme() -> Any:
-    """The Gradio theme made of the roles above, so that Gradio's own widgets look like the rest."""
+    """The Gradio theme made from the colour roles, so that Gradio's widgets match the rest of the studio."""
     import gradio as gr
 
     theme = gr.themes.Base(
@@ -110,6 +110,6 @@ def build_theme() -> Any:
         for name in names
         if hasattr(theme, name)
     }
-    # The variables switch by themselves, so the dark value of each is the same reference.
+    # The CSS variables switch between light and dark, so both values are the same reference.
     dark = {name + "_dark": value for name, value in values.items() if hasattr(theme, name + "_dark")}
     return theme.set(**values, **dark)

@@ -1,4 +1,4 @@
-"""The form of the page Train: fields for the settings of a method, of training and of kNN on top, and the request in them."""
+"""The form of the page Train: setting fields for the method, training and additional kNN, and the request they describe."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ KINDS = {"method": "method_options", "training": "training_options", "knn": "knn
 
 
 class PlanForm:
-    """The folded settings of a plan: those of its method, of training, and of kNN where it decodes on top.
+    """The advanced settings of a plan: for its method, for training, and for kNN decoding on top if selected.
 
-    What the fields hold is JSON, `{"of": "method budget", "values": {kind: {setting: value}}}`; an empty text, or one of
-    another method or budget, stands for the settings of the budget.
+    The fields' content is JSON, `{"of": "method budget", "values": {kind: {setting: value}}}`. An empty text, or one for
+    another method or budget, stands for the budget's settings.
     """
 
     def __init__(self) -> None:
@@ -37,14 +37,14 @@ class PlanForm:
         self.training, self.knn = TrainingOptions, KnnOptions
 
     def plan(self, project: ProjectRow, given: Sequence[Any]) -> CustomizeRequest:
-        """What the page holds: method, budget, kNN on top, base, and the text of the fields. Raises OptionError naming a
-        setting that cannot be.
+        """The request from the page's controls: method, budget, kNN on top, base, and the text of the fields. Raises OptionError
+        naming an invalid setting.
         """
         method, budget, knn, base, text = given
         preset_ = preset(budget, method)
         values = self.entered(text, method, budget) or self.values(CustomizeRequest(method=method, budget=budget))
         knn = knn and self.can_look_up(method)
-        # The engine's budgets know nothing of watching, so it is sent even if it was left as shown.
+        # The engine's budgets do not include `watch`, so it is always sent.
         known = {key: value for key, value in preset_["training"].items() if key != "watch"}
         return CustomizeRequest(
             method=method,
@@ -59,16 +59,16 @@ class PlanForm:
         )
 
     def classes(self, method: str) -> dict[str, type[Options]]:
-        """{kind: the class of its settings}."""
+        """{kind: class of its settings}."""
         own = {"method": self.methods[method].config_class} if method != AUTO else {}
         return {**own, "training": self.training, "knn": self.knn}
 
     def can_look_up(self, method: str) -> bool:
-        """Whether kNN decoding can be asked for on top of a method; `auto` tries it by itself."""
+        """Whether kNN decoding can be requested on top of a method; `auto` tries it automatically."""
         return method != AUTO and can_look_up(self.methods[method])
 
     def values(self, plan: CustomizeRequest) -> dict[str, dict[str, object]]:
-        """What the fields hold for a plan: the budget's settings under the plan's own."""
+        """The field values for a plan: the budget's settings overridden by the plan's."""
         budget = preset(plan.budget, plan.method)
         values = {}
         for kind, cls in self.classes(plan.method).items():
@@ -77,15 +77,15 @@ class PlanForm:
         return values
 
     def entered(self, text: str, method: str, budget: str) -> dict[str, dict[str, object]]:
-        """What the fields hold of a method and a budget; empty where they hold the settings of others."""
+        """The field values in `text`; empty if they belong to another method or budget."""
         return collected(text, _owner(method, budget))
 
     def text(self, method: str, budget: str, values: Mapping[str, Mapping[str, Any]]) -> str:
-        """What the fields hold, as JSON."""
+        """The field values as JSON."""
         return json.dumps({"of": _owner(method, budget), "values": values}, ensure_ascii=False)
 
     def fields(self, method: str, budget: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> str:
-        """The fields as HTML; those of kNN are there where it decodes on top."""
+        """The fields as HTML, including those of kNN if it is used on top."""
         titles = {"method": self.methods[method].capabilities.title} if method != AUTO else {}
         titles["training"] = mark("Training")
         if knn and self.can_look_up(method):
@@ -95,13 +95,13 @@ class PlanForm:
         return settings_fields(_owner(method, budget), groups, tr("Advanced settings"))
 
     def check(self, plan: CustomizeRequest) -> None:
-        """Raises OptionError on a setting that cannot be."""
+        """Raises OptionError on an invalid setting."""
         budget = preset(plan.budget, plan.method)
         for kind, cls in self.classes(plan.method).items():
             cls.from_mapping({**budget.get(kind, {}), **getattr(plan, KINDS[kind])})
 
     def address(self, plan: CustomizeRequest, project: ProjectRow) -> dict[str, str]:
-        """The parts of the address that show the plan again; empty ones are taken out of it."""
+        """The address parameters that restore the plan; empty ones are removed from the address."""
         settings = own_settings(plan)
         if settings.get("training_options") == {"watch": preset(plan.budget, plan.method)["training"]["watch"]}:
             del settings["training_options"]
@@ -116,14 +116,14 @@ class PlanForm:
 
 
 def _owner(method: str, budget: str) -> str:
-    """Whose settings the fields hold, as one word for the text of the fields and for their HTML."""
+    """The owner of the field values (method and budget), as named in the fields' JSON and HTML."""
     return f"{method} {budget}"
 
 
 def plan_in_address(
     runs: Runs, form: PlanForm, project: ProjectRow | None, query: Mapping[str, Any]
 ) -> tuple[CustomizeRequest, str]:
-    """The plan that an address names, and a word for the user where there is something to say about it."""
+    """The plan given in an address, and a message for the user, if any."""
     first = CustomizeRequest(base=project.base if project else "")
     if project is None:
         return first, ""

@@ -1,4 +1,4 @@
-"""A sentence's tree as SVG. Every node can be reached with the keyboard; those that are phrases can be chosen."""
+"""A sentence's tree as SVG. Every node can be reached with the keyboard; nodes that are phrases can be selected."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from studio.i18n.translate import tr
 
 LEVEL, NODE, GAP, MARGIN = 34, 22, 16, 14  # px
 CAPTION = 34
-DOT = 6  # px, the radius of a node without a name
+DOT = 6  # px, radius of an unnamed node
 
 
 @dataclass
 class TreeNode:
-    """A node with its position; `up` is its parent's number, `down` its first child's, `first` and `last` are leaves."""
+    """A node with its position. `up` and `down` are the indices of its parent and first child; `first`, `last`: its leaf range."""
 
     label: str
     text: str
@@ -31,17 +31,17 @@ class TreeNode:
     y: int = 0
     first: int = 0
     last: int = 0
-    key: str = ""  # the phrase that it is, as the table writes it
+    key: str = ""  # the phrase, as spelled in the table
     children: list[int] = field(default_factory=list)
 
     @property
     def unnamed(self) -> bool:
-        """Words that often stand together have no name in any grammar."""
+        """Whether the node is a statistical collocation, which has no grammatical name."""
         return self.label == "statistical"
 
     @property
     def name(self) -> str:
-        """Its label for a person; a parser's names stay as they are."""
+        """The label to display, translated if the catalog has it."""
         return tr("Collocation") if self.unnamed else tr(self.label)
 
     @property
@@ -50,25 +50,25 @@ class TreeNode:
 
     @property
     def width(self) -> float:
-        """Pixels that its text takes, about."""
+        """The approximate width of the node's text in pixels."""
         return sum(15.0 if unicodedata.east_asian_width(one) in "WF" else 7.6 for one in self.text)
 
     @property
     def badge_width(self) -> float:
-        """Pixels of the shape around its label."""
+        """The width of the shape around the label in pixels."""
         return max(34.0, sum(7.0 if ord(one) < 0x2E80 else 12.0 for one in self.name) + 16)
 
     @property
     def roof(self) -> int:
-        """Pixels from its foot to where the edge from above ends."""
+        """The distance in pixels from the node's foot to the end of the edge from its parent."""
         return 18 if not self.children else 2 * DOT if self.unnamed else NODE
 
 
 def tree_svg(
     tree: Tree, language: str, *, sentence: int, key_of: Callable[[str], str], chosen: str = "", caption: str = ""
 ) -> str:
-    """Draw a tree. `key_of` gives a text's phrase as the table writes it, "" where it is none; `chosen` is one of these,
-    underlined with the `caption` below.
+    """Draw a tree. `key_of` returns the phrase for a text as spelled in the table, "" if it is not a phrase; `chosen` is the
+    selected phrase, which is underlined with the `caption` below.
     """
     nodes = flat(tree)
     leaves = [node for node in nodes if not node.children]
@@ -110,14 +110,14 @@ def edge(node: TreeNode, child: TreeNode) -> str:
 
 
 def underline(leaves: list[TreeNode], first: int, last: int, caption: str) -> tuple[float, float, float]:
-    """The line below the words from `first` to `last`: where it begins, its width, and the middle of its caption."""
+    """The line below the words from `first` to `last`: its start, its width, and the centre of its caption."""
     start, end = leaves[first].x - leaves[first].width / 2, leaves[last].x + leaves[last].width / 2
     half = 3.1 * len(caption)  # px of the caption
     return start, end - start, min(max((start + end) / 2, half), max(leaves[-1].x, half))
 
 
 def flat(tree: Tree) -> list[TreeNode]:
-    """The nodes, parents before children, left before right; a node with one child is drawn as one with it."""
+    """The nodes, parents before children, left before right; a node with one child is merged with it."""
     nodes: list[TreeNode] = []
     waiting = [(tree, -1)]
     while waiting:
@@ -145,7 +145,7 @@ def flat(tree: Tree) -> list[TreeNode]:
 
 
 def words_of(leaves: list[TreeNode], phrase: str) -> tuple[int, int] | None:
-    """The first and last word of a phrase: a stretch that it fills exactly, else one that contains it."""
+    """The first and last leaf of a phrase: a span that it fills exactly, else one that contains it; None if it does not occur."""
     letters = "".join(phrase.casefold().split())
     texts = ["".join(leaf.text.casefold().split()) for leaf in leaves]
     starts = [0, *itertools.accumulate(map(len, texts))]
@@ -160,7 +160,7 @@ def words_of(leaves: list[TreeNode], phrase: str) -> tuple[int, int] | None:
 
 
 def trimmed(text: str) -> str:
-    """Without the punctuation at its ends, as phrases are."""
+    """The text without surrounding punctuation and spaces, as in phrases."""
     start, end = 0, len(text)
     while start < end and (is_punctuation(text[start]) or text[start].isspace()):
         start += 1

@@ -1,14 +1,13 @@
-"""The messages of studio and engine, extracted from their code, and the catalogs kept in step with it.
+"""Extract the messages of studio and engine from their code and update the catalogs.
 
-    python -m studio.i18n.extract            add what is new to the catalogs, take out what is gone
-    python -m studio.i18n.extract --check    say what has no translation or a banned form; exit code 1 when anything has
+    python -m studio.i18n.extract            add new messages to the catalogs, remove obsolete ones
+    python -m studio.i18n.extract --check    report missing translations and banned forms; exit code 1 if there are any
 
-Messages are literal arguments, as with gettext. In the studio: of `tr`, `trn` and `mark`; the label, placeholder and info of
-Gradio's components, the words on its buttons; HTML given to `html_block` as it stands; the titles of pages; errors that it raises;
-`tmSay('…')` in scripts; `tr`, `trn` and `trc` in templates; the guides of CAT tools; the licences and summaries on the cards of
-bundled bases and samples.
-In the engine: of errors, `Message` and `mark`, of a job's steps and notes, the names of what is written to the disk, a method's
-title and summary, the names and help of settings.
+Messages are literal arguments, as with gettext. In the studio: of `tr`, `trn` and `mark`; label, placeholder and info of Gradio
+components and the captions of its buttons; literal HTML given to `html_block`; page titles; errors that are raised; `tmSay('…')`
+in scripts; `tr`, `trn` and `trc` in templates; the guides to CAT tools; licences and summaries on the cards of bundled bases and
+samples. In the engine: of errors, `Message` and `mark`; job steps and notes; names of files in storage errors; titles and summaries
+of methods; names and help texts of settings.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from studio.i18n.translate import ATTRIBUTE, CONTEXT, LANGUAGES, LOCALE, PIECE, 
 from studio.i18n.wording import findings
 
 STUDIO = LOCALE.parents[1]
-# The REST interface answers in English; of its modules these serve people.
+# The REST interface answers in English, except for these modules, which serve people.
 SERVED = ("account_routes.py", "downloads.py", "health.py", "rater_page.py")
 ENGINE = STUDIO.parent / "engine"
-# Rooms of the engine whose sentences only the command line shows.
+# Parts of the engine whose messages appear only on the command line.
 COMMANDS = ("builders", "cli", "core/settings.py", "workflows/benchmark", "workflows/maintenance")
-# Rooms whose settings pages show.
+# Parts of the engine whose settings appear on pages.
 SETTINGS = ("methods", "training", "corpora/types.py")
-# Functions of the engine and the place of the message among their arguments.
+# Functions of the engine and the position of the message among their arguments.
 ENGINE_SPOKEN = {
     "Message": 0, "mark": 0, "capitalised": 0, "storage_errors": 0, "make_parent": 1, "check_writable": 1,
     "atomic_write": 1, "atomic_folder": 1, "write_json": 2, "write_jsonl": 2, "save_tensors": 2,
 }  # fmt: skip
-PROGRESS = {"begin": 0, "advance": 2}  # of something called progress
+PROGRESS = {"begin": 0, "advance": 2}  # methods of a progress object
 SAY = re.compile(r"""tmSay\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""")
 SPOKEN = {
     **dict.fromkeys(("tr", "mark", "drop_field", "card_title", "quiet_line"), (0,)),
@@ -53,7 +52,7 @@ LETTER = re.compile(r"[^\W\d_]")
 
 @cache
 def collected() -> dict[str, str]:
-    """{message: its form for many, or ""} of the whole interface, in the order of the files."""
+    """{message: its plural form, or ""} of the whole interface, in the order of the files."""
     result: dict[str, str] = {}
     for file in _files():
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -79,14 +78,14 @@ def _files() -> list[Path]:
 
 @cache
 def script_messages() -> tuple[str, ...]:
-    """The messages of scripts, which are shown in the browser."""
+    """The messages of scripts, which run in the browser."""
     texts = [path.read_text(encoding="utf-8") for path in (*_files(), *sorted((STUDIO / "static").glob("*.js")))]
     result = (single or double for text in texts for single, double in SAY.findall(text))
     return tuple(dict.fromkeys(result))
 
 
 def guide_messages() -> Iterator[str]:
-    """What the page CAT tools says of each tool."""
+    """The messages in the guides on the page CAT tools."""
     text = (STUDIO / "components" / "cat_tool_guides.toml").read_text(encoding="utf-8")
     for guide in tomllib.loads(text)["guides"]:
         yield from (guide["name"], guide["summary"], *guide["notes"])
@@ -95,7 +94,7 @@ def guide_messages() -> Iterator[str]:
 
 
 def card_messages() -> Iterator[str]:
-    """What pages show of the cards of bundled bases and samples: the licence, and of samples the summary."""
+    """Messages from the cards of bundled bases and samples that pages show: restrictive licences, and summaries of samples."""
     from engine.core.model_card import read_card_file
 
     assets = STUDIO.parent / "assets"
@@ -109,7 +108,7 @@ def card_messages() -> Iterator[str]:
 
 
 def template_messages() -> Iterator[tuple[str, str]]:
-    """(message, its form for many or "") of the templates."""
+    """(message, its plural form or "") of the templates."""
     from jinja2 import Environment, nodes
 
     for path in sorted((STUDIO / "templates").glob("*.html")):
@@ -178,7 +177,7 @@ class _Messages(ast.NodeVisitor):
         self._entries += [(text, "") for text in self._texts(node)]
 
     def _texts(self, node: ast.expr) -> Iterator[str]:
-        """The texts that an expression may be: itself, a constant of the module, either side of a condition."""
+        """The texts an expression may evaluate to: a literal, a constant of the module, either side of a condition."""
         if isinstance(node, ast.Name):
             node = self._constants.get(node.id, node)
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -191,7 +190,7 @@ class _Messages(ast.NodeVisitor):
                 yield from self._texts(value)
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "mark" and node.args:
             yield from self._texts(node.args[0])
-        elif isinstance(node, ast.JoinedStr):  # HTML with a figure in it: the pieces around it are said
+        elif isinstance(node, ast.JoinedStr):  # HTML with values in it: the texts around them are messages
             parts = [part.value if isinstance(part, ast.Constant) else "0" for part in node.values]
             if any("<" in str(part) for part in parts):
                 yield "".join(str(part) for part in parts)
@@ -206,7 +205,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 class _EngineMessages(_Messages):
-    """The messages of one module of the engine; `errors` names its exceptions, `settings` says whether pages show its settings."""
+    """The messages of one engine module; `errors`: names of exception classes, `settings`: whether pages show its settings."""
 
     def __init__(self, tree: ast.Module, errors: Container[str], settings: bool) -> None:
         self._errors, self._settings = errors, settings
@@ -231,11 +230,11 @@ class _EngineMessages(_Messages):
         self.generic_visit(node)
 
     def _texts(self, node: ast.expr) -> Iterator[str]:
-        if not isinstance(node, ast.JoinedStr):  # made where it is raised: nothing to look up
+        if not isinstance(node, ast.JoinedStr):  # built at run time, so it cannot be looked up
             yield from super()._texts(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """The name of a setting, and the name of a method."""
+        """The label and help of a setting, or the name of a method."""
         self.generic_visit(node)
         name, value = getattr(node.target, "id", ""), node.value
         if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "option" and self._settings:
@@ -247,7 +246,7 @@ class _EngineMessages(_Messages):
 
 @cache
 def engine_messages() -> tuple[str, ...]:
-    """The sentences of the engine that a page may show."""
+    """The messages of the engine that a page may show."""
     files = {file.relative_to(ENGINE).as_posix(): file for file in sorted(ENGINE.rglob("*.py"))}
     trees = {
         path: ast.parse(file.read_text(encoding="utf-8"))
@@ -271,7 +270,7 @@ def engine_messages() -> tuple[str, ...]:
 
 
 def update(code: str) -> tuple[int, int, list[str]]:
-    """Bring a catalog into step; returns how many messages came and went, and which have no translation."""
+    """Update a catalog; returns the numbers of added and removed messages, and the untranslated messages."""
     import polib
 
     path = LOCALE / f"{code}.po"

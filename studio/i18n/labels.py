@@ -1,10 +1,10 @@
-"""Labels of settings on pages."""
+"""Labels for settings on pages."""
 
 from __future__ import annotations
 
 from studio.i18n.translate import mark
 
-LABELS = {  # of settings whose own name says too little; of one class of settings alone, where others have the name too
+LABELS = {  # for settings whose name is not clear enough; with a class name if other classes use the same name
     "DensityRatioConfig.order": mark("N-gram order"),
     "anti": mark("Anti-expert data"),
     "base_url": mark("Base URL"),
@@ -23,6 +23,6 @@ LABELS = {  # of settings whose own name says too little; of one class of settin
 
 
 def label(name: str, cls: type | None = None) -> str:
-    """`learning_rate` -> `Learning rate`; `cls`: the settings that it is one of."""
+    """The label of a setting: `learning_rate` -> `Learning rate`; `cls`: the class to which it belongs."""
     words, own = name.replace("_", " "), f"{cls.__name__}.{name}" if cls else ""
     return LABELS.get(own) or LABELS.get(name) or words[:1].upper() + words[1:]

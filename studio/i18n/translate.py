@@ -1,11 +1,10 @@
 """The language of the interface: English from the code, Chinese from `locale/zh.po`.
 
-The code says what it says in English and asks `tr` for the reader's language where the text is made, so one process serves
-readers of both. Whose turn it is comes from the request: `?lang=zh` in the address, else the cookie that the switch in the
-frame sets, else the browser's Accept-Language. Components are built once, in English; `localized_config` translates the
-description of them that a browser is sent. What the engine says is data, a template and its values (`engine.messages`), and
-`translate_message` says it. A message that has no translation stays English. Names from users and translations pass through
-none of this.
+Code contains English messages and calls `tr` where a text is produced, so that one process serves readers of both languages. The
+language comes from the request: `?lang=zh` in the address, else the cookie set by the switch in the frame, else the browser's
+Accept-Language. Components are built once, in English; `localized_config` translates their configuration when it is sent to a
+browser. Messages of the engine are data, a template with values (`engine.messages`), rendered by `translate_message`. A message
+without a translation stays English. User-defined names and machine translations are never translated.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ HAN = re.compile("[\u4e00-\u9fff]")
 _asked: ContextVar[str] = ContextVar("language of the request", default="en")
 
 
-# -- whose turn it is
+# -- the reader's language
 
 
 def language() -> str:
@@ -51,19 +50,19 @@ def language() -> str:
     if request is None:
         return _asked.get()
     known = vars(request).get("tm_language")
-    if known is None:  # a page asks some hundred times
+    if known is None:  # cached, as a page asks hundreds of times
         known = vars(request)["tm_language"] = chosen_of(request)
     return str(known)
 
 
 def _event() -> Any:
-    """Gradio's request, inside an event handler. Its queue runs handlers in tasks of its own, which know no other."""
-    context = sys.modules.get("gradio.context")  # not loaded for this: nobody asks before it is
+    """Gradio's request inside an event handler. Its queue runs handlers in separate tasks, which have no other request context."""
+    context = sys.modules.get("gradio.context")  # not imported here: without it, there are no events
     return context.LocalContext.request.get(None) if context is not None else None
 
 
 def chosen_of(request: Any) -> str:
-    """The language that a request asks for. `request`: anything with `headers` and `query_params`."""
+    """The language of a request. `request`: any object with `headers` and `query_params`."""
     try:
         headers = {str(name).lower(): str(value) for name, value in dict(request.headers).items()}
         asked = str(dict(request.query_params).get("lang", ""))
@@ -73,7 +72,7 @@ def chosen_of(request: Any) -> str:
 
 
 def choose(asked: str, cookie: str, accepted: str) -> str:
-    """The address's parameter, else the cookie's, else the first of the browser's languages that there is, else English."""
+    """The language of the address parameter, else of the cookie, else the browser's first supported one, else English."""
     for candidate in (asked, _cookie(cookie)):
         if known := _known(candidate):
             return known
@@ -100,7 +99,7 @@ def _cookie(header: str) -> str:
 
 @contextlib.contextmanager
 def speaking(code: str) -> Iterator[None]:
-    """Translate everything inside into this language."""
+    """Translate everything within the context into this language."""
     token = _asked.set(code)
     try:
         yield
@@ -113,7 +112,7 @@ def speaking(code: str) -> Iterator[None]:
 
 @cache
 def messages(code: str) -> Mapping[str, str]:
-    """{English: translation} of a language; of messages with two forms, both lead to the one form of Chinese."""
+    """{English: translation} for a language; singular and plural messages both map to the single Chinese form."""
     import polib
 
     file = LOCALE / f"{code}.po"
@@ -132,12 +131,12 @@ def messages(code: str) -> Mapping[str, str]:
 
 
 def mark(message: str) -> str:
-    """The message as it is: marks it as one that `tr` is asked for elsewhere."""
+    """Return the message unchanged; marks it for extraction, to be translated by `tr` elsewhere."""
     return message
 
 
 def tr(message: str, /, **values: object) -> str:
-    """The message in the reader's language, its `{placeholders}` filled."""
+    """The message in the reader's language with its `{placeholders}` filled in."""
     code = language()
     result = message if code == "en" else messages(code).get(message, message)
     if not values:
@@ -146,15 +145,15 @@ def tr(message: str, /, **values: object) -> str:
 
 
 def trc(context: str, message: str, /) -> str:
-    """A word that has other translations elsewhere, in its `context` (gettext's msgctxt), in the reader's language."""
+    """A word in the reader's language whose translation depends on its `context` (gettext's msgctxt)."""
     code = language()
     return message if code == "en" else messages(code).get(f"{context}{CONTEXT}{message}", message)
 
 
 def translate_message(message: str) -> str:
-    """A sentence of the engine in the reader's language: its template translated, its values filled in, those that are
-    messages themselves translated too. What has no template, as in rows of earlier versions, is looked up as it stands.
-    Paths of the server are left out.
+    """A message of the engine in the reader's language: its template is translated and its values, which may be messages
+    themselves, are filled in. Text without a template, as in rows of earlier versions, is looked up as it is. Server paths are
+    removed.
     """
     code, message = language(), without_paths(message)
     if code == "en" or not message:
@@ -170,12 +169,12 @@ def translate_message(message: str) -> str:
     }
     try:
         return _filled(result, values)
-    except (KeyError, TypeError, ValueError):  # values that were stored by another version
+    except (KeyError, TypeError, ValueError):  # values stored by another version
         return message
 
 
 def _filled(message: str, values: Mapping[str, object]) -> str:
-    """The message with its values, a space between Chinese characters and the Latin letters or digits of a value."""
+    """The message with its values, with a space between Chinese characters and the Latin letters or digits of a value."""
     made, formatter = "", Formatter()
     for text, name, form, conversion in formatter.parse(message):
         made = _joined(made, text)
@@ -196,7 +195,7 @@ def _mixed(one: str, two: str) -> bool:
 
 
 def trn(one: str, many: str, count: int, /, **values: object) -> str:
-    """The same of a message that has a form for one; `{count}` is the number with its thousands separated."""
+    """As `tr`, for a message with singular and plural forms; `{count}` is the number with thousands separators."""
     return tr(one if count == 1 else many, **{"count": f"{count:,}", **values})
 
 
@@ -206,7 +205,7 @@ def percent(share: float) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """A stretch of time, as `engine.core.progress.duration` says it: `6 min`, `6 分钟`."""
+    """A duration as formatted by `engine.core.progress.duration`: `6 min`, `6 分钟`."""
     from engine.core.progress import duration
 
     text = duration(seconds)
@@ -217,26 +216,26 @@ def span(seconds: float | None) -> str:
 
 
 def moment(when: datetime.datetime) -> str:
-    """A day and its time: `21 Nov 12:30`, `11月21日 12:30`."""
+    """A day and time without the year: `21 Nov 12:30`, `11月21日 12:30`."""
     if language() == "zh":
         return f"{when.month}月{when.day}日 {when:%H:%M}"
     return f"{when:%d %b %H:%M}"
 
 
 def day(when: datetime.date) -> str:
-    """`12 March 2026`, `2026年3月12日`."""
+    """A date: `12 March 2026`, `2026年3月12日`."""
     if language() == "zh":
         return f"{when.year}年{when.month}月{when.day}日"
     return f"{when.day} {when:%B %Y}"
 
 
 def together(*texts: str) -> str:
-    """Sentences one after the other, with the gap of the reader's language; empty ones are left out."""
+    """Non-empty sentences joined with the spacing of the reader's language."""
     return ("" if language() == "zh" else " ").join(text for text in texts if text)
 
 
 def listed(words: list[str]) -> str:
-    """`a, b and c`."""
+    """Words as a list in the reader's language: `a, b and c`."""
     if len(words) < 2:
         return "".join(words)
     if language() == "zh":
@@ -253,7 +252,7 @@ ATTRIBUTE = re.compile(r' (aria-label|placeholder|title)="([^"]+)"')
 
 
 def localized_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Gradio's description of all components in the reader's language; the original stays as it is."""
+    """Gradio's configuration of all components in the reader's language; the original is not modified."""
     code = language()
     if code == "en" or not config.get("components"):
         return config
@@ -284,7 +283,7 @@ def _pair(choice: Any) -> bool:
 
 
 def translated_html(text: str) -> str:
-    """HTML of the studio's own that was written once, with the texts in it translated; never what a user gave."""
+    """Static HTML of the studio with its texts translated; never used for user content."""
 
     def piece(match: re.Match[str]) -> str:
         words = match[0]
@@ -306,8 +305,8 @@ def _escaped(text: str) -> str:
 
 
 class LanguageMiddleware:
-    """Knows the language of each request, remembers a `?lang=…`, and gives pages their language, Gradio's also `head`. Plain ASGI,
-    so that streams pass through untouched.
+    """Determines the language of each request, stores `?lang=…` in a cookie, and sets the language of pages; Gradio pages also
+    get `head`. Plain ASGI, so that streams pass through untouched.
     """
 
     def __init__(self, app: ASGIApp, head: str = "") -> None:
@@ -355,18 +354,18 @@ class LanguageMiddleware:
 
 
 def _opened(body: bytes, code: str, head: str) -> bytes:
-    """A page with its language in it, for the browser, for Gradio's own words and for the studio's scripts, and with `head`."""
+    """A page with its language set for the browser and, if it is Gradio's, for Gradio and the studio's scripts, and with `head`."""
     body = re.sub(rb'(<html[^<>]*?\blang=")[^"<>]*(")', rb"\g<1>" + TAGS[code].encode() + rb"\g<2>", body, count=1)
     if b"window.gradio_config" not in body:
         return body
-    # Else a browser fetches the manifest as a stranger, whom a studio with accounts refuses.
+    # Without it, the browser fetches the manifest without cookies, which a studio with accounts refuses.
     body = body.replace(b'rel="manifest"', b'rel="manifest" crossorigin="use-credentials"', 1)
     return body.replace(b"<head>", f"<head>{head}<script>{_script(code)}</script>".encode(), 1)
 
 
 @cache
 def _script(code: str) -> str:
-    """`tmSay('Next', {…})` in the page, and the browser's language as Gradio reads it."""
+    """The script that defines `tmSay('Next', {…})` and sets the browser language that Gradio reads."""
     from engine.workflows.explore.phrase_map import OF_DECODER, OF_ENCODER, OF_MEMORY
     from studio.i18n.extract import script_messages
 
@@ -386,7 +385,7 @@ def _script(code: str) -> str:
 
 
 def ago(moment: datetime.datetime) -> str:
-    """A moment in the past as a person says it: `just now`, `5 min ago`, `3 days ago`, `12 March 2026`."""
+    """A moment in the past in readable form: `just now`, `5 min ago`, `3 days ago`, `12 March 2026`."""
     seconds = (datetime.datetime.now(datetime.UTC) - moment).total_seconds()
     if seconds < 60:
         return tr("just now")

@@ -1,4 +1,4 @@
-"""Words that the interface does not use, and what it says instead, as `glossary.toml` lists them."""
+"""Words that the interface avoids and the terms it uses instead, as listed in `glossary.toml`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GLOSSARY = Path(__file__).with_name("glossary.toml")
 
 @dataclass(frozen=True)
 class WordingRule:
-    """A term, the forms that are not written instead of it, and the words in which such a form is right."""
+    """A term, the forms banned in its favour, and the expressions in which such a form is allowed."""
 
     term: str
     instead_of: tuple[str, ...]
@@ -22,7 +22,7 @@ class WordingRule:
 
 @dataclass(frozen=True)
 class Finding:
-    """A banned form in a text, and the term to write."""
+    """A banned form found in a text, and the term to use instead."""
 
     text: str
     form: str
@@ -43,7 +43,7 @@ def entries(code: str) -> tuple[WordingRule, ...]:
 
 
 def findings(code: str, text: str) -> list[Finding]:
-    """The banned forms in a text of a language. Text between braces is the name of a value and is ignored."""
+    """The banned forms in a text of a language. Text in braces is a placeholder name and is ignored."""
     without_values = re.sub(r"\{[^{}]*\}", "{}", text)
     return [
         Finding(text, form, entry.term)
@@ -61,6 +61,6 @@ def _without(code: str, text: str, right: tuple[str, ...]) -> str:
 
 @cache
 def _pattern(code: str, form: str) -> re.Pattern[str]:
-    """Letters of English are whole words; Chinese has no spaces between its words."""
+    """The pattern for a form: whole words in English, any occurrence in Chinese, which has no spaces between words."""
     bare = re.escape(form).replace(r"\ ", r"\s+")
     return re.compile(rf"(?<!\w){bare}(?!\w)", re.IGNORECASE) if code == "en" else re.compile(bare)

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from typing import Any
 
-Values = dict[Any, Any]  # components and what an event gives them to show
+Values = dict[Any, Any]  # {component: its new value or update}

@@ -1,4 +1,4 @@
-"""The page Bases: the installed frozen models, better ones by pair, adding one from the hub or a folder, removing one."""
+"""The page Bases: installed bases, well-known ones by language pair, adding a base from the hub or a folder, removing a base."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from studio.services.service import Service
 
 TEXT = "The frozen models that plugins build on. The bundled ones are small and meant for trying things out."
 PAIR = ("en", "zh")
-# The pair stands in the address, so that a reload or a link shows it again.
+# Keeps the pair in the address, so that reloads and links restore it.
 MARK = script("bases-mark.js")
 
 
 class BasesPage(StudioPage):
-    """/bases: what is being added, the bases at hand, well-known ones of a pair of languages."""
+    """/bases: bases being added, installed bases, and well-known ones for a language pair."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
         super().__init__(demo, service)
@@ -61,7 +61,7 @@ class BasesPage(StudioPage):
         return {**self._drawn(project, source, target), self.source: source, self.target: target}
 
     def poll(self, request: gr.Request, version: str, source: str, target: str) -> Values:
-        """The bases are drawn again when one came or went."""
+        """Refresh the jobs, and redraw the page when a base has been added or removed."""
         if _version(self.models) == version:
             return {self.adding: jobs_box(self.models)}
         project = self.service.project(wanted(request))
@@ -84,7 +84,7 @@ class BasesPage(StudioPage):
         return {self.known: known_box(self.models, source, target), self.source: source, self.target: target}
 
     def look_up(self, event: gr.EventData) -> Iterator[Values]:
-        """Ask the hub for a model's licence and size, then offer to add it."""
+        """Look up a model's licence and size on the hub or in a folder, then offer to add it."""
         yield {self.offer: render("base_offer.html", waiting=str(event.value), error="")}
         try:
             token, offer = self.models.look_up(str(event.value))
@@ -96,7 +96,7 @@ class BasesPage(StudioPage):
         yield {self.offer: render("base_offer.html", waiting="", error="", **values)}
 
     def act(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Add what was looked up, use or remove a base, or act on the adding of one."""
+        """Add the base looked up, use or remove a base, or act on a job that adds one."""
         value = str(event.value)
         if event.act == "add":
             self.models.add(value, bool(event.agreed))
@@ -111,7 +111,7 @@ class BasesPage(StudioPage):
 
 
 def _pair(request: gr.Request, project: ProjectRow | None) -> tuple[str, str]:
-    """The languages that the address names, else the project's."""
+    """The language pair in the address, else the project's, else a default."""
     source, target = (str(request.query_params.get(name, "")) for name in ("source", "target"))
     if source and target:
         return source, target
@@ -119,7 +119,7 @@ def _pair(request: gr.Request, project: ProjectRow | None) -> tuple[str, str]:
 
 
 def _version(models: BaseModels) -> str:
-    """Changes when a base comes or goes."""
+    """A string that changes when a base is added or removed."""
     return " ".join(entry.name for entry in models.shelf.entries())
 
 

@@ -1,4 +1,4 @@
-"""The page CAT tools: the addresses of this server for translation tools, and the settings of each tool."""
+"""The page CAT tools: the addresses of this server for CAT tools, and the settings of each tool."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from studio.services.translation import plugin_choices
 
 TEXT = "How to use your plugins from OmegaT, Trados Studio, memoQ, Weblate and Okapi."
 ACT = script("copy.js") + script("cat-tools.js")
-# The choice stands in the address, so that a reload or a link shows it again.
+# Keeps the choice in the address, so that reloads and links restore it.
 MARK = script("cat-tools-mark.js")
 COPY = script("cat-tools-copy.js")
 
@@ -41,15 +41,15 @@ class CatToolsPage(StudioPage):
         created.then(None, None, None, js=COPY)
 
     def fill(self, request: gr.Request) -> dict[Any, Any]:
-        """The page for the choice that its address names."""
+        """Fill the page for the choice in its address."""
         return self._drawn(request, str(request.query_params.get("plugin", "")))
 
     def choose(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
-        """The page for another choice of the menu."""
+        """Fill the page for another choice of the menu."""
         return self._drawn(request, str(event.value))
 
     def create(self, request: gr.Request, choice: str) -> dict[Any, Any]:
-        """The page with a new token of the signed-in user. Raises InputError for a guest."""
+        """Create a token for the signed-in user and show it. Raises InputError for a guest."""
         identity = guest()
         if identity is None or identity.account is None:
             raise InputError("Sign in to create a token, or create one with `tailormt token create`.")

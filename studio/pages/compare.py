@@ -1,7 +1,7 @@
-"""The page Compare: the same base alone and with up to three plugins, sentence by sentence; what was read for a word; figures.
+"""The page Compare: the base alone and with up to three plugins, sentence by sentence; word attributions; figures.
 
-The address names the comparison, its order, its first line and the word that is open. A hidden field holds the same, since an
-event does not see an address that changed after the page was loaded.
+The address contains the comparison, its order, its first line and the open word. A hidden field holds the same, because events
+do not receive an address that changed after the page was loaded.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ TEXT = (
     "With and without your plugins. Click a word to see what the plugin retrieved for it, where its method retrieves."
 )
 STATE = script("compare-state.js")
-MARK = script("compare-mark.js")  # the address says what the page shows, without a reload
+MARK = script("compare-mark.js")  # updates the address without a reload
 
 
 class ComparePage(StudioPage):
-    """/compare: a comparison opened, shown page by page, shared and deleted."""
+    """/compare: opens a comparison, shows it page by page, shares and deletes it."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
         super().__init__(demo, service)
@@ -106,7 +106,7 @@ class ComparePage(StudioPage):
         here.change(None, named, None, js=MARK)
 
     def need(self, project: ProjectRow, url: CompareUrl) -> ComparisonRecord:
-        """The comparison on the page. Raises InputError when it was deleted meanwhile."""
+        """The comparison on the page. Raises InputError if it no longer exists."""
         sheet = self.comparisons.sheet(project, str(url.comparison or "new"))
         if sheet is None:
             raise InputError("This comparison no longer exists. Reload the page.")
@@ -115,7 +115,7 @@ class ComparePage(StudioPage):
     def content(
         self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, requested: str = ""
     ) -> Values:
-        """Everything below the actions, for a comparison that has just been opened or made."""
+        """Everything below the actions, for a comparison that has just been opened or created, or none."""
         from_file = sheet is not None and bool(sheet.file)
         lines = self.service.store.sheets.page(sheet.comparison_id, limit=500) if sheet and not from_file else []
         typed = "\n".join(line.source for line in lines) or self.service.catalog.demo_lines(project.source)
@@ -182,7 +182,7 @@ class ComparePage(StudioPage):
         yield values
 
     def change_page(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
-        """Another order, or another page of the table."""
+        """Show the table in another order or from another line."""
         project, url = self.service.need(wanted(request)), CompareUrl.read(here)
         url = CompareUrl.of({**asdict(url), "order": event.order, "offset": str(event.offset)})
         sheet = self.comparisons.sheet(project, str(url.comparison))
@@ -190,7 +190,7 @@ class ComparePage(StudioPage):
         return {self.table: table, self.here: url.text(), self.version: drawn(url, self.comparisons.job(sheet), table)}
 
     def keep(self, request: gr.Request, here: str, event: gr.EventData) -> None:
-        """A name, and nothing in it changes any more."""
+        """Name the comparison and keep it unchanged from now on."""
         sheet = self.need(self.service.need(wanted(request)), CompareUrl.read(here))
         self.service.store.sheets.update(sheet.comparison_id, title=str(event.title), kept=True)
 

@@ -1,4 +1,4 @@
-"""The jobs of the page Compare: measuring, going on, cancelling, what they have done, the terms that are counted."""
+"""The jobs of the page Compare: measuring, continuing, cancelling, polling for results; the terminology."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CompareJobs:
         self.page, self.comparisons, self.service, self.terms = page, page.comparisons, page.service, page.terms
 
     def events(self, ready: Any) -> None:
-        """`ready` is the event that has filled the page."""
+        """Wire the events; `ready` is the event that has filled the page."""
         page, terms = self.page, self.terms
         ready.then(handle_errors(self.fill_terms), None, [terms.gate, terms.text], **QUIET)
         for source in (page.state, page.figures):
@@ -48,7 +48,7 @@ class CompareJobs:
         )
 
     def act(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
-        """Measure, or go on with what the job was to do; or cancel it."""
+        """Measure the comparison, repeat its last job, or cancel it."""
         sheet = self.page.need(self.service.need(wanted(request)), CompareUrl.read(here))
         if event.act == "cancel":
             self.comparisons.cancel(sheet)
@@ -69,7 +69,7 @@ class CompareJobs:
         }
 
     def import_terms(self, request: gr.Request, file: str) -> Values:
-        """Write a file's terms into the box, from where they are saved."""
+        """Put a file's terms into the box, for the user to save."""
         text = read_file(self.service.need(wanted(request)), Path(file))
         line = trn(
             "{count} term was read. Save to use it.",
@@ -79,7 +79,7 @@ class CompareJobs:
         return {self.terms.text: text, self.terms.state: line}
 
     def save_terms(self, request: gr.Request, words: str, here: str) -> Values:
-        """Store the project's terms, and measure the comparison on the page by them."""
+        """Store the project's terms and measure the comparison on the page with them."""
         project, url = self.service.need(wanted(request)), CompareUrl.read(here)
         line = trn("{count} term is kept.", "{count} terms are kept.", set_terms(self.service, project, words))
         sheet = self.comparisons.sheet(project, str(url.comparison)) if url.comparison else None
@@ -91,8 +91,8 @@ class CompareJobs:
         return {self.terms.state: line, self.page.enforce: able, **shown}
 
     def poll(self, request: gr.Request, here: str, before: str) -> Values:
-        """While a job is at work its progress, and after each part of it the table; also where a poll that began before the reader
-        asked for another order or page has drawn the one before.
+        """Update the progress while a job is active and the table whenever it has changed, including when an earlier poll has
+        overwritten the order or page that the reader has meanwhile chosen.
         """
         project, url = self.service.project(wanted(request)), CompareUrl.read(here)
         sheet = self.comparisons.sheet(project, str(url.comparison)) if project and url.comparison else None
@@ -102,9 +102,7 @@ class CompareJobs:
         table = table_of(self.comparisons, project, url, sheet)
         version = drawn(url, job, table)
         values: Values = {self.page.state: progress_card(job), self.page.version: version}
-        if (
-            not job.active or version.partition("/")[2] != before.partition("/")[2]
-        ):  # one that is the same is not drawn anew
+        if not job.active or version.partition("/")[2] != before.partition("/")[2]:  # an unchanged table is not redrawn
             values[self.page.table] = table
         if not job.active:
             values[self.page.figures] = figures_of(self.comparisons, sheet)
@@ -112,7 +110,7 @@ class CompareJobs:
 
 
 def drawn(url: CompareUrl, job: JobRow | None, table: str | None = None) -> str:
-    """What the table on the page was drawn from, and behind a stroke a checksum of the table where it is given."""
+    """The state that the table was drawn from and, after a slash, a checksum of the table if given."""
     made_from = (
         f"{job.id} {job.state} {job.step} {job.done} {job.cancel_requested} {url.order} {url.offset}" if job else ""
     )

@@ -1,4 +1,4 @@
-"""What the page Compare translates: sentences for the first time, and a column again when its strength changes."""
+"""Translation on the page Compare: new sentences, and a column again when its strength changes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class CompareTranslation:
-    """The events that ask for translations; `CompareJobs` fills the table as they come."""
+    """The events that request translations; `CompareJobs` fills the table as they arrive."""
 
     def __init__(self, page: ComparePage) -> None:
         self.page, self.comparisons = page, page.comparisons
 
     def events(self, ready: Any) -> None:
-        """`ready` is the event that has filled the page."""
+        """Wire the events; `ready` is the event that has filled the page."""
         page = self.page
         result = [page.table, page.figures, page.state, page.menus, page.here, page.panel]
         ready.then(handle_errors(self.go_on), page.here, page.state, **QUIET)
@@ -38,7 +38,7 @@ class CompareTranslation:
             [*result, page.run],
             **QUIET,
         ).then(handle_errors(self.release), None, page.run, **QUIET)
-        # Not "always_last", which sends the data of the first event again instead of the last one's.
+        # Not "always_last", which resends the data of the first event instead of the last one's.
         page.table.dial(handle_errors(self.set_strength), page.here, result, concurrency_limit=1, **EACH)
 
     def translate(
@@ -47,7 +47,7 @@ class CompareTranslation:
         project, url = self.page.service.need(wanted(request)), CompareUrl.read(here)
         yield {
             self.page.run: gr.update(interactive=False, value=tr("Translating"))
-        }  # a second click would make a second one
+        }  # a second click would create a second comparison
         sheet, like = self.comparisons.requested(project, url.comparison, lines, plugins or [], enforce=enforce)
         yield self.changed(project, sheet, CompareUrl(sheet.comparison_id, url.order if like else "place"))
 
@@ -55,7 +55,7 @@ class CompareTranslation:
         return {self.page.run: gr.update(interactive=True, value=tr("Translate"))}
 
     def set_strength(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
-        """Another strength of a plugin."""
+        """Set the strength of a plugin."""
         project, url = self.page.service.need(wanted(request)), CompareUrl.read(here)
         sheet = self.comparisons.set_strength(
             project, self.page.need(project, url), int(event.system), float(event.strength)
@@ -63,7 +63,7 @@ class CompareTranslation:
         return self.changed(project, sheet, replace(url, comparison=sheet.comparison_id, word=""))
 
     def go_on(self, request: gr.Request, here: str) -> Values:
-        """What is left in the comparison that was opened is queued, where nobody is at work on it."""
+        """Queue pending translations of the opened comparison unless a job is working on them."""
         project, url = self.page.service.project(wanted(request)), CompareUrl.read(here)
         sheet = self.comparisons.sheet(project, str(url.comparison)) if project and url.comparison else None
         if project is None or sheet is None:
@@ -71,7 +71,7 @@ class CompareTranslation:
         return {self.page.state: progress_card(self.comparisons.go_on(project, sheet))}
 
     def changed(self, project: ProjectRow, sheet: ComparisonRecord, url: CompareUrl) -> Values:
-        """A comparison that was asked for; a job translates what is missing in it."""
+        """The page for a requested comparison, after queuing a job if translations or figures are missing."""
         job = self.comparisons.job(sheet)
         if self.page.service.store.sheets.pending(sheet.comparison_id, 1) or not sheet.figures:
             job = self.comparisons.enqueue(sheet, measure=bool(sheet.file))

@@ -1,4 +1,4 @@
-"""The panel of the page Compare: what was read for a word that was pressed."""
+"""The attribution panel of the page Compare: the memory read for a clicked word."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class WordPanel:
-    """The events that open and close it."""
+    """The events that open and close the panel."""
 
     def __init__(self, page: ComparePage) -> None:
         self.page, self.panel, self.here = page, page.panel, page.here
 
     def events(self, ready: Any) -> None:
-        """`ready` is the event that has filled the page."""
+        """Wire the events; `ready` is the event that has filled the page."""
         outputs = [self.panel, self.here]
         ready.then(handle_errors(self.reopen), self.here, self.panel, **QUIET)
         self.page.table.word(handle_errors(self.open), self.here, outputs, concurrency_limit=1, **EACH)
@@ -38,7 +38,7 @@ class WordPanel:
         yield {self.panel: self.attribution(self.page.service.need(wanted(request)), url), self.here: url.text()}
 
     def reopen(self, request: gr.Request, here: str) -> Iterator[Values]:
-        """The word that the address names."""
+        """Show the attribution of the word given in the address."""
         url, project = CompareUrl.read(here), self.page.service.project(wanted(request))
         yield {self.panel: waiting_panel("…") if url.at() and project else ""}
         if url.at() and project:
@@ -48,7 +48,7 @@ class WordPanel:
         return {self.panel: "", self.here: replace(CompareUrl.read(here), word="").text()}
 
     def attribution(self, project: ProjectRow, url: CompareUrl) -> str:
-        """What was read for the open word."""
+        """The attribution panel for the open word; empty if there is none."""
         comparisons = self.page.comparisons
         sheet, word = comparisons.sheet(project, str(url.comparison)), url.at()
         if sheet is None or word is None:

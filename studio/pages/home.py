@@ -1,4 +1,4 @@
-"""The first page: every project as a card with what can be done with it, or the invitation to start one."""
+"""The home page: every project as a card with its actions, or an invitation to start one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ANSWER = script("home-answer.js")
 
 
 class HomePage(StudioPage):
-    """/: the projects as cards; without any the invitation to start one."""
+    """/: the projects as cards; without any, an invitation to start one."""
 
     def layout(self) -> None:
         with page(self.demo, self.service, "", "Projects", TEXT) as self.frame:
@@ -43,12 +43,12 @@ class HomePage(StudioPage):
                 self.files = drop_field("Files", 150)
                 self.large = large_files()
                 html_block(f'<a href="{NEW}">Choose files or a sample</a>', classes="tm-first-words")
-            # One dialog of each kind for all cards. The browser's own <dialog> keeps the keyboard inside and closes on Escape.
+            # One dialog of each kind for all cards. The native <dialog> keeps the keyboard focus inside and closes on Escape.
             self.dialogs = html_block(
                 render("home_dialogs.html", longest=LONGEST_NAME), script=ANSWER, classes="tm-dialogs"
             )
             self.address = hidden_text()
-            self.busy = hidden_text("busy")  # empty while no job is at work
+            self.busy = hidden_text("busy")  # empty while no job is active
 
     def events(self) -> None:
         shown = [self.frame.title, self.cards]
@@ -75,7 +75,7 @@ class HomePage(StudioPage):
         }
 
     def poll(self, busy: str) -> Values:
-        """While nothing is at work there is nothing new to see here."""
+        """Refresh the projects while jobs are active, and once more after the last one has ended."""
         active = bool(self.service.store.jobs.list(states=("queued", "running"), limit=1))
         if not active and not busy:
             return {self.busy: gr.skip()}
@@ -103,22 +103,22 @@ class HomePage(StudioPage):
         return self.fill()
 
     def refuse(self, event: gr.EventData) -> None:
-        """Tell of files that are too large."""
+        """Report files that are too large. Raises InputError."""
         raise all_refused(list(reasons_of(event, self.service.settings).values()))
 
     def start(self, event: gr.EventData) -> Values:
-        """A project of a bundled text; the browser goes to it."""
+        """Create a project from a bundled sample and open it in the browser."""
         project = start_with_sample(self.service, bool(event.agreed))
         return {self.address: address("samples", project.id)}
 
     def drop(self, files: list[str] | None) -> Values:
-        """Files for a new project: the page Samples takes them up."""
+        """Store dropped files for a new project and open the page Samples with them."""
         token = stash([Path(file) for file in files or []], self.service.settings)
         return {self.address: f"{NEW}&files={token}"}
 
 
 def home_cards(project_summaries: Sequence[ProjectSummary]) -> str:
-    """Name, languages, state, what there is, the best figure, when it changed; rename and delete below."""
+    """Project cards: name, languages, state, counts, best score, last change; actions to rename and delete."""
     known = guest()
     members = known is not None and known.account is not None
     return render("home_cards.html", cards=[_card(one) for one in project_summaries], members=members)

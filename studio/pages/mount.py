@@ -1,11 +1,11 @@
-"""All pages of the studio as one Gradio application. Gradio, the slowest of the studio's imports, comes with this module alone."""
+"""All pages of the studio as one Gradio application. Importing this module loads Gradio, which is slow."""
 
 from __future__ import annotations
 
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import studio.components.quick_gradio  # noqa: F401 - before whatever imports Gradio
+import studio.components.quick_gradio  # noqa: F401 - before any other import of Gradio
 
 # isort: split
 import gradio as gr
@@ -37,7 +37,7 @@ MODULES = {
 
 
 class Pages(gr.Blocks):
-    """The studio's components, which are built once and described to each browser in its reader's language."""
+    """The studio's components, built once; their configuration is translated for each reader."""
 
     _built: Any = None
 
@@ -51,14 +51,14 @@ class Pages(gr.Blocks):
 
 
 def build(settings: Settings, service: Service | None = None) -> gr.Blocks:
-    """All pages: `/` lists the projects, `/samples` … `/plugins` are the steps, `?project=3` names the project."""
+    """All pages: `/` lists the projects, `/samples` … `/translate` are the steps, `?project=3` selects the project."""
     service = service or Service(settings)
     with Pages(title="Tailor MT", analytics_enabled=False, delete_cache=(3600, 86400)) as demo:
         home.build(demo, service)
     for slug, label in PAGES.items():
         with demo.route(label, f"/{slug}", show_in_navbar=False):
             MODULES[slug].build(demo, service)
-    # No steps of the work, so not in the frame's list.
+    # Not steps of the work, so not in the frame's list.
     with demo.route("Bases", "/bases", show_in_navbar=False):
         bases.build(demo, service)
     with demo.route("CAT tools", "/cat-tools", show_in_navbar=False):
@@ -67,7 +67,7 @@ def build(settings: Settings, service: Service | None = None) -> gr.Blocks:
 
 
 def mount_pages(app: FastAPI, service: Service) -> None:
-    """The pages under `/` of a server, with what they load from it."""
+    """Mount the pages at `/` of a server, with the static files that they load."""
     settings = service.settings
     add_static_routes(app)
     add_welcome_routes(app)
@@ -75,7 +75,7 @@ def mount_pages(app: FastAPI, service: Service) -> None:
     demo = build(settings, service)
     demo.queue(default_concurrency_limit=8)
     with warnings.catch_warnings():
-        # Gradio warns of SSR with several pages even where it is switched off, as it is here.
+        # Gradio warns about SSR with several pages even if it is switched off, as it is here.
         warnings.filterwarnings("ignore", message="SSR mode is not supported with multi-page apps")
         gr.mount_gradio_app(
             app,

@@ -1,4 +1,4 @@
-"""Decisions on the page Phrases: excluding phrases, including them again, translating them back."""
+"""Decisions on the page Phrases: excluding phrases, including them again, back-translating them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PhraseDecisions:
-    """The events that change the phrases; each shows the page again."""
+    """The events that change the phrases; each of them redraws the page."""
 
     def __init__(self, page: PhrasesPage) -> None:
         self.page, self.list = page, page.list
@@ -35,7 +35,7 @@ class PhraseDecisions:
         )
 
     def keep(self, request: gr.Request, query: str, sentences: bool, event: gr.EventData) -> Values:
-        """One phrase is left out or taken back in."""
+        """Exclude a phrase or include it again."""
         source, _ = self.page.opened(request)
         if event.keep:
             source.take_back_in([str(event.phrase)])
@@ -44,7 +44,7 @@ class PhraseDecisions:
         return self.page.redrawn(source, query)
 
     def leave_out_all(self, request: gr.Request, query: str, sentences: bool) -> Iterator[Values]:
-        """All phrases that fit the view are left out."""
+        """Exclude all phrases that match the view."""
         source, phrases = self.page.opened(request)
         texts = phrases.texts(PhraseView.of(query))
         yield {self.list.bulk: gr.update(value=tr("Excluding…"), interactive=False)}
@@ -56,13 +56,13 @@ class PhraseDecisions:
             raise
 
     def take_back(self, request: gr.Request, query: str) -> Values:
-        """The last step is undone."""
+        """Undo the last step."""
         source, _ = self.page.opened(request)
         source.undo()
         return self.page.redrawn(source, query)
 
     def back_translate_one(self, request: gr.Request, event: gr.EventData) -> Iterator[Values]:
-        """The base translates the phrase whose button was pressed."""
+        """Back-translate one phrase with the base."""
         source, phrases = self.page.opened(request)
         index = phrases.find(str(event.phrase))
         if index is None:
@@ -72,11 +72,11 @@ class PhraseDecisions:
         source.back_translate([row.text])
 
     def again(self, request: gr.Request, query: str) -> Values:
-        """What is looked at by now, which may be another phrase."""
+        """Redraw the current view, which may show another phrase by now."""
         return self.page.redrawn(self.page.opened(request)[0], query)
 
     def back_translate(self, request: gr.Request, query: str) -> Iterator[Values]:
-        """The base translates the rows that are shown."""
+        """Back-translate the rows shown with the base."""
         source, phrases = self.page.opened(request)
         rows = phrases.page(PhraseView.of(query))
         yield {self.list.translate: gr.update(value=tr("Translating…"), interactive=False)}

@@ -1,6 +1,6 @@
-"""The page Phrases: the phrases of the samples, which are typical of them, which decoder layer will read them.
+"""The page Phrases: the phrases of the samples, how typical they are, and which decoder layer will read them.
 
-The tree, the histograms, the table and the map show the same phrase; what is looked at stands in the address.
+The tree, the histograms, the table and the map show the same phrase; the current view is in the address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TEXT = "Phrases in your samples, from single words to whole clauses."
 
 
 class PhrasesPage(StudioPage):
-    """/phrases: every phrase that was found, in its sentence, its length, its layer and the map."""
+    """/phrases: the extracted phrases by sentence, length and layer, in a table and on a map."""
 
     def layout(self) -> None:
         with page(self.demo, self.service, "phrases", "Phrases", TEXT) as self.frame:
@@ -61,7 +61,7 @@ class PhrasesPage(StudioPage):
             source.pick(handle_errors(self.choose), state, [*shown, tree], **in_turn("phrases"))
         tree.step(handle_errors(self.step), state, [*shown, tree], **in_turn("phrases"))
         self.bars.bar(handle_errors(self.press), state, [*shown, *filters, tree], **in_turn("phrases"))
-        # A text field's `input` comes with key presses alone: not what an input method composes, not what is pasted or deleted.
+        # `change`, since a text field's `input` fires only on key presses, not on IME composition, pasting or deleting.
         self.list.words.change(handle_errors(self.search), [state, *filters], shown, **LAST)
         for field in filters[1:]:
             field.input(handle_errors(self.filter), [state, *filters], shown, **LAST)
@@ -72,13 +72,13 @@ class PhrasesPage(StudioPage):
 
     @property
     def shown(self) -> list[Any]:
-        """What `view_values` fills."""
+        """The components that `view_values` sets."""
         return [
             *self.list.all, self.bars, self.detail, self.undoable, self.undo, self.export, self.mark, self.state, self.version,
         ]  # fmt: skip
 
     def view_values(self, source: ProjectPhrases, phrases: Phrases, shown: PhraseView) -> Values:
-        """All but the tree and the filters, as the view has it."""
+        """The values of all components for a view, except the tree and the filters."""
         shown = phrases.on_a_page(shown)
         chosen = phrases.find(shown.phrase) if shown.phrase else None
         row = phrases.row(chosen) if chosen is not None else None
@@ -99,7 +99,7 @@ class PhrasesPage(StudioPage):
         yield from self.tree.values(source, phrases, shown)
 
     def opened(self, request: gr.Request) -> tuple[ProjectPhrases, Phrases]:
-        """The project of the address with its phrases. Raises InputError where there are none."""
+        """The project in the address with its phrases. Raises InputError if there are none."""
         source = ProjectPhrases(self.service, self.service.need(wanted(request)))
         return source, source.need_table()
 
@@ -128,7 +128,7 @@ class PhrasesPage(StudioPage):
         yield from self.tree.values(source, phrases, shown)
 
     def choose(self, request: gr.Request, query: str, event: gr.EventData) -> Iterator[Values]:
-        """A phrase was chosen, wherever: all show it, and the tree is of a sentence that holds it."""
+        """Select a phrase in all components and show the tree of a sentence that contains it."""
         source, phrases = self.opened(request)
         row = phrases.find(str(event.phrase))
         if row is None:
@@ -138,13 +138,13 @@ class PhrasesPage(StudioPage):
         yield from self.redrawn_with_tree(source, phrases, shown)
 
     def step(self, request: gr.Request, query: str, event: gr.EventData) -> Iterator[Values]:
-        """The sentence before or after."""
+        """Show another sentence."""
         source, phrases = self.opened(request)
         shown = PhraseView.of(query).but(sentence=int(event.sentence))
         yield from self.redrawn_with_tree(source, phrases, shown)
 
     def press(self, request: gr.Request, query: str, event: gr.EventData) -> Iterator[Values]:
-        """A column was pressed: its phrases in the table, the first of them chosen; pressed again, all phrases."""
+        """Filter the table by a histogram column and select its first phrase; a second click removes the filter."""
         source, phrases = self.opened(request)
         shown = PhraseView.of(query).but(low=int(event.low), high=int(event.high), layer=int(event.layer), start=0)
         shown = source.with_sentence(phrases.first_chosen(shown) if shown.filtered else shown)
@@ -156,7 +156,7 @@ class PhrasesPage(StudioPage):
         return self.view_values(source, phrases, filtered_view(phrases, PhraseView.of(query), *values))
 
     def search(self, request: gr.Request, query: str, *values: Any) -> Values:
-        """The words typed, unless it was the page that set them."""
+        """Search for the words typed; ignored if the page itself set them."""
         same = str(values[0] or "").strip() == PhraseView.of(query).words
         return {self.state: gr.skip()} if same else self.filter(request, query, *values)
 
@@ -167,7 +167,7 @@ class PhrasesPage(StudioPage):
         return self.redrawn(self.opened(request)[0], query, PAGE)
 
     def redrawn(self, source: ProjectPhrases, query: str, rows: int = 0) -> Values:
-        """What is shown, some rows further on."""
+        """The component values of a view moved on by some rows."""
         shown = PhraseView.of(query)
         return self.view_values(source, source.need_table(), shown.but(start=shown.start + rows))
 
@@ -177,7 +177,7 @@ class PhrasesPage(StudioPage):
         return self.map.values(source)
 
     def poll(self, request: gr.Request, query: str, version: str) -> Iterator[Values]:
-        """The phrases and the map as they get ready, and all of it when another window or a job changed something."""
+        """Show phrases and map as they become available; refill the page if another window or a job has changed something."""
         project = self.service.project(wanted(request))
         source = ProjectPhrases(self.service, project) if project else None
         if source is None:

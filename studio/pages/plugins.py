@@ -1,4 +1,4 @@
-"""The page Plugins: each plugin with its figures and origin; names, tags, versions, blends; import and export."""
+"""The page Plugins: plugins with their figures and origin; names, tags, versions, blends; import and export."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.services.plugin_imports import PendingImports
 
-ABLATE = "ablate"  # the kind of job
+ABLATE = "ablate"  # kind of job
 TEXT = "Each plugin is a single file that works with the base it was built for, on any machine."
 ACT = script("plugins.js")
 
 
 class PluginsPage(StudioPage):
-    """/plugins: the plugins as cards, imports and blends around them."""
+    """/plugins: the plugins as cards, with imports and blends."""
 
     def layout(self) -> None:
         with page(self.demo, self.service, "plugins", "Plugins", TEXT) as self.frame:
@@ -89,19 +89,19 @@ class PluginsPage(StudioPage):
         }
 
     def poll(self, request: gr.Request, version: str) -> Values:
-        """Fill again when an exchange of a memory began or ended."""
+        """Refill the page when a memory ablation has started or ended."""
         project = self.service.project(wanted(request))
         if project is None or _version(self._ablations(project)) == version:
             return {self.version: gr.skip()}
         return self.fill(request)
 
     def show_imports(self, request: gr.Request) -> Values:
-        """Imports that ask for a word on their licence."""
+        """Show imports that wait for their licence to be accepted."""
         project = self.service.project(wanted(request))
         return {self.imports: waiting_box(PendingImports(self.service, project).waiting()) if project else ""}
 
     def _ablations(self, project: ProjectRow) -> dict[int, JobRow]:
-        """The last exchange of each plugin's memory, by the plugin's number."""
+        """The last memory ablation of each plugin, by plugin id."""
         jobs = self.service.store.jobs.list(project.id, kinds=(ABLATE,))
         return {int(job.arguments["plugin_id"]): job for job in sorted(jobs, key=lambda job: job.id)}
 
@@ -112,7 +112,7 @@ class PluginsPage(StudioPage):
             yield {self.imports: checks}
 
     def decide(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Accept the licence of an import, or drop the import."""
+        """Accept the licence of an import, or discard the import."""
         project = self.service.need(wanted(request))
         imports = PendingImports(self.service, project)
         if event.act == "accept":
@@ -123,7 +123,7 @@ class PluginsPage(StudioPage):
         return {self.imports: waiting_box(imports.waiting())}
 
     def act(self, request: gr.Request, event: gr.EventData) -> None:
-        """Rename, tag or delete a plugin, or use it by default."""
+        """Rename, tag or delete a plugin, or make it the default."""
         project = self.service.need(wanted(request))
         if event.act == "default":
             self.service.store.defaults.set(project.id, int(event.number) if event.number else None)
@@ -137,7 +137,7 @@ class PluginsPage(StudioPage):
             self.service.library.delete(row)
 
     def ablate(self, request: gr.Request, event: gr.EventData) -> None:
-        """Queue an exchange of a plugin's memory."""
+        """Queue a memory ablation of a plugin."""
         project = self.service.need(wanted(request))
         row = self._plugin(project, event.number)
         lines = {name: lines_of(getattr(event, name)) for name in ("sources", "references")}
@@ -157,7 +157,7 @@ class PluginsPage(StudioPage):
         yield {self.blended: note(tr("{name} is saved and can be used like any other plugin.", name=row.name))}
 
     def _plugin(self, project: ProjectRow, number: Any) -> PluginRow:
-        """The plugin of that number, where it is the project's. Raises InputError."""
+        """The plugin with that id. Raises InputError if it belongs to another project."""
         row = self.service.store.plugins.get(int(number))
         if row.project_id != project.id:
             raise InputError("{name} belongs to another project. Reload the page.", name=row.name)

@@ -1,4 +1,4 @@
-"""The page Proportions: what each word of a sentence, and of the samples, shares with each domain, layer by layer."""
+"""The page Proportions: the domain proportions of each word of a sentence and of the samples, layer by layer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXT = "How strongly each word belongs to each domain, layer by layer."
 
 
 class ProportionsPage(StudioPage):
-    """/proportions: a sentence word by word, the samples as a whole, words across domains."""
+    """/proportions: a sentence word by word, the samples as a whole, and words across domains."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
         super().__init__(demo, service)
@@ -58,13 +58,13 @@ class ProportionsPage(StudioPage):
         self.fit.click(handle_errors(self.fit_again), fields, everything, **QUIET)
 
     def opened(self, request: gr.Request, number: Any) -> Opened:
-        """The project, what was fitted on its samples or with a plugin, and the plugin. Raises InputError."""
+        """The project, its fitted proportions (of the samples or a plugin), and the plugin. Raises InputError."""
         project = self.service.need(wanted(request))
         plugin = self.proportions.plugin(project, number)
         return project, self.proportions.need(project, plugin), plugin
 
     def fill(self, request: gr.Request, asked: Mapping[str, Any] | None = None) -> Iterator[Values]:
-        """The page as its address has it, or as it is `asked` for: events do not see an address that changed later."""
+        """Fill the page by its address, or by `asked`, because events do not receive an address that changed later."""
         project, asked = self.service.project(wanted(request)), asked or dict(request.query_params)
         if project is None:
             yield {self.nothing: draw.no_proportions(None, "", False), self.onward: "",
@@ -101,7 +101,7 @@ class ProportionsPage(StudioPage):
             yield from self.sentence.values(request, project, plugin, text)
 
     def state_values(self, project: ProjectRow, shown: Shown) -> Values:
-        """What is being fitted, what is missing, and the buttons for the next step."""
+        """The progress of fitting, what is missing, and the buttons for the next step."""
         job, samples, fitted = (
             self.proportions.job(project),
             bool(self.service.sentences(project.id)),
@@ -125,7 +125,7 @@ class ProportionsPage(StudioPage):
         }
 
     def choose(self, request: gr.Request, number: Any, text: str, side: str, word: str) -> Iterator[Values]:
-        """The proportions of another plugin, or of the samples."""
+        """Show the proportions of another plugin or of the samples, fitting them first if necessary."""
         project = self.service.need(wanted(request))
         plugin = self.proportions.plugin(project, number)
         shown = self.proportions.shown(project, plugin)
@@ -148,7 +148,7 @@ class ProportionsPage(StudioPage):
         yield from self.fill(request, as_asked(number, text, side, word))
 
     def poll(self, request: gr.Request, before: str, number: Any, text: str, side: str, word: str) -> Iterator[Values]:
-        """How far the fitting is; all of it again when anything has changed."""
+        """Show the progress of fitting; refill the page when the result has changed."""
         project = self.service.project(wanted(request))
         version = self.proportions.version(project) if project else before
         if project is None or version == before:
@@ -162,7 +162,7 @@ class ProportionsPage(StudioPage):
 
 
 def as_asked(number: Any, text: str, side: str, word: str) -> dict[str, object]:
-    """What the page shows, as its address would have it."""
+    """The state of the page as address parameters."""
     return {"plugin": number or "", "sentence": text or "", "side": side or "", "word": word or ""}
 
 

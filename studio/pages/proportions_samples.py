@@ -1,4 +1,4 @@
-"""The samples as a whole and single words on the page Proportions, of one side of the model."""
+"""The samples as a whole and single words on the page Proportions, for the encoder or the decoder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SamplesCards:
-    """The figures of the corpus, the side of the model, and the words."""
+    """The corpus figures, the choice of encoder or decoder, and the words."""
 
     def __init__(self, page: ProportionsPage) -> None:
         self.page = page
@@ -45,7 +45,7 @@ class SamplesCards:
         sentence, mark = self.page.sentence, self.page.mark
         fields, outputs = [self.side, self.word, sentence.plugin], [self.corpus, self.words, mark]
         self.side.input(handle_errors(self.turn), fields, outputs, **LAST)
-        # Not `input`: it comes with key presses alone, not with what an input method composes.
+        # Not `input`, which fires only on key presses, not on IME composition.
         self.word.change(handle_errors(self.seek), fields, [self.words, mark], **LAST)
         for source in (sentence.shares, self.corpus, self.words):
             source.word(
@@ -56,7 +56,7 @@ class SamplesCards:
             )
 
     def values(self, request: gr.Request, project: ProjectRow, shown: Shown, side: str, word: str) -> Values:
-        """The samples as a whole and the words, of one side of the model."""
+        """The samples as a whole and the words, for the encoder or the decoder (`side`)."""
         order = self.page.service.domains(project.id)
         return {
             self.corpus: draw.corpus_card(shown, side, layer_in(request, "corpus"), order),
@@ -64,20 +64,20 @@ class SamplesCards:
         }
 
     def turn(self, request: gr.Request, side: str, word: str, number: Any) -> Values:
-        """The other side of the model."""
+        """Switch between encoder and decoder."""
         project, shown, _ = self.page.opened(request, number)
         address = draw.page_address(side="" if side == "decoder" else side)
         return {**self.values(request, project, shown, side, word), self.page.mark: address}
 
     def seek(self, request: gr.Request, side: str, word: str, number: Any) -> Values:
-        """A word is looked up."""
+        """Look up a word."""
         project, shown, _ = self.page.opened(request, number)
         order = self.page.service.domains(project.id)
         words = draw.word_card(shown, side, word, draw.side_language(project, side), order)
         return {self.words: words, self.page.mark: draw.page_address(word=word[:60])}
 
     def press(self, request: gr.Request, side: str, number: Any, event: gr.EventData) -> Values:
-        """A word was pressed: it is looked up on the side that it was read on."""
+        """Look up a clicked word on the side (encoder or decoder) of its figure."""
         word, other = str(event.word), str(event.language)
         if other not in SIDES or other == side:
             other = side

@@ -1,4 +1,4 @@
-"""The sentence at the top of the page Proportions, word by word: typed, or one of the samples."""
+"""The sentence at the top of the page Proportions, word by word: a typed one, or an example from the samples."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SentenceCard:
         self.examples.example(handle_errors(self.example), self.plugin, [self.text, *outputs], **in_turn("proportions"))
 
     def look(self, request: gr.Request, text: str, number: Any) -> Iterator[Values]:
-        """A sentence that was typed; without one, an example."""
+        """Show the proportions of a typed sentence; without one, an example."""
         project, shown, plugin = self.page.opened(request, number)
         text = " ".join(text.split())[:LONGEST]
         yield {self.page.mark: draw.page_address(sentence=text, example="")}
@@ -71,7 +71,7 @@ class SentenceCard:
             yield {self.shares: draw.example_view(shown, project, layers_in(request), order=self.order(project))}
 
     def values(self, request: gr.Request, project: ProjectRow, plugin: PluginRow | None, text: str) -> Iterator[Values]:
-        """A sentence's shares; they take a moment, and at first the base is loaded."""
+        """The proportions of a sentence, after a placeholder if they are not cached (on first use, the base is loaded)."""
         if not self.page.proportions.is_cached(project, plugin, text):
             yield {self.shares: draw.waiting_line()}
         try:
@@ -82,12 +82,12 @@ class SentenceCard:
         yield {self.shares: draw.sentence_view(shares, project, layers_in(request), self.order(project))}
 
     def order(self, project: ProjectRow) -> list[str]:
-        """The project's domains, whose order their colours follow."""
+        """The project's domains in the order in which colours are assigned."""
         return self.page.service.domains(project.id)
 
 
 def layer_in(request: gr.Request, name: str) -> int:
-    """The layer that the address names for a slider; 0: all together."""
+    """The slider position given in the address; 0: all layers together."""
     return whole_number(request.query_params.get(name, "")) or 0
 
 

@@ -1,4 +1,4 @@
-"""The page Rate: blind rounds over a saved comparison, their raters and links, and the table that comes out."""
+"""The page Rate: blind rating rounds on a saved comparison, their raters and links, and the results."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ TEXT = (
     "Blind comparison: raters judge which of two unlabelled translations is better. Each rater gets a "
     "page of their own."
 )
-USUAL = 40  # sentences offered for a new round
+USUAL = 40  # default number of sentences of a new round
 LOCAL = ("127.0.0.1", "localhost", "::1")
 ACT = script("copy.js") + script("rate-act.js")
 GO = "element.addEventListener('change', (event) => window.location.assign(event.target.value));"
-# The round gets an address of its own without a reload.
+# Puts the round into the address without a reload.
 MARK = script("rate-mark.js")
 
 
@@ -41,7 +41,7 @@ class RatePage(StudioPage):
     """/rate: a form for a new round, or a round with its results and raters."""
 
     def layout(self) -> None:
-        """The components."""
+        """Create the components."""
         with page(self.demo, self.service, "rate", "Rate", TEXT) as self.frame:
             with self.frame.actions:
                 self.menu = html_block(script=GO)
@@ -75,7 +75,7 @@ class RatePage(StudioPage):
             self.leave = hidden_text()
 
     def events(self) -> None:
-        """What calls which method."""
+        """Wire the events."""
         choice = [self.comparison, self.one, self.two, self.max_sentences]
         live = [self.results, self.raters, self.manage]
         shown = [self.menu, self.start, self.form, self.round, self.current]
@@ -101,7 +101,7 @@ class RatePage(StudioPage):
         ).then(None, self.leave, None, js=FOLLOW)
 
     def fill(self, request: gr.Request) -> Values:
-        """The page for the project and round of its address."""
+        """Fill the page for the project and round in its address."""
         service = self.service
         project = service.project(wanted(request))
         saved = service.store.sheets.titles(project.id) if project else []
@@ -125,7 +125,7 @@ class RatePage(StudioPage):
         return values | {self.comparison: comparison} | self.choose_comparison(first, USUAL)
 
     def choose_comparison(self, comparison: int | None, max_sentences: float | None) -> Values:
-        """The systems of a comparison as menus."""
+        """Fill the menus with the systems of a comparison."""
         systems = list(comparison_texts(self.service.store, comparison).systems)
         one, two = systems[min(1, len(systems) - 1)], systems[0]
         return {
@@ -135,7 +135,7 @@ class RatePage(StudioPage):
         }
 
     def count(self, comparison: int | None, one: str | None, two: str | None, max_sentences: float | None) -> Values:
-        """How many sentences the round would ask."""
+        """Show how many sentences the round would contain."""
         texts = comparison_texts(self.service.store, comparison)
         return {self.preview: round_preview(texts, one or "", two or "", max_sentences)}
 
@@ -143,7 +143,7 @@ class RatePage(StudioPage):
         self, request: gr.Request, comparison: int | None, one: str, two: str, max_sentences: float | None, names: str,
         with_examples: bool,
     ) -> Values:  # fmt: skip
-        """Start the round."""
+        """Start a round."""
         project = self.service.need(wanted(request))
         raters, sentences = rater_names(names), sentence_limit(max_sentences)
         plan = RoundPlan(one, two, raters=raters, sentences=sentences, comparison_id=comparison)
@@ -157,7 +157,7 @@ class RatePage(StudioPage):
         }
 
     def poll(self, request: gr.Request, current: str) -> Values:
-        """Results and raters of the round that is shown."""
+        """Refresh the results and raters of the round shown."""
         if not current:
             return {self.results: "", self.raters: "", self.manage: ""}
         ratings = self.service.store.ratings
@@ -171,12 +171,12 @@ class RatePage(StudioPage):
         }
 
     def add_rater(self, current: str, name: str) -> Values:
-        """Take another rater in, and empty the field."""
+        """Add a rater and clear the field."""
         self.service.store.ratings.add_rater(int(current), name)
         return {self.new_name: ""}
 
     def act(self, current: str, event: gr.EventData) -> Values:
-        """Close, open or delete the round, or take a rater out."""
+        """Close, reopen or delete the round, or remove a rater."""
         ratings, row = self.service.store.ratings, self.service.store.ratings.get(int(current))
         if event.act == "remove":
             ratings.remove_rater(int(event.number))
@@ -188,7 +188,7 @@ class RatePage(StudioPage):
 
 
 def _wanted_round(request: gr.Request, rounds: Sequence[RoundRow]) -> RoundRow | None:
-    """The round of the address, else the newest; None where a new one is asked for."""
+    """The round named in the address, else the newest; None if a new one is requested."""
     number = str(request.query_params.get("round", ""))
     if number == "new" or request.query_params.get("comparison"):
         return None

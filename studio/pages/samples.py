@@ -1,4 +1,4 @@
-"""The page Samples: give sentences, see what was kept of them, what was skipped, and why; decide about single ones."""
+"""The page Samples: add sentences, see which were kept or skipped and why, and decide on individual ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ACT = script("job-act.js")
 
 
 class SamplesPage(StudioPage):
-    """/samples: a form for a new project; of a project that is there its files, sentences and test files."""
+    """/samples: the form for a new project, or the files, sentences and test files of an existing one."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
         super().__init__(demo, service)
@@ -99,7 +99,7 @@ class SamplesPage(StudioPage):
         }
 
     def poll(self, request: gr.Request, query: str, version: str) -> Values:
-        """The sentences are sent again only when something has changed, so that nobody loses their place."""
+        """Update the state; sentences are resent only if something has changed, so that users keep their position."""
         project = self.service.project(wanted(request))
         if project is None:
             return {self.version: gr.skip()}
@@ -107,7 +107,7 @@ class SamplesPage(StudioPage):
         return state if now == version else {**state, **self._sentences(project, query), self.version: now}
 
     def _state(self, project: ProjectRow) -> Values:
-        """Heading, state of reading, the files, the next step."""
+        """The heading, the state of the import, the files, and the next step."""
         service = self.service
         job, report = service.reading(project.id), service.report(project.id)
         busy = is_reading(job)
@@ -120,9 +120,9 @@ class SamplesPage(StudioPage):
         }
 
     def _files(self, project: ProjectRow, report: JsonRow, job: JobRow | None) -> str:
-        """What was not read, what translations are worth, and the files; `job` is the last reading."""
+        """Unread files, the note on translations, and the files; `job` is the last import."""
         service, busy = self.service, is_reading(job)
-        failed = job is not None and job.state == "failed"  # then its card offers to read again
+        failed = job is not None and job.state == "failed"  # its card then offers to read again
         leaked = int(service.leaks(project.id).get("samples", 0))
         sentences, _, with_source, _ = service.counted(project.id)
         unread, removed = service.unread_files(project.id, busy=busy), service.removed_samples(project.id)
@@ -134,7 +134,7 @@ class SamplesPage(StudioPage):
         )
 
     def _sentences(self, project: ProjectRow, query: str) -> Values:
-        """The decisions, the sentences, the figures beside them, the test files."""
+        """The decisions, the sentences, the figures next to them, and the test files."""
         report = self.service.report(project.id)
         if not report:
             return {}
@@ -151,13 +151,13 @@ class SamplesPage(StudioPage):
         return self._changed(project)
 
     def dismiss(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Say no more that a file was refused."""
+        """Remove a file from the list of refused files."""
         project = self.service.need(wanted(request))
         self.service.dismiss(project, str(event.name))
         return self._changed(project)
 
     def refuse(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Files that are too large are listed with those that were not read; without a project, they are reported."""
+        """List files that are too large among the unread ones. Raises InputError if there is no project."""
         project, reasons = self.service.project(wanted(request)), reasons_of(event, self.service.settings)
         if project is None:
             raise all_refused(list(reasons.values()))
@@ -170,7 +170,7 @@ class SamplesPage(StudioPage):
         return self._changed(project)
 
     def _changed(self, project: ProjectRow) -> Values:
-        """The files after a change, and the reading."""
+        """The files and the state of the import after a change."""
         state = self._state(project)
         return {component: state[component] for component in (self.files, self.status)}
 
@@ -179,7 +179,7 @@ class SamplesPage(StudioPage):
         return {self.status: job_line(self.service.label_sample(project, str(event.name), str(event.label)))}
 
     def act_on_job(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Cancel the job at work, or read again."""
+        """Cancel the job, or read the samples again."""
         project = self.service.need(wanted(request))
         if event.act == "cancel":
             self.service.store.jobs.cancel(int(event.job))

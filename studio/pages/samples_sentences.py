@@ -1,4 +1,4 @@
-"""The sentences of the page Samples: views of them with an address of their own, and decisions about single ones."""
+"""The sentences of the page Samples: addressable views, and decisions on individual sentences."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from studio.pages import Values
 from studio.services.segments import View, chosen, listing, view_counts
 from studio.services.service import Service
 
-# The view of the sentences has an address without a reload; a link among the files brings it into sight as well.
+# SHOW updates the address without a reload; JUMP, for links in the list of files, also scrolls to the sentences.
 SHOW = "(address) => { if (address) window.history.replaceState(null, '', address) }"
 JUMP = script("samples-jump.js")
 
 
 class SentenceBrowser:
-    """The decisions made, and a page of the sentences of a view."""
+    """The decision bar, and a page of the sentences of a view."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -30,15 +30,15 @@ class SentenceBrowser:
         self.decisions = html_block(script=BROWSE)
         self.listing = html_block(script=BROWSE)
         self.address = hidden_text()
-        self.query = hidden_text()  # the view, as the address has it
+        self.query = hidden_text()  # the view, as in the address
 
     @property
     def shown(self) -> list[gr.HTML]:
-        """What changes with the sentences."""
+        """The components that change with the sentences."""
         return [self.decisions, self.listing]
 
     def events(self, *linking: gr.HTML) -> None:
-        """`linking`: tables whose links lead to a view."""
+        """Wire the events; `linking` are other components with links to a view."""
         browsed = [*self.shown, self.query, self.address]
         for component, move in ((self.listing, SHOW), *((table, JUMP) for table in linking)):
             component.go(handle_errors(self.browse), None, browsed, **in_turn("samples")).then(
@@ -60,7 +60,7 @@ class SentenceBrowser:
         }
 
     def browse(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Another view or page of the sentences."""
+        """Show another view or page of the sentences."""
         project = self.service.need(wanted(request))
         asked = View.of(dict(parse_qsl(str(event.to))))
         query = asked.query(at=asked.at)
@@ -68,7 +68,7 @@ class SentenceBrowser:
         return {**self.listed(project, query), self.query: query, self.address: link}
 
     def decide(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Exclude, approve or reset one sentence of the view, or all of it or of a narrower one."""
+        """Exclude, approve or reset one sentence or all sentences of a view."""
         project, service = self.service.need(wanted(request)), self.service
         of = View.of(dict(parse_qsl(str(event.of))))
         report, decisions = service.report(project.id), service.decisions(project.id)
@@ -77,7 +77,7 @@ class SentenceBrowser:
         return self.listed(project, str(event.query))
 
     def undo(self, request: gr.Request, query: str) -> Values:
-        """Take the last decision back."""
+        """Undo the last decision."""
         project = self.service.need(wanted(request))
         self.service.undo(project.id)
         return self.listed(project, query)

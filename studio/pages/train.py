@@ -1,4 +1,4 @@
-"""The page Train: choose a method and a budget, see what it takes, start, and see whether it is learning."""
+"""The page Train: choose a method and a budget, see the estimate, start a run, and follow its progress."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from studio.services.files import machine
 from studio.services.runs import Runs
 from studio.services.service import Service
 
-MARK = script("train.js")  # the plan stands in the address, so that a reload or a shared link shows it again
+MARK = script("train.js")  # keeps the plan in the address, so that reloads and links restore it
 TEXT = "Only the plugin is trained; the base stays unchanged. You can close this page: training continues."
 
 
 class TrainPage(StudioPage):
-    """/train: the form of a run above, the runs below."""
+    """/train: the form for a run, and the runs below it."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
         super().__init__(demo, service)
@@ -47,7 +47,7 @@ class TrainPage(StudioPage):
     def layout(self) -> None:
         with page(self.demo, self.service, "train", "Train", TEXT) as self.frame:
             with self.frame.actions:
-                # What is chosen before the page is filled would be lost when it is, so the controls wait for that.
+                # The controls are disabled until the page is filled, which would overwrite earlier choices.
                 self.start = gr.Button("Start training", variant="primary", interactive=False)
                 self.next_step = html_block()
             add_base_note(self.frame, self.service)
@@ -127,7 +127,7 @@ class TrainPage(StudioPage):
         return gr.update(interactive=(able := self.form.can_look_up(method)), value=knn and able)
 
     def _estimate(self, project: ProjectRow, plan: CustomizeRequest) -> str:
-        """The estimate, or the reason why there is none."""
+        """The estimate as a line of HTML. Raises OptionError on an invalid setting."""
         return estimate_line(self.runs.estimate(project, plan), machine(self.service.settings.home_dir), project.id)
 
     def _fields(self, method: str, budget: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> Values:
@@ -137,22 +137,22 @@ class TrainPage(StudioPage):
         }
 
     def _reset_fields(self, method: str, budget: str, knn: bool, settings: str) -> Values:
-        """The settings of a budget and a method: what was changed by hand gives way, but for what kNN is to do."""
+        """Reset the fields to the settings of a budget and a method, keeping only the user's changes to the kNN settings."""
         values = self.form.values(CustomizeRequest(method=method, budget=budget))
         return self._fields(method, budget, knn, values | {"knn": values["knn"] | collected(settings).get("knn", {})})
 
-    # -- what the user does; each handler gets the plan as the controls hold it
+    # -- what the user does; each handler receives the plan as the values of the controls
 
     def refresh(self, request: gr.Request, *plan: Any) -> Values:
-        """The estimate and the address of the plan, and its fields where another method or budget was answered last: two
-        choices within a moment may be answered in either order.
+        """The estimate and the address of the plan. The fields are reset as well if they belong to another method or budget,
+        because two quick choices may be answered in either order.
         """
         method, budget, knn, _, settings = plan
         stale = not self.form.entered(settings, method, budget)
         return self._estimated(request, *plan) | (self._reset_fields(method, budget, knn, settings) if stale else {})
 
     def _estimated(self, request: gr.Request, *plan: Any) -> Values:
-        """The estimate of what the form holds, and the address that shows the same."""
+        """The estimate for the plan in the form, and the address that restores it."""
         project = self.service.project(wanted(request))
         if project is None:
             return {self.estimate: "", self.address: ""}
@@ -177,19 +177,19 @@ class TrainPage(StudioPage):
         return {**self.choose_base(request, *plan), **self._reset_fields(method, budget, knn, settings)}
 
     def choose_base(self, request: gr.Request, *plan: Any) -> Values:
-        """The cards say what each method costs over that base, with that budget."""
+        """Update the methods' estimated costs for that base and budget."""
         method, budget, _, base, _ = plan
         project = self.service.project(wanted(request))
         base = base or (project.base if project else "")
         return {self.cards: self._cards(project, CustomizeRequest(method=method, budget=budget, base=base))}
 
     def choose_knn(self, method: str, budget: str, knn: bool, base: str, settings: str) -> Values:
-        """The settings of kNN come and go; the others stay as they are."""
+        """Show or hide the kNN settings and leave the others unchanged."""
         values = self.form.values(CustomizeRequest(method=method, budget=budget))
         return self._fields(method, budget, knn, values | self.form.entered(settings, method, budget))
 
     def settle(self, request: gr.Request, event: gr.EventData, *plan: Any) -> Values:
-        """A setting was changed by hand, and its field left."""
+        """Update the estimate and the address after a setting was edited."""
         settings = str(event.held)
         return {self.settings: settings, **self._estimated(request, *plan[:-1], settings)}
 

@@ -1,4 +1,4 @@
-"""The page Translate: a document in, the same document out in the other language; and a box for a short text."""
+"""The page Translate: documents translated with their layout kept, and a box for a short text."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ from studio.services.translation import (
 TEXT = "Drop a document and get it back with its layout, or type a short text."
 FORMATS = '<p class="tm-quiet tm-formats">Word, PowerPoint, Excel, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text</p>'
 ACT = script("job-act.js")
-REFUSED = "documents"  # the kind of the files that were not taken
-# What was chosen and typed stands in the address, so that a reload or a link shows it again.
+REFUSED = "documents"  # kind under which refused files are recorded
+# Keeps the selection and the text in the address, so that reloads and links restore them.
 MARK = script("translate-mark.js")
 
 
 class TranslatePage(StudioPage):
-    """/translate: documents that are queued as jobs, and a short text that is translated at once."""
+    """/translate: documents queued as jobs, and a short text translated at once."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
         super().__init__(demo, service)
@@ -63,7 +63,7 @@ class TranslatePage(StudioPage):
         self.short = ShortText(service, self.editor)
 
     def layout(self) -> None:
-        """The components."""
+        """Create the components."""
         with page(self.demo, self.service, "translate", "Translate", TEXT) as self.frame:
             with self.frame.actions:
                 self.run = gr.Button("Translate documents", variant="primary", interactive=False)
@@ -91,7 +91,7 @@ class TranslatePage(StudioPage):
             self.project = hidden_text()
 
     def events(self) -> None:
-        """What calls which method."""
+        """Wire the events."""
         text = [self.short.text, self.plugin, self.strength, self.terms]
         marked = [self.project, self.plugin, self.strength, self.short.text]
         tables = [self.at_work, self.done]
@@ -124,11 +124,11 @@ class TranslatePage(StudioPage):
 
     @property
     def documents(self) -> Documents:
-        """The documents of the store, which is opened when a page is first asked for."""
+        """Operations on the documents of the store, which is opened on first use."""
         return documents_of(self.service)
 
     def fill(self, request: gr.Request) -> Values:
-        """The page for the project, plugin, strength and text of its address."""
+        """Fill the page for the project, plugin, strength and text in its address."""
         service, asked = self.service, request.query_params
         project = service.project(wanted(request))
         values = {self.frame.title: heading("Translate", TEXT), self.form: toggle_value(project is not None)}
@@ -162,23 +162,23 @@ class TranslatePage(StudioPage):
         return {self.at_work: at_work(documents, running, project), self.done: done_table(documents, project)}
 
     def poll(self, request: gr.Request) -> Values:
-        """The documents, as far as they are."""
+        """Refresh the documents and their progress."""
         project = self.service.project(wanted(request))
         return {self.at_work: gr.skip(), self.done: gr.skip()} if project is None else self._tables(project)
 
     def choose(self, plugin: int | None) -> Values:
-        """A plugin has a strength, the base alone has none."""
+        """Show the strength for a plugin and hide it for the base alone."""
         return {self.strength: gr.update(visible=visible_if(bool(plugin)))}
 
     def drop(self, files: list[str] | None) -> Values:
-        """Documents can be translated once there are some."""
+        """Enable the button if there are documents."""
         return {self.run: gr.update(interactive=bool(files))}
 
     def queue(
         self, request: gr.Request, files: list[str] | None, plugin: int | None, strength: float, enforce: bool
     ) -> Values:
-        """Queue the documents that were dropped; those that cannot be translated are listed with the reason. Raises
-        InputError where none was dropped.
+        """Queue the dropped documents; those that cannot be translated are listed with the reason. Raises InputError without
+        documents.
         """
         project = self.service.need(wanted(request))
         if not files:
@@ -194,13 +194,13 @@ class TranslatePage(StudioPage):
         return {self.files: gr.update(value=None), self.run: gr.update(interactive=False), **self._refused(project)}
 
     def refuse(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Documents that are too large are listed with the others that cannot be translated."""
+        """List documents that are too large among those that cannot be translated."""
         project = self.service.need(wanted(request))
         self.service.refuse(project.id, reasons_of(event, self.service.settings), REFUSED)
         return self._refused(project)
 
     def dismiss(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Say no more that a document was refused."""
+        """Remove a document from the list of refused ones."""
         project = self.service.need(wanted(request))
         self.service.dismiss(project, str(event.name), REFUSED)
         return self._refused(project)

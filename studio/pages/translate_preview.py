@@ -1,4 +1,4 @@
-"""The preview of the page Translate: a translated document segment by segment, edited where it stands."""
+"""The preview of the page Translate: a translated document, segment by segment, editable in place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from studio.services.service import Service
 
 
 class DocumentPreview:
-    """A card with a page of the segments; nothing until a document is chosen, or named by the address."""
+    """A card with a page of segments; empty until a document is selected or named in the address."""
 
     def __init__(self, service: Service, editor: Editor) -> None:
         self.service, self.editor = service, editor
@@ -33,14 +33,14 @@ class DocumentPreview:
         self.card.save(handle_errors(self.save, heavy=True), None, saved, trigger_mode="multiple", **HEAVY)
 
     def own(self, project: ProjectRow, job: int) -> TranslatedDocument:
-        """The document of that job. Raises InputError where it is another project's."""
+        """The document of that job. Raises InputError if it belongs to another project."""
         document = documents_of(self.service).get(job)
         if document.job.project_id != project.id:
             raise InputError("This document belongs to another project. Reload the page.")
         return document
 
     def requested(self, project: ProjectRow, number: object) -> str:
-        """The preview that the address names; nothing where it names none."""
+        """The preview of the document named in the address; empty if it names none."""
         try:
             document = self.own(project, whole_number(number) or 0) if number else None
         except TailorError:
@@ -58,12 +58,12 @@ class DocumentPreview:
         return {self.card: "" if event.act == "delete" else gr.skip()}
 
     def change_page(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Another page of it, or none any more."""
+        """Show another page of the preview, or close it."""
         project, job = self.service.need(wanted(request)), int(event.job)
         return {self.card: segments_card(self.own(project, job), project, int(event.offset)) if job else ""}
 
     def save(self, request: gr.Request, event: gr.EventData) -> Values:
-        """An edited segment goes into the document, and into the samples where that is asked for."""
+        """Save an edited segment in the document and, on request, in the samples."""
         self.own(self.service.need(wanted(request)), int(event.document))
         edit_document(self.service, int(event.document), int(event.segment), str(event.translation))
         if event.learn:

@@ -1,4 +1,4 @@
-"""The short text of the page Translate: translated at once, line by line, and edited where it stands."""
+"""The short text of the page Translate: translated at once, line by line, and editable in place."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from studio.services.translation import TranslatedSentence, lines_of, plugin_of,
 
 
 def terms_of(service: Service, project: ProjectRow, enforce: bool) -> str:
-    """The project's terms, where they are to be enforced."""
+    """The project's terms if they are to be enforced, else empty."""
     return project_terms(service, project) if enforce else ""
 
 
 class ShortText:
-    """A box for the text, its translation beside it, the button below."""
+    """A box for the text with its translation next to it and the button below."""
 
     def __init__(self, service: Service, editor: Editor) -> None:
         self.service, self.editor = service, editor
@@ -46,7 +46,7 @@ class ShortText:
     def answer(
         self, request: gr.Request, text: str, plugin: int | None, strength: float, enforce: bool
     ) -> Iterator[Values]:
-        """The translation of a short text, line by line."""
+        """Translate a short text, yielding the result line by line."""
         project = self.service.need(wanted(request))
         lines, waiting = lines_of(text), tr("Translating")
         yield {self.result: result_box([], project, wait=waiting if lines else "")}

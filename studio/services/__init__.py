@@ -1,1 +1,1 @@
-"""The services behind pages and the REST interface; they know neither Gradio nor FastAPI."""
+"""The services behind pages and the REST interface; independent of Gradio and FastAPI."""

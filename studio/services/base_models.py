@@ -1,6 +1,6 @@
-"""The operations of the page Bases: installed bases, well-known ones by pair, adding one as a job, removing one.
+"""The operations of the page Bases: installed bases, well-known ones by pair, adding a base as a job, removing a base.
 
-Nothing here knows Gradio. The hub is asked only when somebody presses a button that says so.
+Independent of Gradio. The hub is queried only when the user presses a button that says so.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from studio.services.uploads import in_named_folders, outside, paths_offered
 if TYPE_CHECKING:
     from studio.services.service import Service
 
-MOST_OFFERS = 50  # looked up and not yet decided on
+MOST_OFFERS = 50  # looked up and not yet added
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,16 @@ class ShelfBase:
     scores: tuple[Score, ...]
     users: tuple[str, ...]  # `the project Novels`
     current: bool  # the base of the project on the page
-    usable: bool  # it could become that
+    usable: bool  # could become the project's base
 
     @property
     def one_way(self) -> bool:
-        """Does it translate in one direction only?"""
+        """Whether the base translates in one direction only."""
         return len(self.sources) == 1 and len(self.targets) == 1 and self.sources != self.targets
 
 
 class BaseModels:
-    """The bases of a studio, for whoever asks."""
+    """The bases of a studio, as the caller may use them."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -70,17 +70,17 @@ class BaseModels:
 
     @property
     def may_change(self) -> bool:
-        """Bases belong to the whole installation: where people sign in, admins add and remove them."""
+        """Whether the caller may add and remove bases. They belong to the whole installation: with accounts, only admins may."""
         return self.service.store.access().everything
 
     def at_hand(self, project: ProjectRow | None) -> list[ShelfBase]:
-        """All usable bases: the project's own first, then those that it could use, then those that were added."""
+        """All readable bases: the project's base first, then those it could use, then the rest; added ones before shipped ones."""
         bases = []
         for entry in self.shelf.entries():
             try:
                 bases.append(self._described(entry, project))
             except ModelError:
-                continue  # `tailormt doctor` says what is wrong with it
+                continue  # `tailormt doctor` reports the fault
         return sorted(bases, key=lambda one: (not one.current, not one.usable, one.shipped))
 
     def _described(self, entry: BaseEntry, project: ProjectRow | None) -> ShelfBase:
@@ -106,14 +106,14 @@ class BaseModels:
         )
 
     def well_known(self, source: str, target: str) -> list[tuple[RecommendedBase, str]]:
-        """Well-known models of a pair, each with its name on the shelf, or empty where it is not here."""
+        """Well-known models of a language pair, each with its name on the shelf, empty if it is not installed."""
         names = {entry.origin.get("origin"): entry.name for entry in self.shelf.entries()}
         return [(one, names.get(one.hub_id, "")) for one in recommended(source, target)]
 
     # -- adding
 
     def look_up(self, origin: str) -> tuple[str, Offer]:
-        """Ask the hub about a model, or inspect a folder on this machine; returns the offer with its key.
+        """Query the hub for a model, or inspect a folder on this machine; returns the key of the offer and the offer.
 
         Raises Forbidden, InputError, ModelError, MissingError.
         """
@@ -149,14 +149,14 @@ class BaseModels:
         return real
 
     def free_bytes(self) -> int:
-        """Left on the disk where added bases lie."""
+        """Free bytes on the disk that holds added bases."""
         folder = self.shelf.folder
         while not folder.exists():
             folder = folder.parent
         return shutil.disk_usage(folder).free
 
     def add(self, token: str, agreed: bool) -> JobRow:
-        """Queue the adding of what was looked up. Raises InputError where its licence asks for a tick that is missing."""
+        """Queue a job that adds the base looked up. Raises InputError if its licence must be accepted and is not."""
         self._check_admin()
         offer = self._offers.get(token)
         if offer is None:
@@ -172,14 +172,14 @@ class BaseModels:
         return job
 
     def jobs(self) -> list[JobRow]:
-        """Bases that are being added, and those whose adding failed, the oldest first."""
+        """Jobs that are adding bases or have failed to, the oldest first."""
         if not self.may_change:
             return []
         states = ("queued", "running", "failed", "interrupted")
         return self.service.store.jobs.list(states=states, kinds=(KIND,))[::-1]
 
     def act(self, act: str, number: int) -> None:
-        """Cancel, resume or forget the adding of a base. Raises InputError for a job that was deleted."""
+        """Cancel, resume or delete a job that adds a base. Raises InputError if the job no longer exists."""
         self._check_admin()
         jobs = self.service.store.jobs
         if jobs.get(number).kind != KIND:
@@ -189,7 +189,7 @@ class BaseModels:
     # -- using, removing
 
     def use(self, project: ProjectRow, name: str, agreed: bool) -> None:
-        """Make a base the one of a project that has no plugins yet. Raises InputError."""
+        """Make a base the base of a project without plugins. Raises InputError."""
         base = next((one for one in self.at_hand(project) if one.name == name), None)
         if base is None or not base.usable:
             raise InputError("The base {name} cannot be used for this project. Reload the page.", name=name)
@@ -197,7 +197,7 @@ class BaseModels:
         self.service.store.projects.update(project.id, base=base.path)
 
     def remove(self, name: str) -> int:
-        """Remove an added base that nothing uses; returns the bytes freed. Raises Forbidden, InputError."""
+        """Remove an added base that is not in use; returns the number of bytes freed. Raises Forbidden, InputError."""
         self._check_admin()
         entry = next((one for one in self.shelf.entries() if one.name == name), None)
         if entry is not None and not entry.shipped and self.shelf.users(entry):
@@ -210,7 +210,7 @@ class BaseModels:
 
 
 def base_of(shelf: BaseRegistry, base: str) -> BaseEntry | None:
-    """The entry of the shelf that a project's base is; None where it lies elsewhere."""
+    """The shelf entry of a project's base; None if the base is not on the shelf."""
     folder = Path(base).expanduser()
     return next(
         (one for one in shelf.entries() if base in (one.name, one.origin.get("origin")) or folder == one.folder), None

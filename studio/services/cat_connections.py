@@ -1,4 +1,4 @@
-"""The settings with which a CAT tool reaches this server: the address of a project and plugin, the token, the languages."""
+"""The settings that a CAT tool needs to reach this server: the address of a project and plugin, the token, the languages."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from studio.i18n.translate import tr
 if TYPE_CHECKING:
     from studio.services.service import Service
 
-BASE = "base"  # the choice of the project's base alone
-ANY_KEY = "any-key"  # what a tool that insists on a key may send to a server that asks for none
-DAYS = 90  # that a token made on the page is valid
+BASE = "base"  # the choice of the project's base without a plugin
+ANY_KEY = "any-key"  # for tools that require a key although the server does not
+DAYS = 90  # validity of a token created on the page
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Where a tool sends its requests, and what it says there."""
+    """The address to which a tool sends its requests, and their parameters."""
 
-    origin: str  # of the studio, as the reader's browser sees it
-    path: str  # names a project, and maybe a plugin
+    origin: str  # of the studio, as reached by the reader's browser
+    path: str  # names a project and optionally a plugin
     source: str
     target: str
     needs_token: bool
-    signs_in: bool  # whether tokens are made on the page of an account
-    local: bool  # whether the studio listens on this machine alone
-    token: str = ""  # one that was just made: it is shown this once
+    signs_in: bool  # whether the studio uses accounts, on whose page tokens are created
+    local: bool  # whether the studio listens on the loopback interface only
+    token: str = ""  # a newly created token, which is shown only once
 
     @property
     def address(self) -> str:
-        """Of both interfaces, without a slash at the end."""
+        """The address of both interfaces, without a trailing slash."""
         return self.origin + self.path
 
     @property
     def command(self) -> str:
-        """LibreTranslate's address with its command."""
+        """The address for LibreTranslate clients that expect the full endpoint."""
         return f"{self.address}/translate"
 
     @property
     def versioned(self) -> str:
-        """DeepL's address with its version."""
+        """The address for DeepL clients that expect the API version."""
         return f"{self.address}/v2"
 
     @property
     def library(self) -> str:
-        """The address for DeepL's own libraries, which replace what follows the last slash."""
+        """The address for DeepL's client libraries, which replace the part after the last slash."""
         return f"{self.address}/"
 
     @property
@@ -66,7 +66,7 @@ class Connection:
 
 
 def connection(service: Service, origin: str, project: ProjectRow | None, choice: str, token: str = "") -> Connection:
-    """The connection that a reader at `origin` gives a tool.
+    """The connection settings for a tool, as shown to a reader at `origin`.
 
     `choice` is a plugin's number, `base`, or empty for the project's default plugin. Without a project the address names none.
     """
@@ -85,13 +85,13 @@ def connection(service: Service, origin: str, project: ProjectRow | None, choice
 
 
 def new_token(service: Service, account: int, project: ProjectRow | None) -> str:
-    """The secret of a new token of an account, which reads and translates, in the project alone where there is one."""
+    """Create a token of an account, limited to the project if given, and return its secret."""
     number = project.id if project else None
     return service.store.tokens.create(tr("CAT tools"), user_id=account, project_id=number, days=DAYS)[1]
 
 
 def known_choice(service: Service, project: ProjectRow | None, asked: str) -> str:
-    """The choice that an address names, where it is one; else empty."""
+    """The plugin choice in an address if it is valid, else empty."""
     if project is None or asked == BASE:
         return BASE if project else ""
     rows = service.store.plugins.list(project.id)

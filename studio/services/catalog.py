@@ -1,7 +1,4 @@
-"""The catalog of bases and sample corpora with their cards, and the licences that have been accepted here.
-
-Nothing here knows Gradio.
-"""
+"""The catalog of bases and sample corpora with their cards, and the licences accepted here. Independent of Gradio."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ ACCEPTED = "accepted_licences.json"
 
 
 def language_message(*codes: str) -> Message:
-    """`zh` -> `Chinese`, `zh`, `en` -> `Chinese, English`; a code that nobody knows stays as it is."""
+    """`zh` -> `Chinese`; `zh`, `en` -> `Chinese, English`; an unknown code stays as it is."""
     first, *others = [
         Message(LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower()) or other(code)) for code in codes
     ]
@@ -54,7 +51,7 @@ def language_pair_text(source: str, target: str) -> str:
 
 
 def default_pair(base: str) -> tuple[str | None, str | None]:
-    """The direction that a new project of a base starts with: its own, or from English for one of many languages."""
+    """The initial direction of a new project: from English if a multilingual base supports it, into Chinese if possible."""
     sources, targets = _directions(base)
     first = "en" if "en" in sources and len(targets) > 2 else next(iter(sources), None)
     second = next((code for code in ("zh", *targets) if code in targets and code != first), None)
@@ -62,20 +59,20 @@ def default_pair(base: str) -> tuple[str | None, str | None]:
 
 
 class Catalog:
-    """The assets and the home folder, as the studio offers them."""
+    """The bases and sample corpora that the studio offers, and accepted licences."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     def bases(self) -> list[Json]:
-        """What is known of the bases on the shelf; folders that are no model are passed over."""
+        """Descriptions of the bases on the shelf, `settings.first_base` first; folders without a valid model are skipped."""
         cards = BaseRegistry(self.settings).cards()
         return sorted(cards, key=lambda one: one["name"] != self.settings.first_base)  # the others keep their order
 
     def base_for(self, wanted: str, source: str, target: str) -> str:
-        """The path of the base `wanted`, or of the first other one that knows the direction where it does not.
+        """The path of the base `wanted` if it supports the direction, else of the first base that does.
 
-        Raises InputError where none does.
+        Raises InputError if none does.
         """
         bases = self.bases()
         first = sorted(bases, key=lambda one: one["path"] != wanted)
@@ -88,14 +85,14 @@ class Catalog:
         return str(result["path"])
 
     def languages(self) -> tuple[list[str], list[str]]:
-        """The languages that the bases here translate from, and those that they translate into, in the order of the bases."""
+        """The source languages and the target languages of the installed bases, in the order of the bases."""
         pairs = [_directions(one["path"]) for one in self.bases()]
         sources, targets = (list(dict.fromkeys(code for pair in pairs for code in pair[side])) for side in (0, 1))
         return sources, targets
 
     def other_language(self, wanted: str, language: str, other: str, *, into: bool = False) -> str:
-        """The language for `language` to be translated into, or from if that is the one `into`: `other` where a base here
-        goes with it; else the first that one goes with, the base `wanted` before the others. `other` too where none is.
+        """A language to translate `language` into, or, with `into`, from: `other` if an installed base supports the pair or none
+        supports `language`, else the first supported language, with the base `wanted` checked before the others.
         """
         bases = sorted(self.bases(), key=lambda one: one["path"] != wanted)
         pairs = [_directions(one["path"])[:: -1 if into else 1] for one in bases]
@@ -103,41 +100,41 @@ class Catalog:
         return other if other in codes or not codes else codes[0]
 
     def base_card(self, path: str) -> ModelCard:
-        """The card of a base; one that says that nothing is stated, where it has none."""
+        """The card of a base; an empty card if it has none."""
         return read_card_file(Path(path)) if path else ModelCard("")
 
     def samples(self) -> list[SampleCorpus]:
         """The bundled sample corpora."""
-        # General text is no style of anybody: methods that need a second domain take it by themselves.
+        # General text has no style to learn: methods that need a second domain use it automatically.
         return [one for one in bundled_samples(self.settings.assets_dir) if one.kind != "general"]
 
     def sample(self, name: str) -> SampleCorpus:
-        """One of them. Raises InputError when it is not there."""
+        """The bundled sample corpus with that name. Raises InputError if it does not exist."""
         result = next((one for one in self.samples() if one.name == name), None)
         if result is None:
             raise InputError("This sample no longer exists. Reload the page.")
         return result
 
     def demo_lines(self, language: str) -> str:
-        """A few plain sentences in a language to translate at first; empty where there are none."""
+        """A few plain demo sentences in a language; empty if there are none."""
         try:
             return (self.settings.assets_dir / "samples" / f"demo.{language}.txt").read_text(encoding="utf-8").strip()
         except OSError:
             return ""
 
-    # -- licences that ask for a word of the user
+    # -- licences that the user has to accept
 
     def accepted(self, card: ModelCard, path: str | Path) -> bool:
-        """Does nothing stand in the way of using this: no restriction, or one that was accepted here before?"""
+        """Whether the licence is unrestricted or its current terms have been accepted here."""
         return not card.restricted or read_json(self._accepted).get(_key(path)) == _terms(card)
 
     def accept(self, card: ModelCard, path: str | Path) -> None:
-        """Remember that the licence of the model at `path` was accepted. Changed terms have to be accepted again."""
+        """Record that the licence of the model at `path` was accepted. Changed terms have to be accepted again."""
         known: Mapping[str, Any] = read_json(self._accepted)
         write_json(self._accepted, {**known, _key(path): _terms(card)}, "the accepted licences")
 
     def agree(self, card: ModelCard, path: str | Path, name: str, agreed: bool) -> None:
-        """Remember what a tick accepted of the terms of `name`. Raises InputError where one is needed."""
+        """Record acceptance of the terms of `name` if required. Raises InputError if it is required and `agreed` is false."""
         if not self.accepted(card, path):
             if not agreed:
                 raise terms_not_accepted(card, name)
@@ -149,13 +146,13 @@ class Catalog:
 
 
 def terms_not_accepted(card: ModelCard, name: str) -> InputError:
-    """The error where a licence asks for a tick that is missing."""
+    """The error for a licence that has to be accepted and is not."""
     words = mark("{name} is for {licence}. Tick “I accept these terms” to use it.")
     return InputError(words, name=name, licence=card.license_name)
 
 
 def _directions(path: str) -> tuple[list[str], list[str]]:
-    """The languages that a base translates from and into; if it states only one, that for both."""
+    """The source and target languages of a base; if it states only one side, that side is used for both."""
     sources, targets = directions(path)
     return sources or targets, targets or sources
 

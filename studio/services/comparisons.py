@@ -1,4 +1,4 @@
-"""What the page Compare does: comparisons opened, made, filled, turned, measured; words looked into. Nothing here knows Gradio."""
+"""The operations of the page Compare: creating, filling and measuring comparisons; word attribution. Independent of Gradio."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from studio.services.terminology import enforced_terms, project_terms
 from studio.services.translation import first_plugin
 
 MOST = 500  # typed sentences
-SHORT = 60  # sentences of a file without references that are shown as if they had been typed
+SHORT = 60  # most sentences of a file without references that is treated as typed text
 
 
 def _made_by(system: System) -> tuple[int | None, str]:
-    """The plugin of a system and the terms that are enforced: what makes its translations, but for the strength."""
+    """The plugin of a system and its enforced terms, which determine its translations apart from the strength."""
     return system["plugin_id"], system.get("enforced", "")
 
 
 class Comparisons:
-    """One for the page; its state is in the store."""
+    """The comparisons of the page; all state is in the store."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self.store = service.store
 
     def sheet(self, project: ProjectRow, wanted: str) -> ComparisonRecord | None:
-        """The comparison of that number where it is the project's, the newest without one; None for "new" or none."""
+        """The project's comparison with that number, or its newest if `wanted` is empty; None for "new" or if there is none."""
         if wanted == "new":
             return None
         titles = self.store.sheets.titles(project.id, limit=1)
@@ -53,7 +53,7 @@ class Comparisons:
         return result if result.project_id == project.id else None
 
     def job(self, sheet: ComparisonRecord | None) -> JobRow | None:
-        """The job that fills or measures it, the last one."""
+        """The last job that fills or measures the comparison."""
         if sheet is None or sheet.job_id is None:
             return None
         try:
@@ -62,7 +62,7 @@ class Comparisons:
             return None
 
     def plugins(self, project: ProjectRow, numbers: Sequence[Any]) -> list[PluginRow]:
-        """The chosen plugins of a project, in the order chosen. Raises InputError when one is gone."""
+        """The chosen plugins of a project, in the order chosen. Raises InputError if one no longer exists."""
         wanted = [whole_number(one) for one in numbers]
         known = self.store.plugins.some(project.id, [one for one in wanted if one is not None])
         rows = [known[one] for one in wanted if one in known]
@@ -71,25 +71,25 @@ class Comparisons:
         return rows
 
     def missing_systems(self, project: ProjectRow, sheet: ComparisonRecord) -> frozenset[int]:
-        """Places of systems whose plugin was deleted, or whose bundle is no longer where it was."""
+        """Indices of systems whose plugin was deleted or whose bundle is missing."""
         numbers = [one["plugin_id"] for one in sheet.systems]
         known = self.store.plugins.some(project.id, [one for one in numbers if one is not None])
         there = {row.id for row in known.values() if row.exists}
         return frozenset(index for index, number in enumerate(numbers) if index and number not in there)
 
     def cancel(self, sheet: ComparisonRecord) -> None:
-        """Cancel the job that waits or works for it, where there is one."""
+        """Cancel the comparison's waiting or running job, if any."""
         job = self.job(sheet)
         if job is not None and job.active:
             self.store.jobs.cancel(job.id)
 
     def delete(self, sheet: ComparisonRecord) -> None:
-        """The comparison and its translations; a job at work on it is cancelled."""
+        """Delete the comparison and its translations; its active job is cancelled."""
         self.cancel(sheet)
         self.store.comparisons.delete(sheet.comparison_id)
 
     def chosen_plugins(self, project: ProjectRow, sheet: ComparisonRecord | None, requested: int | None) -> list[int]:
-        """The plugins to begin with: the one asked for, those of the comparison, or the project's usual one."""
+        """The plugins initially selected: the requested one, those of the comparison, or the project's initial plugin."""
         if requested is not None:
             chosen = [requested]
         elif sheet is None or (len(sheet.systems) == 1 and sheet.file):
@@ -105,8 +105,8 @@ class Comparisons:
     def requested(
         self, project: ProjectRow, number: int, text: str, plugins: Sequence[Any], *, enforce: bool = False
     ) -> tuple[ComparisonRecord, ComparisonRecord | None]:
-        """The comparison of what is on the page by the chosen plugins, with the project's terms enforced or not, and the one
-        that was on it under that number.
+        """The comparison of the page's sentences by the chosen plugins, optionally with the project's terms enforced, and the
+        comparison with that number that the page shows, if any.
         """
         like = self.sheet(project, str(number)) if number else None
         enforced = enforced_terms(self.service, project, enforce=enforce)
@@ -117,8 +117,8 @@ class Comparisons:
     def typed(
         self, project: ProjectRow, text: str, numbers: Sequence[Any], like: ComparisonRecord | None, enforced: str = ""
     ) -> ComparisonRecord:
-        """The comparison of typed sentences by the chosen plugins with the `enforced` terms: `like` itself where nothing else is
-        asked, else a new one that takes over what `like` has translated already. Raises InputError without sentences.
+        """The comparison of typed sentences by the chosen plugins with the `enforced` terms: `like` itself if nothing has changed,
+        else a new one that reuses the translations of `like`. Raises InputError without sentences.
         """
         texts = split_lines(text, MOST)
         if not texts:
@@ -128,9 +128,9 @@ class Comparisons:
         return self._made(project, [(one, None) for one in texts], numbers, like, texts[0][:60], "", enforced)
 
     def opened(self, project: ProjectRow, files: Sequence[str | Path]) -> tuple[ComparisonRecord | None, str]:
-        """Files as a new comparison; or (None, sentences a line) where there are so few that they are as good as typed.
+        """A new comparison of the files' sentences; or (None, text with one sentence per line) if they count as typed (`SHORT`).
 
-        Raises InputError or CorpusError on files that cannot be used.
+        Raises InputError or CorpusError on unusable files.
         """
         read = read_sentences(files, project.source, project.target, apart=True)
         if not read.references and len(read.lines) <= SHORT:
@@ -141,14 +141,14 @@ class Comparisons:
     def of_file(
         self, project: ProjectRow, sheet: ComparisonRecord, numbers: Sequence[Any], enforced: str = ""
     ) -> ComparisonRecord:
-        """A file's comparison by the chosen plugins with the `enforced` terms: itself where it is so, else another one."""
+        """A file's comparison by the chosen plugins with the `enforced` terms: `sheet` itself if it matches, else a new one."""
         if list(map(_made_by, sheet.systems)) == [(one, enforced) for one in (None, *map(int, numbers))]:
             return sheet
         lines = [(line.source, line.reference) for line in self.store.sheets.lines(sheet.comparison_id)]
         made = self._made(project, lines, numbers, sheet, sheet.title, sheet.file, enforced)
         untouched = len(sheet.systems) == 1 and not sheet.kept and self.store.sheets.count(sheet.comparison_id)[0] == 0
         if untouched and made.comparison_id != sheet.comparison_id:
-            self.store.comparisons.delete(sheet.comparison_id)  # it was only opened
+            self.store.comparisons.delete(sheet.comparison_id)  # it was opened but never used
         return made
 
     def _made(
@@ -177,7 +177,7 @@ class Comparisons:
         return made
 
     def _judge(self, sheet: ComparisonRecord, project: ProjectRow) -> None:
-        """Differences and scores of lines that came with all their translations."""
+        """Store differences and scores for lines that already have all translations."""
         part = []
         for line in self.store.sheets.lines(sheet.comparison_id):
             if None not in line.texts:
@@ -193,8 +193,8 @@ class Comparisons:
         return translator_of(self.store, project, self.service.models)
 
     def enqueue(self, sheet: ComparisonRecord, *, measure: bool = True) -> JobRow:
-        """Queue the job that fills it, and measures it, unless one is waiting or at work; without `measure` only where all that
-        figures take is there.
+        """Queue a job that fills and measures the comparison, unless one is active; returns the job. Without `measure`, it measures
+        only if all inputs of the figures are cached.
         """
         job = self.job(sheet)
         if job is not None and job.active:
@@ -206,7 +206,7 @@ class Comparisons:
         return made
 
     def go_on(self, project: ProjectRow, sheet: ComparisonRecord) -> JobRow | None:
-        """Its job; a new one where sentences wait that no job is to translate, such as those of a dial turned as one ended."""
+        """The comparison's job, or a new one if sentences are pending without a job, as when a strength is set as a job ends."""
         job = self.job(sheet)
         over = not sheet.file if job is None else str(job.state) == "succeeded"
         waits = over and self.store.sheets.pending(sheet.comparison_id, 1) and not self.missing_systems(project, sheet)
@@ -217,8 +217,8 @@ class Comparisons:
     def set_strength(
         self, project: ProjectRow, sheet: ComparisonRecord, system: int, strength: float
     ) -> ComparisonRecord:
-        """Another strength for a plugin; of a kept comparison in a copy. Raises InputError for a plugin that was taken
-        out or deleted.
+        """Set the strength of a system's plugin; a kept comparison is copied first. Raises InputError if the system was removed
+        or its plugin deleted.
         """
         if not 0 < system < len(sheet.systems):
             raise InputError("That plugin is no longer in the comparison. Reload the page.")
@@ -243,8 +243,8 @@ class Comparisons:
         self, project: ProjectRow, sheet: ComparisonRecord, index: int, system: int, start: int, end: int,
         ticket: Ticket | None = None,
     ) -> WordAttribution:  # fmt: skip
-        """What the system read for the characters `start` to `end` of its translation of a line, in turn with
-        translations. Raises InputError for a translation that is not finished.
+        """The attribution of the characters `start` to `end` of a system's translation of a line, computed in the queue of
+        translations. Raises InputError if the translation is not finished.
         """
         line = self.store.sheets.line(sheet.comparison_id, index)
         if not 0 <= system < len(line.texts) or line.texts[system] is None:

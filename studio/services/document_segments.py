@@ -1,4 +1,4 @@
-"""The segments of a translated document, read by pages of them, and edited."""
+"""The segments of a translated document: reading them page by page and editing them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = 20_000  # characters of an edited segment
 
 @dataclass(frozen=True)
 class DocumentSegment:
-    """A segment; `index` counts from 0, `doubt` says why to look at it, empty where nothing is odd."""
+    """A segment; `index` counts from 0, `doubt` is the reason to review it, empty if there is none."""
 
     index: int
     place: str
@@ -29,12 +29,12 @@ class DocumentSegment:
 
 
 def documents_of(service: Service) -> Documents:
-    """What can be done with the documents of the store, which is opened where that is first asked for."""
+    """Operations on the documents of the store."""
     return Documents(service.store, service.settings)
 
 
 def segments_of(document: TranslatedDocument, offset: int, limit: int) -> tuple[list[DocumentSegment], int]:
-    """Segments of a document from `offset` on, and how many it has; none while it has no translation."""
+    """Up to `limit` segments of a document from `offset` on, and its number of segments; none while it is not translated."""
     lines = open_lines(document.segments) if document.segments else None
     if lines is None:
         return [], 0
@@ -55,8 +55,8 @@ def segments_of(document: TranslatedDocument, offset: int, limit: int) -> tuple[
 
 
 def edit_document(service: Service, number: int, index: int, text: str) -> None:
-    """Edit a segment, and build the document again. Raises Forbidden where whoever asks may only look at its project, InputError
-    as `Documents.edit` does.
+    """Edit a segment and rebuild the document. Raises Forbidden if the caller has read-only access to its project, and
+    InputError if the text is too long or as `Documents.edit` does.
     """
     documents = documents_of(service)
     service.workspace(documents.get(number).job.project_id or 0, change=True)

@@ -1,4 +1,4 @@
-"""Edited translations: pairs of a source and the translation that a person made of it, a sample file of their own in a project."""
+"""Edited translations: pairs of a source and a human translation, kept in a separate sample file of the project."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from studio.services.samples import EDITED, REMOVED
 if TYPE_CHECKING:
     from studio.services.service import Service
 
-_WRITING = threading.Lock()  # a pair is added to what the file holds
+_WRITING = threading.Lock()  # adding a pair reads and rewrites the file
 
 
 @dataclass(frozen=True)
 class Learned:
-    """`count` pairs are in the file now, `added` is whether this one is new; `job` reads the samples, None where none is to."""
+    """The number of pairs in the file, whether this one is new, and the job that will read it, None if there is none."""
 
     count: int
     added: bool
@@ -38,13 +38,13 @@ def _file(service: Service, project_id: int, *, change: bool = False) -> Path:
 
 
 def edited_pairs(service: Service, project_id: int) -> list[tuple[str, str]]:
-    """The (source, translation) pairs of a project's file, in the order in which they came."""
+    """The (source, translation) pairs of a project's file, in order of addition."""
     rows = read_rows(_file(service, project_id))
     return [(str(row.get("source", "")), str(row.get("target", ""))) for row in rows]
 
 
 def check_direction(project: ProjectRow, source: str, target: str) -> None:
-    """Raises InputError where a project does not translate between these languages; an empty one is the project's."""
+    """Raises InputError if a project does not translate between these languages; an empty code means the project's."""
     wanted = source or project.source, target or project.target
     if not (same_language(wanted[0], project.source) and same_language(wanted[1], project.target)):
         raise InputError(
@@ -56,11 +56,11 @@ def check_direction(project: ProjectRow, source: str, target: str) -> None:
 
 
 def learn(service: Service, project: ProjectRow, source: str, translation: str, *, replaces: str = "") -> Learned:
-    """Add a pair to the project's edited translations and queue the reading of the samples, unless one that will see it waits, or
-    these few pairs are all that there is.
+    """Add a pair to the project's edited translations and make sure that an import will read it, unless the project has no
+    other samples and still fewer than `FEWEST` pairs.
 
-    The same pair twice is one; `replaces` is an earlier translation of this source, which goes. Raises InputError where a side is
-    empty or longer than the samples' longest sentence, or the file would be larger than an upload may be.
+    Duplicates are ignored; `replaces` is an earlier translation of this source, which is removed. Raises InputError if a side is
+    empty or longer than the import allows, or if the file would exceed the upload limit.
     """
     source, translation, replaces = clean(source), clean(translation), clean(replaces)
     most = CorpusOptions.from_mapping(service.import_options(project.id)).max_chars
@@ -84,7 +84,7 @@ def learn(service: Service, project: ProjectRow, source: str, translation: str, 
             )
         with atomic_write(path, "the edited translations") as temporary:
             temporary.write_bytes(content)
-        # Bringing a removed one back would replace this one.
+        # Restoring a removed file would overwrite this one.
         (service.workspace(project.id) / REMOVED / EDITED).unlink(missing_ok=True)
     if len(pairs) < FEWEST and service.sample_files(project.id) == [path]:
         return Learned(len(pairs), (source, translation) not in before, None)

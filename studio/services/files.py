@@ -1,4 +1,4 @@
-"""Files that the engine wrote, read while it may still be writing them; names for new ones; the machine in one line."""
+"""Reading JSONL files that the engine may still be writing, file names from titles, and the device and free resources."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ import psutil
 
 from engine.core.cores import usable_cores
 
-JsonRow = Mapping[
-    str, Any
-]  # an object of a JSONL file, as the engine wrote it; rows are shared, so nobody changes them
+JsonRow = Mapping[str, Any]  # an object of a JSONL file; rows are shared, so they must not be changed
 
 
 def read_rows(path: Path) -> list[JsonRow]:
-    """The objects of a JSONL file; none when it is not there. A half-written last line is passed over."""
+    """The objects of a JSONL file, without invalid lines such as a half-written last one; empty if there is no file."""
     try:
         stat = path.stat()
     except OSError:
@@ -44,15 +42,15 @@ def _read_rows(path: Path, modified: int, size: int) -> list[JsonRow]:
 
 
 def slug(name: str) -> str:
-    """A file name from a title: letters (of any script) and digits, the rest as hyphens."""
+    """A file name made from a title: letters of any script and digits are kept, other characters become hyphens."""
     return re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "plugin"
 
 
 def device_line() -> str:
-    """The device and its memory: `CPU, 2 cores · 3.1 of 24 GiB`."""
+    """The device and its used and total memory: `CPU, 2 cores · 3.1 of 24 GiB`."""
     memory = psutil.virtual_memory()
     used = f"{(memory.total - memory.available) / 2**30:.1f}\u00a0of\u00a0{memory.total / 2**30:.0f}\u00a0GiB"
-    torch = sys.modules.get("torch")  # never loaded for this line's sake; while it loads, it has no `cuda` yet
+    torch = sys.modules.get("torch")  # not imported for this only; has no `cuda` yet while it loads
     if hasattr(torch, "cuda") and torch is not None and torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
         return f"{torch.cuda.get_device_name()} · {(total - free) / 2**30:.1f} of {total / 2**30:.0f} GiB"
@@ -61,6 +59,6 @@ def device_line() -> str:
 
 
 def machine(folder: Path) -> dict[str, int]:
-    """Memory of the machine, and what of memory and of the disk of a folder is free, in bytes."""
+    """Total and free memory of the machine, and free space on the disk of `folder`, in bytes."""
     memory, free = psutil.virtual_memory(), shutil.disk_usage(folder).free
     return {"memory": int(memory.total), "free_memory": int(memory.available), "free_disk": int(free)}

@@ -1,7 +1,7 @@
-"""Glossaries that clients of DeepL's interface keep: source and target terms of one or more pairs of languages.
+"""Glossaries managed by clients of the DeepL-compatible interface: source and target terms for one or more language pairs.
 
-Each is a file of its own, of the account whose token made it; an admin and the users of this machine see all of them. A token of
-one project that belongs to no account sees those that tokens of this kind made for the same project.
+Each is stored in a separate file and belongs to the account whose token created it; admins and local users see all of them.
+A project token without an account sees the glossaries that such tokens created for the same project.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST_CHARACTERS = 1_000_000  # of a glossary's entries together
-MOST_GLOSSARIES = 1_000  # of one account
+MOST_CHARACTERS = 1_000_000  # of all entries of a glossary
+MOST_GLOSSARIES = 1_000  # per account
 MOST_NAME = 1_024
 ID_SHAPE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 FORMATS = ("tsv", "csv")
@@ -38,7 +38,7 @@ FORMATS = ("tsv", "csv")
 
 @dataclass
 class Dictionary:
-    """The entries of one pair of languages: {source term: target term}."""
+    """The entries for one language pair: {source term: target term}."""
 
     source: str
     target: str
@@ -53,13 +53,13 @@ class Dictionary:
 
     @property
     def terms(self) -> str:
-        """The entries as `engine.corpora.terminology.parse_terms` reads them, to which # begins a comment."""
+        """The entries in the format of `engine.corpora.terminology.parse_terms`, in which # starts a comment."""
         return lines_of(self.entries.items())
 
 
 @dataclass
 class Glossary:
-    """`user` is the account that made it, None for a user of this machine; `project` that of a token without an account."""
+    """A glossary. `user` is the creating account, None for local users; `project` is set for project tokens without an account."""
 
     name: str
     dictionaries: list[Dictionary]
@@ -73,11 +73,11 @@ class Glossary:
         return datetime.datetime.fromisoformat(self.created)
 
     def put(self, one: Dictionary) -> None:
-        """Add a dictionary, or put it in the place of that of its languages."""
+        """Add a dictionary, replacing an existing one for the same languages."""
         self.dictionaries = [old for old in self.dictionaries if not old.is_for(one.source, one.target)] + [one]
 
     def dictionary(self, source: str, target: str) -> Dictionary:
-        """Raises NotFoundError where there is none of these languages."""
+        """The dictionary for these languages. Raises NotFoundError if there is none."""
         for one in self.dictionaries:
             if one.is_for(source, target):
                 return one
@@ -85,7 +85,7 @@ class Glossary:
 
 
 def parse_entries(text: str, format: str) -> dict[str, str]:
-    """{source term: target term} of TSV or CSV lines, in order. Raises InputError, with the line, on anything else."""
+    """{source term: target term} from TSV or CSV lines, in order. Raises InputError, naming the line, on invalid input."""
     if format not in FORMATS:
         raise InputError("entries_format must be tsv or csv.")
     if len(text) > MOST_CHARACTERS:
@@ -114,20 +114,20 @@ def _csv(text: str) -> list[list[str]]:
 
 
 class Glossaries:
-    """The glossaries of a data folder, as whoever asks sees them."""
+    """The glossaries in the home folder, as visible to the caller."""
 
     def __init__(self, service: Service) -> None:
         self.access = service.store.access
         self.folder: Path = service.settings.home_dir / "glossaries"
 
     def list(self) -> list[Glossary]:
-        """Those that may be seen, the oldest first."""
+        """The glossaries visible to the caller, oldest first."""
         files = self.folder.glob("*.json") if self.folder.exists() else ()
         glossaries = [one for file in files if (one := self._read(file)) is not None and self._visible(one)]
         return sorted(glossaries, key=lambda one: (one.created, one.id))
 
     def find(self, number: str) -> Glossary | None:
-        """The glossary of that id; None where there is none that may be seen."""
+        """The glossary with that id; None if there is none visible to the caller."""
         file = self.folder / f"{number}.json"
         if not ID_SHAPE.fullmatch(number) or not file.exists():
             return None
@@ -135,14 +135,14 @@ class Glossaries:
         return result if result is not None and self._visible(result) else None
 
     def get(self, number: str) -> Glossary:
-        """Raises NotFoundError."""
+        """The glossary with that id. Raises NotFoundError."""
         result = self.find(number)
         if result is None:
             raise NotFoundError(f"There is no glossary {number[:80]}.")
         return result
 
     def create(self, name: str, dictionaries: Sequence[Dictionary]) -> Glossary:
-        """Keep a new glossary. Raises InputError where there are too many, or it is none."""
+        """Create a glossary. Raises InputError if there are too many or it is invalid, Forbidden as `save` does."""
         access = self.access()
         project = access.project if access.user is None else None
         if sum((one.user, one.project) == (access.user, project) for one in self.list()) >= MOST_GLOSSARIES:
@@ -150,7 +150,7 @@ class Glossaries:
         return self.save(Glossary(name, list(dictionaries), user=access.user, project=project))
 
     def save(self, glossary: Glossary) -> Glossary:
-        """Keep it as it is now. Raises InputError on a name or languages that cannot be, Forbidden for who may only look."""
+        """Store a glossary. Raises InputError on an invalid name or languages, Forbidden for callers with read-only access."""
         self._may_change()
         glossary.name = glossary.name.strip()
         if not glossary.name or len(glossary.name) > MOST_NAME:
@@ -166,12 +166,12 @@ class Glossaries:
         return glossary
 
     def delete(self, number: str) -> None:
-        """Raises NotFoundError, or Forbidden for who may only look."""
+        """Delete a glossary. Raises NotFoundError, or Forbidden for callers with read-only access."""
         self._may_change()
         (self.folder / f"{self.get(number).id}.json").unlink(missing_ok=True)
 
     def _read(self, file: Path) -> Glossary | None:
-        """None where the file is damaged, which is logged: one glossary does not take the others with it."""
+        """The glossary in a file; None, with a warning in the log, if it is damaged, so that the others stay usable."""
         try:
             values = json.loads(file.read_text(encoding="utf-8"))
             return Glossary(**{**values, "dictionaries": [Dictionary(**one) for one in values["dictionaries"]]})

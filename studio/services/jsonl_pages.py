@@ -1,7 +1,7 @@
-"""A JSON Lines file read in places: page by page, searched, without ever being parsed as a whole.
+"""Random access to a JSON Lines file: read page by page and searched without parsing the whole file.
 
-A corpus of 100,000 sentences is some 20 MB. Where its lines begin is found once for a state of the file; a search looks
-through the raw lines and parses those that may fit.
+A corpus of 100,000 sentences is about 20 MB. Line offsets are computed once per state of the file; a search scans the raw
+lines and parses only possible matches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from studio.services.files import JsonRow
 
 
 class JsonlPager:
-    """One state of a file; `open_lines` gives the present one."""
+    """One state of a file; `open_lines` returns the current one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -26,7 +26,7 @@ class JsonlPager:
         position = 0
         with path.open("rb") as file:
             for line in file:
-                if line.endswith(b"\n"):  # a half-written last line is passed over
+                if line.endswith(b"\n"):  # skip a half-written last line
                     self._starts.append(position)
                 position += len(line)
 
@@ -34,7 +34,7 @@ class JsonlPager:
         return len(self._starts)
 
     def get(self, indices: Sequence[int]) -> list[JsonRow]:
-        """The objects in these lines (from 0), in that order; places that are not there are passed over."""
+        """The objects in these lines (from 0), in that order; indices out of range are skipped."""
         results = []
         with self.path.open("rb") as file:
             for index in indices:
@@ -44,7 +44,7 @@ class JsonlPager:
         return results
 
     def all(self) -> Iterator[JsonRow]:
-        """Every object, one after the other."""
+        """Iterate over all objects."""
         with self.path.open("rb") as file:
             for line in file:
                 if line.endswith(b"\n"):
@@ -53,9 +53,9 @@ class JsonlPager:
     def search(
         self, words: str = "", fits: Callable[[JsonRow], bool] | None = None, key: tuple[Any, ...] = ()
     ) -> Sequence[int]:
-        """Places of the objects whose text or source holds the words (in any case) and that fit.
+        """Indices of the objects that satisfy `fits` and whose text or source contains `words`, ignoring case.
 
-        `key` stands for `fits`: the same search is done once for a state of the file.
+        `key` identifies `fits` in the cache of search results.
         """
         words = words.strip().casefold()
         if not words and fits is None:
@@ -89,7 +89,7 @@ def _parsed(line: bytes | str) -> JsonRow:
 
 
 def open_lines(path: Path) -> JsonlPager | None:
-    """The file as it is now; None where it is not there."""
+    """A pager for the current state of a file; None if the file does not exist."""
     try:
         stat = path.stat()
         return _opened(path, stat.st_mtime_ns, stat.st_size)

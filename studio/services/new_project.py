@@ -1,4 +1,4 @@
-"""Beginning a project: the licences that must be accepted first, the files, and nothing left behind where it fails."""
+"""Starting a project: licences to accept first, files, languages; nothing is left behind if it fails."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from engine.workflows.read_apart import records_apart
 from studio.i18n.translate import listed
 from studio.services.service import Service
 
-LOOKED_AT, SENTENCES = 3, 100  # files, and sentences of each, whose language is looked at
-SURE = 0.7  # share of the sentences that are in one language
+LOOKED_AT, SENTENCES = 3, 100  # files, and sentences of each, used for language identification
+SURE = 0.7  # share of the sentences that have to be in one language
 
 
 def open_terms(service: Service, path: str, corpora: Sequence[SampleCorpus] = ()) -> list[tuple[ModelCard, str]]:
-    """Cards, with their places, whose restrictions were not accepted yet."""
+    """(card, path) of the base and corpora whose licence restrictions have not been accepted yet."""
     cards = [(service.catalog.base_card(path), path)] if path else []
     cards += [(one.card, str(one.files[0].parent)) for one in corpora]
     return [(one, position) for one, position in cards if not service.catalog.accepted(one, position)]
 
 
 def agree(service: Service, agreed: bool, path: str, corpora: Sequence[SampleCorpus] = ()) -> None:
-    """Remember what the tick accepted. Raises InputError where one is needed."""
+    """Record acceptance of all open terms. Raises InputError if acceptance is required and `agreed` is false."""
     for one, position in open_terms(service, path, corpora):
         service.catalog.agree(one, position, one.title, agreed)
 
 
 def language_of(files: Sequence[Path], languages: Sequence[str]) -> str | None:
-    """Which of the base's languages files of sentences without translations are in; None where that is not sure."""
+    """Which of `languages` the sentences without translations are in; None if it is uncertain."""
     texts: list[str] = []
     for file in files[:LOOKED_AT]:
         try:
@@ -48,7 +48,7 @@ def language_of(files: Sequence[Path], languages: Sequence[str]) -> str | None:
 
 
 def labels_of(corpora: Sequence[SampleCorpus]) -> dict[str, str]:
-    """A bundled corpus is one domain, whatever its files are called."""
+    """{file name: domain} of bundled corpora: each corpus is one domain, regardless of its file names."""
     return {file.name: one.title[:40] for one in corpora for file in one.files}
 
 
@@ -63,7 +63,7 @@ def start_project(
     labels: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> ProjectRow:
-    """A new project whose samples are about to be read. Raises InputError; then there is no project."""
+    """Create a project and queue the import of its samples. On failure, such as InputError, the project is deleted."""
     if not base:
         raise InputError(
             "There is no base model. Add one with `tailormt base add`, or put its folder into assets/models."
@@ -82,9 +82,9 @@ def start_project(
 def samples_setup(
     service: Service, corpora: Sequence[SampleCorpus], source: str, target: str, base: str
 ) -> tuple[str, str, str]:
-    """Source, target and base of a project of bundled corpora: what was chosen, as far as it goes with their languages.
+    """Source, target and base of a project of bundled corpora: the chosen ones as far as they fit the corpora's languages.
 
-    Raises InputError where no base does.
+    Raises InputError if no base supports the languages.
     """
     first = corpora[0]
     if first.source:
@@ -97,7 +97,7 @@ def samples_setup(
 def start_from_samples(
     service: Service, corpora: Sequence[SampleCorpus], source: str, target: str, base: str, agreed: bool
 ) -> ProjectRow:
-    """A new project of bundled corpora, in their languages whatever was chosen. Raises InputError as above."""
+    """Create a project from bundled corpora, adapting the chosen languages to theirs. Raises InputError as above."""
     source, target, base = samples_setup(service, corpora, source, target, base)
     agree(service, agreed, base, corpora)
     files = [file for one in corpora for file in one.files]

@@ -1,4 +1,4 @@
-"""The address under which a user sees the studio."""
+"""The address at which a user reaches the studio."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 def origin_of(headers: Mapping[str, str]) -> str:
-    """The address under which the reader's browser reaches the studio, so that what is copied here works elsewhere."""
+    """The address at which the reader's browser reaches the studio, so that copied links also work elsewhere."""
     given = urlsplit(headers.get("origin") or headers.get("referer") or "")
     if given.scheme in ("http", "https") and given.netloc:
         return f"{given.scheme}://{given.netloc}"

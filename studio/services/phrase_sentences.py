@@ -1,4 +1,4 @@
-"""The sentences of a project as the page Phrases needs them: which hold a phrase, their trees, which go with phrases."""
+"""Sentences for the page Phrases: those containing a phrase, their trees, those excluded with phrases."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from studio.i18n.translate import mark
 from studio.services.files import read_rows
 from studio.services.phrases import FEW, PhraseView, modified_times
 
-HANDY = 28  # width of a sentence whose tree fits its card, in Latin letters
-LOOKED_AT = 8  # sentences whose tree is looked for
-MOST_SHARE = 0.1  # of the sentences that may go with a phrase in one step
-COUNTED = 2000  # sentences that are counted where no parser is installed
+HANDY = 28  # width, in Latin letters, of a sentence whose tree fits its card
+LOOKED_AT = 8  # candidate sentences that are checked for a stored tree
+MOST_SHARE = 0.1  # share of the sentences that may be excluded with phrases in one step
+COUNTED = 2000  # sentences used for statistics if no parser is installed
 
 _parsing = threading.Lock()
 _parsed: dict[tuple[str, str], Tree] = {}
 
 
 def spots(phrase: str, language: str) -> re.Pattern[str]:
-    """Matches a phrase where it occurs in a sentence, as whole words where the language has spaces, ignoring case."""
+    """A case-insensitive pattern for a phrase in a sentence; it matches whole words only if the language uses spaces."""
     body = r"\s+".join(map(re.escape, phrase.split()))
     return re.compile(body if unspaced(language) else rf"(?<!\w){body}(?!\w)", re.IGNORECASE)
 
 
 def holding(sentences: Sequence[Mapping[str, Any]], phrase: str, language: str) -> list[int]:
-    """The sentences that hold a phrase, those first that write it as it is listed."""
+    """Indices of the sentences that contain a phrase, those with its exact spelling first."""
     pattern, folded = spots(phrase, language), phrase.casefold()
     first = next(iter(folded.split()), "")
     results = [
@@ -52,8 +52,8 @@ def holding(sentences: Sequence[Mapping[str, Any]], phrase: str, language: str) 
 def at_sentence(
     look: PhraseView, sentences: Sequence[Mapping[str, Any]], language: str, drawn: Callable[[str], bool] = bool
 ) -> PhraseView:
-    """The view with a sentence: its own, else a handy one that holds the chosen phrase, else a handy one; one whose tree is
-    `drawn` already, if there is such.
+    """The view with a sentence selected: its own if valid, else one of convenient length that contains the selected phrase, if
+    any. Sentences for which `drawn` is true (a tree is stored) are preferred.
     """
     if 0 <= look.sentence < len(sentences):
         return look
@@ -70,7 +70,7 @@ def at_sentence(
 
 
 def check_share(phrases: Sequence[str], sentences: Sequence[Mapping[str, Any]], language: str) -> int:
-    """How many sentences go with these phrases. Raises InputError where that leaves too little to learn from."""
+    """The number of sentences that contain these phrases. Raises InputError if they are too many to exclude (`MOST_SHARE`)."""
     gone = len(held_by(sentences, phrases, language))
     if gone > MOST_SHARE * len(sentences):
         what = mark("“{phrase}” appears in {gone:,} of {all:,} sentences, too many to exclude.")
@@ -84,7 +84,7 @@ def check_share(phrases: Sequence[str], sentences: Sequence[Mapping[str, Any]], 
 
 
 def held_by(sentences: Sequence[Mapping[str, Any]], phrases: Sequence[str], language: str) -> set[int]:
-    """The sentences that hold one of the phrases; a few phrases are looked for one by one, which is faster."""
+    """Indices of the sentences that contain any of the phrases; a few phrases are searched one by one, which is faster."""
     if len(phrases) <= FEW:
         return {position for phrase in phrases for position in holding(sentences, phrase, language)}
     finder = Finder(phrases, language)
@@ -99,19 +99,20 @@ def _left_out(workspace: Path, modified: tuple[int, ...], language: str) -> int:
 
 
 def left_out(workspace: Path, language: str) -> int:
-    """How many sentences are left out with phrases."""
+    """The number of sentences excluded together with phrases."""
     if not Exclusions.load(workspace).with_sentences:
         return 0
     return _left_out(workspace, modified_times(workspace, EXCLUSIONS_FILE, "corpus.jsonl"), language)
 
 
 def tree_of(workspace: Path, sentence: str) -> Tree | None:
-    """The tree that was drawn when the phrases were found; None where there is none."""
+    """The tree stored when the phrases were extracted; None if there is none."""
     return read_tree(workspace / TREES_FILE, sentence)
 
 
 def parsed_tree(workspace: Path, sentence: str, language: str, settings: Settings) -> Tree:
-    """The same by the parser, which takes seconds at first; the last ones are kept. Raises InputError, MissingError."""
+    """The tree from the parser, which takes seconds to load on first use; recent trees are cached. Raises InputError,
+    MissingError."""
     key = (sentence, language)
     with _parsing:
         if key not in _parsed:

@@ -1,7 +1,6 @@
-"""What the page Phrases looks at: the phrases of a project as columns, and the view that its address names.
+"""The data of the page Phrases: the phrases of a project as columns, and the view given in the page's address.
 
-Nothing here knows Gradio. Everything is read once and kept until a file changes, so that a look at 200,000 phrases takes
-some hundredths of a second.
+Independent of Gradio. Everything is cached until a file changes, so that browsing 200,000 phrases stays fast.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ ORDERS = {
     mark("shortest"): "short",
 }
 SHOWS = {mark("in use"): "used", mark("excluded"): "out", mark("all"): "all"}
-SOURCES_FILE = "phrase_sources.jsonl"  # back-translations asked for on the page
-LEAST_TIMES = 3  # that a phrase has to occur to be called typical
-FEW = 20  # phrases that are looked for one by one
+SOURCES_FILE = "phrase_sources.jsonl"  # back-translations requested on the page
+LEAST_TIMES = 3  # occurrences required for a phrase to count as typical
+FEW = 20  # up to this number, phrases are searched one by one
 PAGE = 25  # rows of the table
 
 
 @dataclass(frozen=True)
 class PhraseView:
-    """What is looked at. Lengths are in tokens, 0: no limit; layers and sentences count from 0, -1: any."""
+    """Filters, order and selection of the page. Lengths are in tokens, 0: no limit; layers and sentences count from 0, -1: any."""
 
     words: str = ""
     low: int = 0
@@ -58,7 +57,7 @@ class PhraseView:
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | str) -> PhraseView:
-        """From the parameters of an address; what makes no sense there is passed over."""
+        """Create a view from address parameters, ignoring invalid ones."""
         given = dict(parse_qsl(values)) if isinstance(values, str) else dict(values)
         result: dict[str, Any] = {}
         for item in dataclasses.fields(cls):
@@ -81,7 +80,7 @@ class PhraseView:
         return dataclasses.replace(self, **changes)
 
     def query(self) -> str:
-        """The parameters of its address, but for those that say nothing."""
+        """The address parameters of the view, without default values."""
         default = PhraseView()
         given = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         return urlencode({name: value for name, value in given.items() if value != getattr(default, name)})
@@ -93,8 +92,7 @@ class PhraseView:
 
 @dataclass(frozen=True)
 class PhraseListRow:
-    """One phrase. `layer` is -1 where it is left out; ratios are those of `engine.phrases.keyness`, None without general
-    text."""
+    """One phrase. `layer` is -1 if it is excluded; `ratio` is that of `engine.phrases.keyness`, None without general text."""
 
     text: str
     length: int
@@ -105,7 +103,7 @@ class PhraseListRow:
     excluded: bool = False
     own: int = 0
     general: int = 0
-    per_domain: tuple[tuple[str, int, int], ...] = ()  # name, times, words of the domain
+    per_domain: tuple[tuple[str, int, int], ...] = ()  # name, occurrences, words of the domain
     words: int = 0
     general_words: int = 0
     ratio: float | None = None
@@ -120,7 +118,7 @@ class PhraseListRow:
 
 
 class TableIndex:
-    """What is found out of a table once, whatever is left out of it."""
+    """Indexes of a phrase table that do not depend on exclusions."""
 
     def __init__(self, table: PhraseTable) -> None:
         self.table = table
@@ -135,7 +133,7 @@ class TableIndex:
         times, longest = -table.counts, -table.lengths.astype(np.int64)
         key = table.keyness
         towards = np.where(key.log_ratio > 0, key.log_likelihood, -key.log_likelihood)
-        # Those of several words come first, then single words, then what is too rare to say.
+        # Typical phrases of several tokens come first, then single tokens, then phrases that are too rare or not typical.
         often = (table.counts >= LEAST_TIMES) & (towards >= LEVELS[-1][0])
         group = np.where(often & (table.lengths > 1), 0, np.where(often, 1, 2))
         typical = (longest, times, -towards, -key.value, group) if table.general_words else (longest, times)
@@ -148,7 +146,7 @@ class TableIndex:
 
 
 class Phrases:
-    """The phrases of a project with the user's decisions; rebuilt when a file changes."""
+    """The phrases of a project with the user's decisions; rebuilt whenever a file changes."""
 
     def __init__(
         self, index: TableIndex, sources: Sequence[str], exclusions: Exclusions, layers: int, language: str
@@ -158,14 +156,14 @@ class Phrases:
         self._selected: tuple[PhraseView | None, np.ndarray] = (
             None,
             np.empty(0, dtype=np.int64),
-        )  # what was asked last
+        )  # the last selection
 
     def __len__(self) -> int:
         return len(self.table)
 
     @cached_property
     def excluded(self) -> np.ndarray:
-        """(n,) which are left out: those themselves, and those around one that goes with its sentences."""
+        """(n,) whether each phrase is excluded: by the user, or because it contains a phrase excluded with its sentences."""
         out = np.zeros(len(self.table), dtype=bool)
         index_by_text = self.index.index_by_text
         for key in self.exclusions.phrases:
@@ -174,27 +172,27 @@ class Phrases:
         held = self.exclusions.holder(self.language)
         firsts = [key.split(" ", maxsplit=1)[0] for key in self.exclusions.with_sentences]
         if len(firsts) > FEW:
-            firsts = [""]  # each phrase is looked at once then
+            firsts = [""]  # check every phrase once
         for first in firsts:
             for index, text in enumerate(self.table.folded):
-                if first in text and not out[index]:  # a quick look, before the sure one
+                if first in text and not out[index]:  # a cheap pre-filter
                     out[index] = held(self.table.texts[index])
         return out
 
     @cached_property
     def layers(self) -> np.ndarray:
-        """(n,) the decoder layer that reads each phrase, -1 where none does."""
+        """(n,) the decoder layer that reads each phrase, -1 if none does."""
         result = np.full(len(self.table), -1, dtype=np.int64)
         selected = ~self.excluded
         result[selected] = layers_of(self.table.lengths[selected], self.layer_count)
         return result
 
     def find(self, text: str) -> int | None:
-        """The place of a phrase, whatever its case."""
+        """The index of a phrase, ignoring case; None if it is not in the table."""
         return self.index.index_by_text.get(phrase_key(text))
 
     def select(self, view: PhraseView) -> np.ndarray:
-        """The places that fit a view, in its order."""
+        """The indices of the phrases that match a view, in its order."""
         filters = view.but(start=0, phrase="", sentence=-1)
         selected = self._selected
         if selected[0] != filters:
@@ -221,24 +219,24 @@ class Phrases:
         return order[fits[order]]
 
     def page(self, view: PhraseView) -> list[PhraseListRow]:
-        """The rows of the table's page that a view begins on."""
+        """The rows of the table page that starts at `view.start`."""
         return [self.row(int(position)) for position in self.select(view)[view.start : view.start + PAGE]]
 
     def on_a_page(self, view: PhraseView) -> PhraseView:
-        """The view with the beginning of a page that there is."""
+        """The view with `start` moved to an existing page."""
         return view.but(start=max(0, min(view.start, (len(self.select(view)) - 1) // PAGE * PAGE)))
 
     def texts(self, view: PhraseView) -> list[str]:
-        """All phrases that fit a view."""
+        """All phrases that match a view."""
         return [self.table.texts[int(position)] for position in self.select(view)]
 
     def first_chosen(self, view: PhraseView) -> PhraseView:
-        """The view with the first phrase of its table chosen, where it has any."""
+        """The view with the first phrase of its table selected, if any."""
         indices = self.select(view)
         return view.but(phrase=self.table.texts[int(indices[0])], sentence=-1) if len(indices) else view
 
     def usable(self, view: PhraseView) -> PhraseView:
-        """The view in an order that there is: without general text, nothing is typical."""
+        """The view in an available order: without general text, phrases cannot be ordered by typicality."""
         return view.but(order="times") if view.order == "typical" and not self.table.general_words else view
 
     @cached_property
@@ -246,7 +244,7 @@ class Phrases:
         return [text.casefold() for text in self.sources]
 
     def row(self, index: int) -> PhraseListRow:
-        """All that is known of one phrase."""
+        """The table row of one phrase."""
         table, key = self.table, self.table.keyness
         return PhraseListRow(
             text=table.texts[index],
@@ -284,13 +282,13 @@ def phrases_of(workspace: Path, project: ProjectRow, settings: Settings, layers:
 
 
 def version_of(workspace: Path) -> str:
-    """Changes when anything that the page shows has changed."""
+    """A string that changes whenever anything shown on the page changes."""
     names = ("phrases.jsonl", TABLE_FILE, EXCLUSIONS_FILE, SOURCES_FILE)
     return "-".join(map(str, (*modified_times(workspace, *names), pairs_of(workspace)[1])))
 
 
 def pairs_of(workspace: Path) -> tuple[Path, int]:
-    """The phrase pairs of the last run that made some, and when."""
+    """The phrase pairs of the latest run that produced some, and their modification time in nanoseconds (0 if none)."""
     file = latest_file(workspace, "method/phrase_pairs.jsonl")
     return file, file.stat().st_mtime_ns if file.exists() else 0
 
@@ -317,13 +315,13 @@ def _phrases(
 
 
 def own_sources(workspace: Path, made: Mapping[str, str]) -> None:
-    """Keep back-translations that were asked for."""
+    """Store back-translations ({target: source}) requested on the page."""
     known = {str(row.get("target")): str(row.get("source")) for row in read_rows(workspace / SOURCES_FILE)} | dict(made)
     rows: Iterator[dict[str, str]] = ({"target": target, "source": source} for target, source in known.items())
     write_jsonl(workspace / SOURCES_FILE, rows, "the back-translations")
 
 
 def with_page_of(phrases: Phrases, look: PhraseView, at: int) -> PhraseView:
-    """The view with the page of the table that holds a phrase; the same where the filters hide it."""
+    """The view with the table page that contains phrase `at`; unchanged if the filters hide it."""
     positions = (phrases.select(look) == at).nonzero()[0]
     return look.but(start=int(positions[0]) // PAGE * PAGE) if len(positions) else look

@@ -1,6 +1,6 @@
-"""Imports on their way: a bundle is kept aside while it is checked, and until a restricting licence has been accepted.
+"""Pending imports: a bundle is set aside while it is checked and until a restrictive licence has been accepted.
 
-It lies in a folder of the project, so that a reload or a restart forgets nothing.
+It is stored in a folder of the project, so that it survives reloads and restarts.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from studio.services.service import Service
 
 FOLDER = "incoming"
-FORGOTTEN = 7 * 86400  # seconds after which an import that nobody finished is removed
+FORGOTTEN = 7 * 86400  # seconds after which an unfinished import is removed
 
 
 @dataclass(frozen=True)
 class PendingImport:
-    """A bundle whose licence asks for a word of the user."""
+    """A bundle whose licence the user has to accept."""
 
     key: str
-    name: str  # the file's, as the user knows it
+    name: str  # of the uploaded file
     licence: str
 
 
 def checks_of(service: Service, project: ProjectRow, bundle: Path, name: str) -> Iterator[Check]:
-    """The checks of a bundle that is to become a plugin of the project, up to the first that fails; `name` is its file's."""
+    """The checks of a bundle to be imported into the project, up to the first failure; `name` is the file name to report."""
     return check_bundle(
         bundle, base=lambda: service.base_model(project), direction=(project.source, project.target),
         cache=service.settings.home_dir / "unpacked", shown=name,
@@ -51,7 +51,7 @@ class PendingImports:
         self.folder = service.library.folder(project.id) / FOLDER
 
     def keep(self, file: Path) -> str:
-        """Copy an upload aside; returns its key. Raises StorageError."""
+        """Set an upload aside and return its key. Raises StorageError."""
         self.service.workspace(self.project.id, change=True)
         self._sweep()
         key = secrets.token_hex(8)
@@ -61,7 +61,7 @@ class PendingImports:
         return key
 
     def checks(self, key: str, name: str) -> Iterator[Check]:
-        """The checks of a bundle that was kept aside; it is removed where one fails."""
+        """The checks of a stored bundle, which is removed if one fails."""
         whole = False
         try:
             for check in checks_of(self.service, self.project, self._path(key), name):
@@ -72,12 +72,12 @@ class PendingImports:
                 self.drop(key)
 
     def ask(self, key: str, name: str, licence: str) -> PendingImport:
-        """Keep a checked bundle until its licence is accepted."""
+        """Record that a checked bundle waits for its licence to be accepted."""
         write_json(self.folder / f"{key}.json", {"name": name, "licence": licence}, "the import")
         return PendingImport(key, name, licence)
 
     def waiting(self) -> list[PendingImport]:
-        """Those whose licence is not accepted yet."""
+        """The imports whose licence has not been accepted yet."""
         results = []
         for file in sorted(self.folder.glob("*.json")) if self.folder.exists() else []:
             about = read_json(file)
@@ -86,7 +86,7 @@ class PendingImports:
         return results
 
     def finish(self, key: str, name: str = "") -> PluginRow:
-        """Take a checked bundle into the project. Raises InputError when it is no longer there."""
+        """Add a checked bundle to the project. Raises InputError if it no longer exists."""
         self.service.workspace(self.project.id, change=True)
         path = self._path(key)
         if not path.exists():
@@ -97,7 +97,7 @@ class PendingImports:
         return row
 
     def drop(self, key: str) -> None:
-        """Forget an import."""
+        """Discard an import."""
         for file in (self._path(key), self.folder / f"{key}.json"):
             file.unlink(missing_ok=True)
 

@@ -1,7 +1,4 @@
-"""What the page Phrases does with the phrases of a project: trees, leaving out, translating back, the map.
-
-Nothing here knows Gradio.
-"""
+"""Operations of the page Phrases on a project's phrases: trees, exclusions, back-translation, the map. Independent of Gradio."""
 
 from __future__ import annotations
 
@@ -26,11 +23,11 @@ if TYPE_CHECKING:
     from studio.services.service import Service
 
 MAP_JOB = "phrase_map"
-RECENT = 6.0  # seconds: some polls
+RECENT = 6.0  # seconds: a few polls
 
 
 class ProjectPhrases:
-    """The phrases of one project, for as long as one event takes."""
+    """The phrases of one project, for the duration of one event."""
 
     def __init__(self, service: Service, project: ProjectRow) -> None:
         self.service, self.project = service, project
@@ -47,40 +44,40 @@ class ProjectPhrases:
 
     @cached_property
     def domains(self) -> list[str]:
-        """The domains of the samples, in the order that their colours follow."""
+        """The domains of the samples, in the order in which colours are assigned."""
         return self.service.domains(self.project.id)
 
     def finding(self) -> JobRow | None:
-        """The newest job that finds the phrases after samples were read."""
+        """The newest job that extracts the phrases once samples have been read."""
         return self.service.store.jobs.newest(self.project.id, "preview")
 
     def table(self) -> Phrases | None:
-        """The phrases with what was decided on them; None while there are none."""
+        """The phrases with the user's decisions; None while there are none."""
         return phrases_of(self.folder, self.project, self.service.settings, self.decoder_layers)
 
     def need_table(self) -> Phrases:
-        """The same. Raises InputError while there are none."""
+        """The phrases as `table` returns them. Raises InputError while there are none."""
         phrases = self.table()
         if phrases is None:
             raise InputError("The phrases are being extracted again. Wait a moment and reload the page.")
         return phrases
 
     def version(self) -> str:
-        """Changes when anything that the page shows has changed."""
+        """A string that changes whenever anything shown on the page changes."""
         return version_of(self.folder)
 
     # -- sentences and trees
 
     def excluded_sentences(self) -> int:
-        """How many sentences are left out with phrases."""
+        """The number of sentences excluded together with phrases."""
         return left_out(self.folder, self.language)
 
     def with_sentence(self, view: PhraseView) -> PhraseView:
-        """The view with a sentence, one whose tree is there if it can be."""
+        """The view with a sentence selected, preferably one with a stored tree."""
         return at_sentence(view, self.sentences, self.language, lambda text: tree_of(self.folder, text) is not None)
 
     def with_phrase(self, phrases: Phrases, view: PhraseView, row: int, sentence: int) -> PhraseView:
-        """The view with a phrase chosen, its page of the table, and a sentence that holds it: the given one if it does."""
+        """The view with a phrase selected, its page of the table, and a sentence containing it: the given one if possible."""
         text = phrases.table.texts[row]
         holds = 0 <= sentence < len(self.sentences) and spots(text, self.language).search(
             str(self.sentences[sentence]["text"])
@@ -89,11 +86,11 @@ class ProjectPhrases:
         return with_page_of(phrases, view if holds else self.with_sentence(view), row)
 
     def stored_tree(self, sentence: int) -> Tree | None:
-        """The tree of a sentence that was drawn when the phrases were found."""
+        """The tree stored for a sentence when the phrases were extracted; None if there is none."""
         return tree_of(self.folder, str(self.sentences[sentence]["text"]))
 
     def parsed_tree(self, sentence: int) -> Tree:
-        """The same by the parser, which takes seconds at first. Raises InputError, MissingError."""
+        """The tree from the parser, which takes seconds to load on first use. Raises InputError, MissingError."""
         text = str(self.sentences[sentence]["text"])
         return parsed_tree(self.folder, text, self.language, self.service.settings)
 
@@ -104,7 +101,7 @@ class ProjectPhrases:
         return self.service.workspace(self.project.id, change=True)
 
     def leave_out(self, texts: Sequence[str], *, sentences: bool) -> None:
-        """Leave phrases out, with their `sentences` or alone. Raises InputError where too few sentences would stay."""
+        """Exclude phrases, optionally with the `sentences` containing them. Raises InputError if too few would remain."""
         folder = self._writable
         if sentences:
             check_share(texts, self.sentences, self.language)
@@ -117,7 +114,7 @@ class ProjectPhrases:
         Exclusions.undo(self._writable)
 
     def back_translate(self, texts: Sequence[str]) -> None:
-        """Translate phrases into the source language, by the base turned round."""
+        """Translate phrases into the source language with the base run in the reverse direction."""
         project = self.project
         base = self.service.models.base(project.base, project.target, project.source)
         made = self.service.in_turn(lambda: back_translate(base, texts), " ".join(texts))
@@ -126,28 +123,28 @@ class ProjectPhrases:
     # -- the map
 
     def map_version(self) -> int:
-        """When the map was drawn; 0 where there is none."""
+        """The modification time of the map in nanoseconds; 0 if there is no map."""
         file = self.folder / MAP_FILE
         return file.stat().st_mtime_ns if file.is_file() else 0
 
     def map_job(self) -> JobRow | None:
-        """The job that drew the map last, or draws it."""
+        """The newest job that drew, draws or will draw the map."""
         return self.service.store.jobs.newest(self.project.id, MAP_JOB)
 
     def map_changes(self) -> bool:
-        """Whether the map is being drawn, or was just now."""
+        """Whether the map is being drawn or has just been drawn."""
         job = self.map_job()
         return job is not None and (job.active or just_done(job))
 
     def draw_map(self) -> JobRow:
-        """Queue the drawing, unless it is queued."""
+        """Queue a job that draws the map, unless one is active already."""
         store, project = self.service.store, self.project.id
         busy = next(iter(store.jobs.list(project, states=ACTIVE, kinds=(MAP_JOB,))), None)
         return busy or enqueue(store, MAP_JOB, {}, project_id=project)
 
 
 def just_done(job: JobRow) -> bool:
-    """Whether it ended within the last polls, so that its end is still to be shown."""
+    """Whether a job finished so recently that the page has yet to show it."""
     if job.finished is None:
         return False
     return (datetime.datetime.now(datetime.UTC) - job.finished).total_seconds() < RECENT

@@ -1,6 +1,6 @@
-"""Projects at a glance, for the first page: what each is, its state, its best score, when it changed.
+"""Summaries of all projects for the home page: state, counts, best score, time of the last change.
 
-Everything is asked of the store once, whatever the number of projects.
+The number of store queries does not depend on the number of projects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FAILED = {"prepare": mark("reading failed"), "customize": mark("training failed"
 
 @dataclass(frozen=True)
 class Best:
-    """The plugin that gains most over the base."""
+    """The plugin with the largest gain over the base."""
 
     plugin: str
     metric: str
@@ -34,7 +34,7 @@ class Best:
 
 @dataclass(frozen=True)
 class ProjectSummary:
-    """One project's card. `state` is words and the kind of tag they stand in; `next` the page to open."""
+    """The data of a project's card. `state` is a text and the kind of its tag; `next` is the page to open."""
 
     project: ProjectRow
     state: tuple[str, str]
@@ -49,7 +49,7 @@ class ProjectSummary:
 
 
 def project_summaries(service: Service) -> list[ProjectSummary]:
-    """All projects, the one that changed last first."""
+    """All projects, the most recently changed first."""
     store = service.store
     corpora: dict[int, CorpusRow] = {}
     for corpus in store.corpora.list():
@@ -89,7 +89,7 @@ def project_summaries(service: Service) -> list[ProjectSummary]:
 
 
 def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[PluginRow]) -> tuple[str, str]:
-    """The state of a project in a few words, and the kind of tag."""
+    """The state of a project in a few words, and the kind of its tag."""
     if last is not None and last.active:
         words = tr(WORK.get(last.kind, "")) or tr("running")
         if last.paused:
@@ -111,10 +111,10 @@ def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[Plugi
 
 
 def best_of(plugins: Sequence[PluginRow]) -> Best | None:
-    """By the gain in BLEU over the base on the style or held-out samples that each was measured on, of those made here; None where
-    nothing was measured. `plugins`: newest first.
+    """The plugin trained here with the largest BLEU gain over the base on style or held-out samples; None if none was measured.
+    `plugins`: newest first.
     """
-    # What is held out changes with the samples: sentences that are easier to translate have higher scores, with any plugin.
+    # Plugins are compared by gain because held-out sets change with the samples and easier sentences raise every score.
     measured = [
         Best(row.name, "BLEU", one.before, one.after)
         for row in plugins

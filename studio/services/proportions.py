@@ -1,7 +1,4 @@
-"""What the page Proportions asks for: shares that were fitted, the shares of a sentence, the job that fits them.
-
-Nothing here knows Gradio.
-"""
+"""The operations of the page Proportions: fitted proportions, those of a sentence, the fitting job. Independent of Gradio."""
 
 from __future__ import annotations
 
@@ -26,10 +23,10 @@ if TYPE_CHECKING:
     from studio.services.service import Service
 
 KIND = "proportions"
-FITTING = STEPS.index("Fitting domain proportions")  # of the job that follows the reading of samples
+FITTING = STEPS.index("Fitting domain proportions")  # step of the job that follows the import of samples
 SIDES = ("encoder", "decoder")
 LONGEST = 400  # characters of a sentence
-CACHED = 100  # sentences that were looked at lately
+CACHED = 100  # recently viewed sentences
 
 
 @lru_cache(maxsize=8)
@@ -45,39 +42,39 @@ def offers_proportions(method: str) -> bool:
 
 
 class Proportions:
-    """One for the page: of a project's samples, or of a plugin that mixes domains."""
+    """The proportions shown on the page: those of a project's samples, or of a plugin that mixes domains."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self._sentences: OrderedDict[tuple[Any, ...], SentenceShares] = OrderedDict()
 
     def plugins(self, project: ProjectRow) -> list[PluginRow]:
-        """The project's plugins that have proportions of their own."""
+        """The project's plugins that offer domain proportions."""
         rows = self.service.store.plugins.list(project.id)
         return [row for row in rows if row.exists and offers_proportions(row.method)]
 
     def plugin(self, project: ProjectRow, number: Any) -> PluginRow | None:
-        """The plugin of that number; None for the samples."""
+        """The plugin with that number; None for the samples."""
         return next((row for row in self.plugins(project) if str(row.id) == str(number or "")), None)
 
     def folder(self, project: ProjectRow, plugin: PluginRow | None) -> Path:
         return folder_of(self.service.workspace(project.id), plugin.id if plugin else None)
 
     def shown(self, project: ProjectRow, plugin: PluginRow | None) -> Shown:
-        """What was fitted, read once; empty where nothing was, without `corpus` where it failed."""
+        """The fitted proportions, cached; empty if nothing was fitted, without `corpus` if fitting failed."""
         folder = self.folder(project, plugin)
         file = folder / SHOWN
         return _shown(folder, file.stat().st_mtime_ns) if file.exists() else {}
 
     def need(self, project: ProjectRow, plugin: PluginRow | None) -> Shown:
-        """The same. Raises InputError where there is nothing to see."""
+        """The fitted proportions. Raises InputError if there are none."""
         shown = self.shown(project, plugin)
         if "corpus" not in shown:
             raise InputError("These proportions are not ready yet. Wait a moment, or fit them again.")
         return shown
 
     def version(self, project: ProjectRow) -> str:
-        """Changes when anything that the page shows has changed."""
+        """A string that changes whenever anything shown on the page changes."""
         files = sorted(self.folder(project, None).glob(f"**/{SHOWN}"))
         job = self.job(project)
         return "-".join(
@@ -91,11 +88,11 @@ class Proportions:
         return project.id, plugin.id if plugin else 0, version, text
 
     def is_cached(self, project: ProjectRow, plugin: PluginRow | None, text: str) -> bool:
-        """Whether `sentence` answers at once."""
+        """Whether the result of `sentence` is cached."""
         return self._key(project, plugin, text) in self._sentences
 
     def sentence(self, project: ProjectRow, plugin: PluginRow | None, text: str) -> SentenceShares:
-        """Translate a sentence and read both sides of it; those looked at lately are kept. Raises TailorError."""
+        """Translate a sentence and return the proportions of both sides; recent results are cached. Raises TailorError."""
         key = self._key(project, plugin, text)
         if key not in self._sentences:
             self._sentences[key] = self._shares(project, plugin, text)
@@ -118,14 +115,14 @@ class Proportions:
     # -- fitting
 
     def job(self, project: ProjectRow) -> JobRow | None:
-        """The job that makes this project's proportions now, or will: its own, or the one that follows the reading of samples."""
+        """The active job that fits the project's proportions: a dedicated job, or the one that follows the import of samples."""
         jobs = self.service.store.jobs.list(project.id, states=ACTIVE, kinds=(KIND, "prepare", "preview"))
         return next((job for job in jobs if job.kind == KIND), None) or next(
             (job for job in jobs if job.kind == "prepare" or job.step_index <= FITTING), None
         )
 
     def fit(self, project: ProjectRow, plugin: PluginRow | None, *, again: bool = False) -> None:
-        """Queue the fitting, unless it is queued; `again` forgets what was fitted on the samples."""
+        """Queue the fitting, or prioritise the active job; `again` first discards the proportions fitted on the samples."""
         if (job := self.job(project)) is not None:
             self.service.store.jobs.hasten(job.id)
             return

@@ -1,4 +1,4 @@
-"""Ratings of a project: what pages and the REST interface ask for."""
+"""Rating rounds of a project, for the pages and the REST interface."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rater_address(token: str) -> str:
 
 
 def comparison_texts(store: Store, comparison: int | None) -> Texts:
-    """What a comparison holds; kept while it stays as it is. Raises InputError for none."""
+    """The texts of a comparison, cached while it is unchanged. Raises InputError without a comparison."""
     if not comparison:
         raise InputError("Choose a comparison.")
     number = int(comparison)
@@ -37,8 +37,8 @@ def _texts(store: Store, comparison: int, revision: int, done: int) -> Texts:
 
 
 def start_round(service: Service, project: int, plan: RoundPlan, *, examples: bool) -> RoundRow:
-    """Begin a round over the saved comparison of a plan; with `examples` raters can unfold sentences of the samples. Raises
-    InputError where no sentence differs.
+    """Start a round on the comparison named in a plan; with `examples`, raters can unfold sentences of the samples. Raises
+    InputError if no sentence differs.
     """
     texts = comparison_texts(service.store, plan.comparison_id)
     sheet = service.store.sheets.get(int(plan.comparison_id or 0))
@@ -51,7 +51,7 @@ def start_round(service: Service, project: int, plan: RoundPlan, *, examples: bo
 
 
 def rater_names(text: str) -> list[str]:
-    """The raters that are named, one per line or between commas. Raises InputError without any."""
+    """The names of raters, separated by newlines or commas. Raises InputError if there are none."""
     names = [line.strip() for line in text.replace(",", "\n").splitlines() if line.strip()]
     if not names:
         raise InputError("Enter at least one rater; each gets a link of their own.")
@@ -59,13 +59,13 @@ def rater_names(text: str) -> list[str]:
 
 
 def sentence_limit(value: float | None) -> int:
-    """How many sentences are to be rated. Raises InputError below 1."""
+    """The number of sentences to rate. Raises InputError if it is below 1."""
     if value is None or value < 1:
         raise InputError("Enter the number of sentences to rate, at least 1.")
     return int(value)
 
 
 def example_sentences(service: Service, project: int) -> list[str]:
-    """Some sentences of the samples, not too long, the same ones for the same samples."""
+    """A few sentences of the samples of moderate length, always the same ones for the same samples."""
     texts = [text for row in service.sentences(project) if 10 <= len(text := str(row.get("text", ""))) <= 200]
     return random.Random(len(texts)).sample(texts, min(EXAMPLES, len(texts)))

@@ -1,7 +1,4 @@
-"""What the page Train asks for: requests and their estimates, runs with their curves, what can be cloned and compared.
-
-Nothing here knows Gradio.
-"""
+"""The operations of the page Train: requests and estimates, runs and their curves, cloning, continuing. Independent of Gradio."""
 
 from __future__ import annotations
 
@@ -27,13 +24,13 @@ from studio.i18n.translate import tr
 from studio.services.files import JsonRow, read_rows
 from studio.services.service import Service
 
-WATCH = 12  # sentences of each kind that a run from the studio translates at each validation
+WATCH = 12  # sentences of each kind that a run started in the studio translates at each validation
 SETTINGS = ("method_options", "training_options", "knn_options")
-CHOSEN = ("method", "budget", "base", "knn", *SETTINGS)  # what the form asks for; the rest follows from the project
+CHOSEN = ("method", "budget", "base", "knn", *SETTINGS)  # the fields of the form; all others follow from the project
 
 
 def preset(budget: str, method: str) -> dict[str, dict[str, Any]]:
-    """What the form shows before anything is changed: the budget's settings, and that translations are watched."""
+    """The initial settings of the form: the budget's, plus the number of monitored sentences."""
     if method == AUTO:
         return {"method": {}, "training": {**BUDGETS.get(budget, {}), "watch": WATCH}}
     chosen = budget_options(budget, method)
@@ -41,23 +38,23 @@ def preset(budget: str, method: str) -> dict[str, dict[str, Any]]:
 
 
 def own_settings(request: CustomizeRequest) -> dict[str, Mapping[str, Any]]:
-    """The settings that a run is given beyond its budget's, by kind; kinds without any are left out."""
+    """The settings of a request in addition to its budget's, by kind; empty kinds are left out."""
     return {name: getattr(request, name) for name in SETTINGS if getattr(request, name)}
 
 
 def stopped_by_time(job: JobRow) -> bool:
-    """Whether the training of a run that is done had no time left: that of the best method where it tried several."""
+    """Whether a finished run stopped at the time limit; if it tried several methods, whether the best one did."""
     return str(job.state) == "succeeded" and job.result.get("stopped_by") == "max_minutes"
 
 
 def request_that_made(job: JobRow) -> CustomizeRequest:
-    """What a run that is done was asked; where it tried several methods, the request of the one that it chose alone."""
+    """The request of a finished run; if it tried several methods, the request for only the one it chose."""
     asked = CustomizeRequest.of_job(job.arguments)
     best = next((one for one in job.result.get("tried", ()) if one["chosen"]), None)
     if best is None:
         return asked
     training = {**asked.training_options, **({"domain_filter": "on"} if best.get("domain_filter") else {})}
-    if "replay" in job.result:  # what was settled once the samples were known
+    if "replay" in job.result:  # resolved once the samples were known
         training["replay"] = job.result["replay"]
     shrink = {} if best.get("shrink") is None else {"shrink": best["shrink"]}
     options = {**asked.method_options, **shrink}
@@ -73,7 +70,7 @@ class Runs:
     # -- before a start
 
     def counts(self, project: ProjectRow) -> CorpusStats | None:
-        """What the estimate needs to know of the samples; None while none are read."""
+        """The sample statistics needed for an estimate; None until samples have been read."""
         sentences, characters, sourced, domains = self.service.counted(project.id)
         if not sentences:
             return None
@@ -87,7 +84,7 @@ class Runs:
         )
 
     def done(self, project: ProjectRow, base: str) -> frozenset[str]:
-        """Steps of the samples as they are that need not be done again with that base."""
+        """Completed steps that remain valid for the current samples and that base."""
         if base != project.base:
             return frozenset()
         steps = read_json(self.service.workspace(project.id) / "steps.json")
@@ -97,25 +94,25 @@ class Runs:
         )
 
     def estimate(self, project: ProjectRow, request: CustomizeRequest) -> Estimate | None:
-        """What the run would take; None without samples. Raises OptionError on a setting that cannot be."""
+        """The estimate for a run; None without samples. Raises OptionError on an invalid setting."""
         counts, done = self._work(project, request.base)
         return estimate(request, counts, self.service.settings, done) if counts else None
 
     def _work(self, project: ProjectRow, base: str) -> tuple[CorpusStats | None, frozenset[str]]:
-        """What there is to do with that base: counts of the samples, None without any, and the steps that are done."""
+        """Sample statistics (None without samples) and completed steps for that base."""
         counts, done = self.counts(project), self.done(project, base)
         if counts is not None and base == project.base and not done & {"sources", "pairs"}:
             counts = replace(counts, written=self.written(project))
         return counts, done
 
     def written(self, project: ProjectRow) -> float:
-        """The share of the samples whose sources were written for the samples as they were before."""
+        """The share of the samples that have no source of their own but for which an earlier run has generated one."""
         folder = self.service.workspace(project.id)
         corpus, *earlier = (folder / name for name in ("corpus.jsonl", *SOURCES))
         return _written(corpus, *(path.stat().st_mtime_ns if path.exists() else 0 for path in (corpus, *earlier)))
 
     def estimates(self, project: ProjectRow, base: str, budget: str) -> dict[str, Estimate]:
-        """One for each method under a budget, as it is; methods whose estimate cannot be made are left out."""
+        """{method: estimate} under an unmodified budget; methods without an estimate are left out."""
         counts, done = self._work(project, base)
         requests = {
             name: CustomizeRequest(method=name, budget=budget, base=base, training_options={"watch": WATCH})
@@ -126,7 +123,7 @@ class Runs:
         return {}
 
     def bases(self, project: ProjectRow) -> list[tuple[str, str]]:
-        """(label, path) of the bases that know the project's languages, its own first."""
+        """(label, path) of the bases that support the project's languages, the project's base first."""
         fitting = [
             one
             for one in self.service.catalog.bases()
@@ -144,18 +141,18 @@ class Runs:
     # -- runs
 
     def of(self, project_id: int) -> list[JobRow]:
-        """All runs, newest first."""
+        """All runs of a project, newest first."""
         return self.service.runs(project_id)
 
     def shown(self, jobs: Sequence[JobRow], wanted: str) -> JobRow | None:
-        """The run that the address names; else the one at work, else the next one, else the newest."""
+        """The run named in the address, else the running one, else the next one waiting, else the newest."""
         named = next((job for job in jobs if str(job.id) == wanted), None)
         running = next((job for job in jobs if job.state == "running"), None)
         waiting = next((job for job in reversed(jobs) if job.state == "queued"), None)
         return named or running or waiting or (jobs[0] if jobs else None)
 
     def queue_positions(self) -> dict[int, int]:
-        """{number of a waiting job: how many others of the whole queue come before it}."""
+        """{number of a waiting job: number of jobs ahead of it in the whole queue, including running ones}."""
         jobs = self.service.store.jobs.list(states=("queued",))
         waiting = [job.id for job in sorted(jobs, key=lambda job: (-job.priority, job.id))]
         running = len(self.service.store.jobs.list(states=("running",)))
@@ -170,7 +167,7 @@ class Runs:
         return {row.job_id: row for row in self.service.store.plugins.list(project_id) if row.job_id is not None}
 
     def request_of(self, project: ProjectRow, number: str) -> CustomizeRequest:
-        """What a run was asked, to start another one with it. Raises InputError where it is not one of this project."""
+        """The request of a run, to be reused for another one. Raises InputError if the project has no such run."""
         job = next((one for one in self.of(project.id) if str(one.id) == number), None)
         if job is None:
             raise InputError("That run no longer exists, so its settings cannot be reused.")
@@ -180,7 +177,7 @@ class Runs:
         return CustomizeRequest(**chosen | {"base": base, "method": asked.method or AUTO})
 
     def continued(self, project: ProjectRow, job: JobRow) -> JobRow:
-        """Queue a run that continues one stopped at the time limit, for the same time again. Raises InputError if it cannot."""
+        """Queue a run that continues one stopped at its time limit, with the limit doubled. Raises InputError for other runs."""
         if not stopped_by_time(job):
             raise InputError("That run did not stop at the time limit, so there is nothing to continue.")
         asked = request_that_made(job)
@@ -188,15 +185,15 @@ class Runs:
         request = asked.replace(output="", training_options={**asked.training_options, "max_minutes": minutes})
         return self.service.start_run(project, request, continues=job.id)
 
-    # -- the first look
+    # -- the preview
 
     def look(self, project: ProjectRow) -> tuple[JobRow | None, dict[str, Any]]:
-        """The newest job that makes the first look, and what the last one found; empty before there is one."""
+        """The newest preview job, and the latest preview; empty if there is none yet."""
         job = self.service.store.jobs.newest(project.id, "preview")
         return job, read_json(self.service.workspace(project.id) / FILE)
 
     def look_shown(self, project: ProjectRow) -> tuple[JobRow | None, dict[str, Any]]:
-        """The same without a job that has made its look and goes on with phrases and proportions."""
+        """As `look`, but None for a job that has finished its preview and continues with phrases and proportions."""
         (job, result), file = self.look(project), self.service.workspace(project.id) / FILE
         made = file.stat().st_mtime if result and file.exists() else 0.0
         if job is not None and job.active and job.created.timestamp() <= made:
@@ -204,7 +201,7 @@ class Runs:
         return job, result
 
     def look_again(self, project: ProjectRow) -> JobRow:
-        """Queue a first look, unless one is under way. Raises InputError without samples."""
+        """Queue a preview, or prioritise an active one. Raises InputError without samples."""
         jobs = self.service.store.jobs
         if not self.service.sample_files(project.id):
             raise InputError("This project has no samples yet. Add some on the page Samples.")

@@ -1,6 +1,6 @@
-"""The samples of a project as the pages see them: files, labels, settings of reading, decisions, test files, what was read.
+"""The samples of a project as the pages use them: files, labels, import settings, decisions, test files, import results.
 
-A part of `studio.services.service.Service`; nothing here knows Gradio.
+Part of `studio.services.service.Service`; independent of Gradio.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from studio.services.uploads import all_refused, check_files, take_files
 if TYPE_CHECKING:
     from engine.store import CorpusRow, JobRow, ProjectRow, Store
 
-REMOVED = "removed"  # in a project's workspace: the folder of the sample files that were removed since the last reading
-REFUSED = "refused.json"  # there too: uploads that were not taken, with the reason, by kind: samples, tests, documents
-EDITED = "Edited translations.jsonl"  # the sample file of what was edited on the pages
+REMOVED = "removed"  # in a project's workspace: the folder of sample files removed since the last import
+REFUSED = "refused.json"  # also there: refused uploads with the reason, by kind: samples, tests, documents
+EDITED = "Edited translations.jsonl"  # the sample file of translations edited on the pages
 GONE = mark("{name} is no longer a file of this project. Reload the page.")
 
 
 class SampleFiles:
-    """What `Service` does for the page Samples."""
+    """The operations of `Service` for the page Samples."""
 
     if TYPE_CHECKING:
         settings: Settings
@@ -56,9 +56,9 @@ class SampleFiles:
     def add_samples(
         self, project: ProjectRow, files: Sequence[str | Path], labels: Mapping[str, str] | None = None
     ) -> JobRow:
-        """Copy files into the project and queue the job that reads them all; `labels` are domains by file name.
+        """Copy files into the project and queue the job that reads all samples; `labels` maps file names to domains.
 
-        Files that cannot be taken are left out, see `refused`. Raises InputError where none can.
+        Files that cannot be used are left out; see `refused`. Raises InputError if none can be used.
         """
         if not files:
             raise InputError("Choose at least one file with your sentences.")
@@ -68,7 +68,7 @@ class SampleFiles:
         return self.read_again(project)
 
     def _take(self, project_id: int, files: Sequence[str | Path], kind: str, there: Sequence[Path]) -> None:
-        """Copy those files into the folder `kind` that can be taken, and note the others. Raises InputError where none can."""
+        """Copy the usable files into the folder `kind` and record the refused ones. Raises InputError if none is usable."""
         paths = [Path(file) for file in files]
         reasons = check_files(paths, self.settings, [path.name for path in there])
         taken = [path for path in paths if path not in reasons]
@@ -78,18 +78,18 @@ class SampleFiles:
         take_files(taken, self.workspace(project_id, change=True) / kind)
 
     def refused(self, project_id: int, kind: str = SAMPLES) -> dict[str, str]:
-        """Files that were not taken, with the reason, until files of these names are or the user dismisses them."""
+        """Refused files with the reason, until files of the same names are accepted or the user dismisses them."""
         return dict(read_json(self.workspace(project_id) / REFUSED).get(kind, {}))
 
     def refuse(
         self, project_id: int, reasons: Mapping[str, str], kind: str = SAMPLES, taken: Sequence[str] = ()
     ) -> None:
-        """Note files that did not come in, with the reason; those of these names that were `taken` are refused no longer."""
+        """Record refused files with the reason, and drop earlier records of files that are now `taken`."""
         earlier = {name: why for name, why in self.refused(project_id, kind).items() if name not in taken}
         self._note_refused(project_id, kind, {**earlier, **reasons})
 
     def dismiss(self, project: ProjectRow, name: str, kind: str = SAMPLES) -> None:
-        """Say no more that a file was refused."""
+        """Remove a file from the list of refused files."""
         rest = {one: why for one, why in self.refused(project.id, kind).items() if one != name}
         self._note_refused(project.id, kind, rest)
 
@@ -104,10 +104,10 @@ class SampleFiles:
         return sample_files(self.workspace(project_id))
 
     def remove_sample(self, project: ProjectRow, name: str) -> JobRow | None:
-        """Take one file out of a project, which counts from the next reading or training; until the next reading it can be brought
-        back. Raises InputError when it is not there.
+        """Remove a file from a project, effective from the next import or training run; restorable until the next import.
 
-        Returns the job that reads the others where a reading with this file was waiting or at work, else None.
+        Returns a job that reads the remaining files if an import that includes this one is waiting or running, else None.
+        Raises InputError if the file does not exist.
         """
         path = next((path for path in self.sample_files(project.id) if path.name == name), None)
         if path is None:
@@ -119,12 +119,12 @@ class SampleFiles:
         return self._read_if_reading(project)
 
     def removed_samples(self, project_id: int) -> list[str]:
-        """Names of the files that were removed since the last reading began and can be brought back, the last one first."""
+        """Names of the files removed since the last import began, which can be restored, most recent first."""
         paths = (self.workspace(project_id) / REMOVED).glob("*")
         return [path.name for path in sorted(paths, key=lambda path: path.stat().st_ctime_ns, reverse=True)]
 
     def restore_sample(self, project: ProjectRow, name: str) -> JobRow | None:
-        """Bring back a file that was removed; returns a job as above. Raises InputError where there is none of that name."""
+        """Restore a removed file; returns a job as `remove_sample` does. Raises InputError if there is none of that name."""
         if name not in self.removed_samples(project.id):
             raise InputError("{name} can no longer be restored. Add it again.", name=name)
         folder = self.workspace(project.id, change=True)
@@ -133,7 +133,7 @@ class SampleFiles:
         return self._read_if_reading(project)
 
     def files_changed(self, project_id: int) -> bool:
-        """Are there files that the last reading did not know of, or sentences of files that were removed since?"""
+        """Whether files have been added since the last import, or files that it read have been removed."""
         files = self.report(project_id).get("files", [])
         names = {path.name for path in self.sample_files(project_id)} - {EDITED}
         known = {Path(str(one["name"])).name for one in files}
@@ -141,11 +141,11 @@ class SampleFiles:
         return bool(files) and bool(names - known or imported - {EDITED} - names)
 
     def _read_if_reading(self, project: ProjectRow) -> JobRow | None:
-        """A reading that waits or works has the files as they were before."""
+        """Read the samples again if an import with the previous set of files is waiting or running."""
         return self._read(project) if self.reading_files(project.id) else None
 
     def reading_files(self, project_id: int) -> bool:
-        """Whether files are being read, or about to be; not while the job goes on with the sentences that it has read."""
+        """Whether files are being read or about to be; False once the job has read them and processes their sentences."""
         job = self.reading(project_id)
         if job is None or not job.active or job.kind != "prepare":
             return False
@@ -153,11 +153,11 @@ class SampleFiles:
         return job.started is None or not report.exists() or report.stat().st_mtime < job.started.timestamp()
 
     def labels(self, project_id: int) -> dict[str, str]:
-        """Domain labels that were given to files of a project, by file name; others have their file's name."""
+        """Domain labels of a project's files, by file name; files without a label use their name."""
         return domain_labels(self.workspace(project_id))
 
     def label_sample(self, project: ProjectRow, name: str, label: str) -> JobRow:
-        """Give the sentences of a file another domain label and read the samples again. Raises InputError."""
+        """Change the domain label of a file and read the samples again. Raises InputError."""
         label = " ".join(label.split())[:40]
         if name not in [path.name for path in self.sample_files(project.id)]:
             raise InputError(GONE, name=name)
@@ -170,21 +170,21 @@ class SampleFiles:
     # -- reading them
 
     def import_options(self, project_id: int) -> dict[str, object]:
-        """Settings of reading that differ from the defaults."""
+        """Import settings that differ from the defaults."""
         return reading_options(self.workspace(project_id))
 
     def set_import_options(self, project_id: int, options: Mapping[str, Any]) -> None:
-        """Remember settings of reading for a project. Raises OptionError on a bad one."""
+        """Store a project's import settings. Raises OptionError on an invalid one."""
         CorpusOptions.from_mapping(options)
         write_json(self.workspace(project_id, change=True) / OPTIONS, options, "the settings of reading")
 
     def request(self, project: ProjectRow) -> dict[str, object]:
-        """The arguments of a job on this project, as `engine.workflows.customize.request.CustomizeRequest` wants them."""
+        """The arguments of a job on this project, in the form of `engine.workflows.customize.request.CustomizeRequest`."""
         given: dict[str, object] = {"base": project.base, "source": project.source, "target": project.target}
         return given | held_samples(self.workspace(project.id))
 
     def read_again(self, project: ProjectRow) -> JobRow:
-        """Queue the reading of all samples; one that still waits is overtaken. Removed files can then not be brought back."""
+        """Queue an import of all samples, replacing any that is still waiting. Removed files can then not be restored."""
         job = self._read(project)
         shutil.rmtree(self.workspace(project.id) / REMOVED, ignore_errors=True)
         return job
@@ -197,7 +197,7 @@ class SampleFiles:
         return self._queue("prepare", project)
 
     def reading(self, project_id: int) -> JobRow | None:
-        """The last job that read the samples, or compared them with test files, and that is worth a line."""
+        """The newest job that reads the samples or compares them with test files, except one cancelled while it waited."""
         return self.store.jobs.newest(project_id, "prepare", "leakage", begun=True)
 
     def _queue(self, kind: str, project: ProjectRow, arguments: Mapping[str, Any] | None = None) -> JobRow:
@@ -210,8 +210,8 @@ class SampleFiles:
         return rows[0] if rows else None
 
     def report(self, project_id: int) -> JsonRow:
-        """The import report of a project's samples, empty when there is none yet: that of the workspace, which is there as
-        soon as the samples are read, else the one that the last job noted."""
+        """The import report of a project's samples: the workspace's, written as soon as the samples are read, else the one
+        stored with the latest corpus. Empty if there is none yet."""
         data = read_json(self.workspace(project_id) / "import_report.json")
         if data:
             return data
@@ -219,7 +219,7 @@ class SampleFiles:
         return unpack(corpus.report) if corpus and corpus.report else {}
 
     def domains(self, project_id: int) -> list[str]:
-        """The domains of a project's samples in order of its files; empty where they have no labels. Their colours follow it."""
+        """The domains of a project's samples in the order of its files, which fixes their colours; empty without labels."""
         return list(self.report(project_id).get("domains", {}))
 
     def sentences(self, project_id: int) -> list[JsonRow]:
@@ -227,13 +227,13 @@ class SampleFiles:
         return read_rows(self.workspace(project_id) / "corpus.jsonl")
 
     def counted(self, project_id: int) -> tuple[int, int, int, int]:
-        """Sentences, their characters, how many have a source of their own, and how many domains there are."""
+        """The numbers of sentences, characters, sentences with a source, and domains."""
         path = self.workspace(project_id) / "corpus.jsonl"
         return _count(path, path.stat().st_mtime_ns) if path.exists() else (0, 0, 0, 1)
 
     def unread_files(self, project_id: int, *, busy: bool = False) -> dict[str, str]:
-        """The sample files that could not be read, or not to their end, with the reason, and those that the last reading did not
-        come to, unless it is at work (`busy`).
+        """Sample files that could not be read completely, with the reason, and, unless an import is running (`busy`), those that
+        the last import did not reach.
         """
         errors = {
             Path(str(one["name"])).name: str(one.get("error", "")) for one in self.report(project_id).get("files", [])
@@ -247,7 +247,7 @@ class SampleFiles:
         return unread
 
     def sentences_version(self, project_id: int) -> str:
-        """Changes when sentences, test files or decisions have changed on disk."""
+        """A string that changes when sentences, test files or decisions change on disk."""
         folder = self.workspace(project_id)
         files = [folder / name for name in ("import_report.json", LEAKS_FILE, "decisions.jsonl", TEST_FOLDER, REFUSED)]
         return ".".join(str(file.stat().st_mtime_ns if file.exists() else 0) for file in files)
@@ -255,31 +255,31 @@ class SampleFiles:
     # -- decisions about single sentences
 
     def decisions(self, project_id: int) -> Decisions:
-        """What the user decided about single sentences."""
+        """The user's decisions about individual sentences."""
         return Decisions.load(self.workspace(project_id))
 
     def decide(self, project_id: int, action: str, keys: Mapping[str, str]) -> Decisions:
-        """Exclude, approve or reset sentences, given by key with their texts. It counts from the next reading or training."""
+        """Exclude, approve or reset sentences ({key: text}), effective from the next import or training run."""
         return Decisions.decide_keys(self.workspace(project_id, change=True), action, keys)
 
     def undo(self, project_id: int) -> Decisions:
-        """Take the last of these steps back. Raises InputError where there is none."""
+        """Undo the last decision. Raises InputError if there is none."""
         return Decisions.undo(self.workspace(project_id, change=True))
 
     def undecided(self, project_id: int) -> bool:
-        """Are there decisions that the last reading did not know of?"""
+        """Whether decisions have changed since the last import."""
         return self.decisions(project_id).key() != str(self.report(project_id).get("decided", ""))
 
     # -- test files
 
     def test_files(self, project_id: int) -> list[Path]:
-        """Files that the user will test with, by name."""
+        """The project's test files, by name."""
         return test_files(self.workspace(project_id))
 
     def add_tests(self, project: ProjectRow, files: Sequence[str | Path]) -> JobRow:
-        """Name files to test with, and queue the comparison of the samples with them.
+        """Add test files and queue the comparison of the samples with them.
 
-        Files that cannot be taken are left out, see `refused`. Raises InputError where none can.
+        Files that cannot be used are left out; see `refused`. Raises InputError if none can be used.
         """
         if not files:
             raise InputError("Choose at least one test file.")
@@ -287,7 +287,7 @@ class SampleFiles:
         return self._queue("leakage", project, {})
 
     def remove_test(self, project: ProjectRow, name: str) -> JobRow:
-        """Forget a test file. Raises InputError when it is not there."""
+        """Remove a test file and queue a new comparison. Raises InputError if it does not exist."""
         path = next((path for path in self.test_files(project.id) if path.name == name), None)
         if path is None:
             raise InputError(GONE, name=name)
@@ -297,7 +297,7 @@ class SampleFiles:
         return self._queue("leakage", project, {})
 
     def leaks(self, project_id: int) -> JsonRow:
-        """What was found of the test files in the samples; empty where there are none, or they were not compared yet."""
+        """The overlap of the samples with the test files; empty if there are no test files or none has been compared yet."""
         return read_json(self.workspace(project_id) / LEAKS_FILE)
 
 

@@ -1,4 +1,4 @@
-"""The scores of a plugin: what the main job or an evaluation measured, by kind of text."""
+"""The scores of a plugin from its training run or an evaluation, by kind of text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = {"bleu": "BLEU", "chrf": "chrF"}
 class Score:
     """One metric on one kind of text, 0 to 100: the base, the plugin with its 95 % interval, and p against the base."""
 
-    kind: str  # "style", "general", or "" where there is only one
+    kind: str  # such as "style" or "general"; "" if there is only one
     metric: str
     before: float
     after: float
@@ -38,12 +38,12 @@ class Score:
             parts.insert(0, f"95 % {low:.1f}–{high:.1f}")
         if self.p is not None:
             parts.append("p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}")
-        return " · ".join(part.replace(" ", "\u00a0") for part in parts)  # a line may end between them only
+        return " · ".join(part.replace(" ", "\u00a0") for part in parts)  # lines break between parts only
 
 
 def scores(metrics: Mapping[str, Any]) -> list[Score]:
-    """The scores in a plugin's metrics: what the main job measured on held-out samples, or evaluation reports
-    (`engine.evaluation.Report.to_mapping`) by kind of text."""
+    """The scores in a plugin's metrics: those measured by the training run, then those of evaluation reports
+    (`engine.evaluation.Report.to_mapping`), by kind of text."""
     flat = [
         Score(
             kind,
@@ -61,7 +61,7 @@ def scores(metrics: Mapping[str, Any]) -> list[Score]:
 
 
 def harm(plugin: PluginRow) -> str:
-    """A sentence where the plugin does more harm than good; empty otherwise."""
+    """A warning if the plugin does more harm than good; empty otherwise."""
     if not plugin.harm:
         return ""
     return tr(

@@ -1,5 +1,5 @@
-"""Single sentences of the samples, in views that each have an address: random, imported, with warnings, similar, skipped, decided,
-in test files. Nothing here knows Gradio, and no file is read as a whole to show a page of it."""
+"""Individual sentences of the samples in addressable views: random, all, with warnings, near-duplicates, skipped, decided, in test
+files. Independent of Gradio; no file is read as a whole to show one page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VIEWS = {
 
 @dataclass(frozen=True)
 class View:
-    """Which sentences to show: a view, what of it, and from where."""
+    """Which sentences to show: a view, its filters, and the first row."""
 
     view: str = "random"
     reason: str = ""
@@ -49,7 +49,7 @@ class View:
 
     @classmethod
     def of(cls, query: Mapping[str, Any]) -> View:
-        """From an address; what makes no sense there is passed over."""
+        """Create a view from address parameters; invalid ones are replaced by defaults."""
 
         def number(name: str, low: int) -> int:
             return max(low, whole_number(query.get(name)) or low)
@@ -69,7 +69,7 @@ class View:
         )
 
     def query(self, **changes: Any) -> str:
-        """The address of this view with some changes; everything else but what was changed starts at its beginning."""
+        """The address parameters of this view with some changes; `at` returns to 0 unless it is given."""
         changed = replace(self, **{"at": 0, **changes})
         values = {name: value for name, value in vars(changed).items() if value not in ("", 0)}
         if changed.seed == 1 or changed.view != "random":
@@ -79,7 +79,7 @@ class View:
 
 @dataclass(frozen=True)
 class Item:
-    """One sentence as a row: its location, its warnings, the decision about it."""
+    """One sentence as a row: its text, location, warnings, and the decision about it."""
 
     text: str
     key: str
@@ -88,16 +88,16 @@ class Item:
     line: int = 0
     domain: str = ""
     notes: tuple[str, ...] = ()
-    beside: str = ""  # what it is like, or the test sentence
+    beside: str = ""  # the near-duplicate's counterpart, or the test sentence
     beside_location: str = ""
-    imported: bool = True  # in the corpus, or skipped
-    usable: bool = True  # may be kept or left out at all
+    imported: bool = True  # in the corpus; False if skipped
+    usable: bool = True  # whether it can be decided on
     decided: str = ""  # "exclude", "approve" or ""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A page of a view. `reasons` are choices to narrow it, with their counts."""
+    """A page of a view. `reasons` maps the reasons to filter by to their counts."""
 
     view: View
     items: list[Item]
@@ -106,7 +106,7 @@ class Listing:
 
 
 def view_counts(report: Mapping[str, Any], leaks: Mapping[str, Any], decisions: Decisions) -> dict[str, int | None]:
-    """How many there are in each view; None for a view that has no count."""
+    """The number of sentences in each view; None for views without a count."""
     noticed = report.get("noticed", {})
     skipped = {reason: count for reason, count in report.get("skipped", {}).items() if reason != EXCLUDED}
     return {
@@ -121,7 +121,7 @@ def view_counts(report: Mapping[str, Any], leaks: Mapping[str, Any], decisions: 
 
 
 def listing(workspace: Path, report: Mapping[str, Any], decisions: Decisions, view: View) -> Listing:
-    """The sentences of a view, one page of them."""
+    """One page of the sentences of a view."""
     positions, reasons = _positions(workspace, report, decisions, view)
     if view.view == "random":
         return Listing(view, _items(workspace, decisions, view, positions), len(positions), reasons)
@@ -131,9 +131,9 @@ def listing(workspace: Path, report: Mapping[str, Any], decisions: Decisions, vi
 
 
 def chosen(workspace: Path, report: Mapping[str, Any], decisions: Decisions, view: View, key: str) -> dict[str, str]:
-    """Key and text of the one sentence of the view with that key, or of all that can be decided on for an empty key.
+    """{key: text} of the sentence of the view with that key, or, for an empty key, of all that can be decided on.
 
-    Raises InputError when the key is no longer there.
+    Raises InputError if the key no longer exists.
     """
     positions, _ = _positions(workspace, report, decisions, view)
     items = [one for one in _items(workspace, decisions, view, positions) if one.usable and key in ("", one.key)]
@@ -148,7 +148,7 @@ def chosen(workspace: Path, report: Mapping[str, Any], decisions: Decisions, vie
 def _positions(
     workspace: Path, report: Mapping[str, Any], decisions: Decisions, view: View
 ) -> tuple[Sequence[Any], dict[str, int]]:
-    """Places of the sentences of a view (lines of a file, or keys), and the reasons to choose from."""
+    """Positions of the sentences of a view (lines of a file, or keys), and the counts of the reasons to filter by."""
     if view.view == "decided":
         return _decided(decisions, view.words), {}
     lines = _lines_of(workspace, view)
@@ -180,7 +180,7 @@ def _positions(
         wanted &= set(result)
     if not near:
         return sorted(wanted), counts
-    # Those that are like the same sentence stand together.
+    # Near-duplicates of the same sentence are grouped.
     like = {row: min(int(note.get("like", row)) for note in noticed[row]) for row in wanted}
     return sorted(wanted, key=lambda row: (like[row], row)), counts
 
@@ -202,7 +202,7 @@ def _fitting(file: str = "", domain: str = "", reason: str = "", but: str = "") 
 
 
 def _decided(decisions: Decisions, words: str) -> list[str]:
-    """Keys, the last decision first."""
+    """Keys of decided sentences whose text contains `words`, the latest decision first."""
     results = [*decisions.excluded.items(), *decisions.approved.items()]
     order = {key: index for index, step in enumerate(decisions.steps) for key in step["keys"]}
     wanted = words.strip().casefold()
@@ -224,7 +224,7 @@ def _by_row(lines: JsonlPager) -> Mapping[int, list[JsonRow]]:
     return result
 
 
-# -- what they say
+# -- the rows
 
 
 def _items(workspace: Path, decisions: Decisions, view: View, positions: Sequence[Any]) -> list[Item]:
@@ -239,7 +239,7 @@ def _items(workspace: Path, decisions: Decisions, view: View, positions: Sequenc
     if view.view == "leaks":
         return [_of_leak(row, decisions) for row in rows]
     noticed = _noticed_rows(workspace)
-    # For near-duplicates the sentence that they are like is shown beside them.
+    # Near-duplicates are shown next to the sentence that they resemble.
     likes = {position: one["like"] for position in positions for one in noticed.get(position, ()) if "like" in one}
     beside = dict(zip(likes.values(), lines.get(list(likes.values())), strict=False))
     results = []

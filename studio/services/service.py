@@ -1,6 +1,6 @@
-"""What the pages ask for: rows from the store, files of a workspace, jobs to queue, translations by a loaded base.
+"""The services behind the pages: store rows, workspace files, queued jobs, translations by a loaded base.
 
-Nothing here knows Gradio. Long work goes to a job; only translating a few sentences happens in this process.
+Independent of Gradio. Long work is queued as a job; only short translations run in this process.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ from studio.services.files import JsonRow, device_line, read_rows
 from studio.services.samples import SampleFiles
 
 Got = TypeVar("Got")
-TRAINING = "customize"  # the kind of job
+TRAINING = "customize"  # kind of job
 
 
 @dataclass(frozen=True)
 class Overview:
-    """What the frame shows on every page, but for the menu of projects."""
+    """The contents of the frame around every page, except for the project menu."""
 
     project: ProjectRow | None = None
     sentences: int | None = None
     phrases: int | None = None
     plugins: int = 0
     runs: int = 0
-    rated: tuple[int, int] | None = None  # items rated, and to be rated, in the newest round
+    rated: tuple[int, int] | None = None  # items rated and items in total, in the newest round
     active: JobRow | None = None
     waiting: int = 0
     device: str = ""
 
 
 class Service(SampleFiles):
-    """One for the whole studio; safe to use from several threads."""
+    """The single service of a studio; thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -67,7 +67,7 @@ class Service(SampleFiles):
 
     @cached_property
     def batcher(self) -> Batcher:
-        """The queue that pages and the REST interface share."""
+        """The translation queue shared by pages and the REST interface."""
         from engine.jobs.backends import open_batcher
 
         return open_batcher(self.models)
@@ -82,7 +82,7 @@ class Service(SampleFiles):
     # -- projects and their folders
 
     def project(self, wanted: str | int | None) -> ProjectRow | None:
-        """The project with that number; without one, the project that changed last. None where there is none."""
+        """The project with that number; without a number, the project that changed last. None if there is none."""
         if wanted == "new":
             return None
         if wanted not in (None, ""):
@@ -93,14 +93,14 @@ class Service(SampleFiles):
         return self.store.projects.last_changed()
 
     def need(self, wanted: str | int | None) -> ProjectRow:
-        """The same, raising InputError where there is no project."""
+        """The project as `project` returns it. Raises InputError if there is none."""
         result = self.project(wanted)
         if result is None:
             raise InputError("There is no project yet. Add samples on the page Samples first.")
         return result
 
     def role(self, project_id: int) -> str:
-        """What whoever asks is in a project: owner, member, viewer, or nothing."""
+        """The caller's role in a project: owner, member, viewer, or empty."""
         access = self.store.access()
         if access.everything:
             return "owner"
@@ -108,9 +108,9 @@ class Service(SampleFiles):
             return role_in(session, access, project_id)
 
     def workspace(self, project_id: int, *, change: bool = False) -> Path:
-        """The folder of a project, made when missing; with `change` to write in it.
+        """The folder of a project, created if missing; `change` asks for write access.
 
-        Raises InputError where whoever asks does not see the project, Forbidden where they may only look.
+        Raises InputError if the caller has no access to the project, Forbidden if write access is asked for by a viewer.
         """
         role = self.role(project_id)
         if not role:
@@ -146,7 +146,7 @@ class Service(SampleFiles):
     # -- samples
 
     def create_project(self, name: str, source: str, target: str, base: str) -> ProjectRow:
-        """A new project. Raises InputError when the languages are the same or the base cannot translate between them."""
+        """Create a project. Raises InputError if the languages are the same or the base cannot translate between them."""
         source, target = canonical(source), canonical(target)
         if source == target:
             raise InputError("Source and target are the same language. Choose two different ones.")
@@ -176,7 +176,7 @@ class Service(SampleFiles):
         return sets[0].count if sets else None
 
     def parser(self, project_id: int) -> str:
-        """A sentence saying which parser made the phrases; empty when nobody knows."""
+        """A sentence naming the parser that produced the phrases; empty if it is not known."""
         noted = read_json(self.workspace(project_id) / "phrases.info.json").get("parser")
         if noted:
             return noted if isinstance(noted, str) else str(noted)
@@ -185,7 +185,7 @@ class Service(SampleFiles):
         return sets[0].parser if sets else ""
 
     def decoder_layers(self, project: ProjectRow) -> int:
-        """Decoder layers of the project's base; 6 when its folder is gone."""
+        """The number of decoder layers of the project's base; 6 if its folder is missing."""
         try:
             return int(read_card(project.base)["decoder_layers"]) or 6
         except TailorError:
@@ -198,8 +198,8 @@ class Service(SampleFiles):
         return self.store.jobs.list(project_id, kinds=(TRAINING,))
 
     def start_run(self, project: ProjectRow, request: CustomizeRequest, **beside: int) -> JobRow:
-        """Queue a training run on the project's samples; it waits for those before it. Another `base` becomes the project's.
-        `beside`: what the job has beside its request. Raises InputError without samples.
+        """Queue a training run on the project's samples. A different base in the request becomes the project's base.
+        `beside` holds job arguments in addition to the request. Raises InputError without samples.
         """
         if not self.sample_files(project.id):
             raise InputError("This project has no samples yet. Add some on the page Samples.")
@@ -210,17 +210,17 @@ class Service(SampleFiles):
         return self._queue(TRAINING, project, {**asked, **beside})
 
     def curve(self, project_id: int, job: JobRow | None = None) -> list[JsonRow]:
-        """Figures of a run, update by update; without one named, of the run at work or the last one."""
+        """The figures of a run, update by update. Without a job, the running one is used, else the newest."""
         jobs = self.runs(project_id)
         job = job or next((one for one in jobs if one.state == "running"), None) or next(iter(jobs), None)
         workspace = self.workspace(project_id)
         folder = job_folder(workspace, job) if job else workspace
-        tried = folder.glob(f"{TRIED}/*/training/metrics.jsonl")  # a folder for each method, where several are tried
+        tried = folder.glob(f"{TRIED}/*/training/metrics.jsonl")  # one folder per method if several are tried
         newest = max(tried, key=lambda file: file.stat().st_mtime, default=folder / "training" / "metrics.jsonl")
         return read_rows(newest)
 
     def job_at_work_here(self) -> bool:
-        """Whether a worker on this machine is at work on a job."""
+        """Whether a worker on this machine is running a job."""
         return any(worker.job_id is not None and worker.host == HOST for worker in self.store.workers.list())
 
     # -- plugins and translation
@@ -230,9 +230,7 @@ class Service(SampleFiles):
         return self.models.base(project.base, project.source, project.target)
 
     def plugin(self, row: PluginRow, base: BaseModel) -> Plugin:
-        """The plugin of a row, loaded for that base; the last few are kept. Raises InputError for one without its
-        bundle.
-        """
+        """The plugin of a row, loaded for that base; the last few stay cached. Raises InputError if its bundle is missing."""
         if not row.exists:
             raise InputError("The bundle of {row} no longer exists. Train it again or import it.", row=row.name)
         return self.models.plugin(row.path, base)
@@ -241,8 +239,8 @@ class Service(SampleFiles):
         self, project: ProjectRow, units: Sequence[Unit], plugin: PluginRow | None = None, strength: float = 1.0,
         terms: str = "",
     ) -> list[Result]:  # fmt: skip
-        """Units by the project's base, in turn with what others ask for; `terms` is a glossary that is enforced. Raises as
-        `translate_through` does.
+        """Translate units with the project's base, queued with the requests of other clients; `terms` is a glossary to enforce.
+        Raises the same errors as `translate_through`.
         """
         from engine.serving.batched_translator import translate_through
 
@@ -252,20 +250,20 @@ class Service(SampleFiles):
         return translate_through(self.batcher, work, units, ticket)
 
     def in_turn(self, call: Callable[[], Got], text: str, ticket: Ticket | None = None) -> Got:
-        """What `call` returns, run when it is the client's turn to use the models, as translations are; `text` is what it works on.
+        """Run `call`, which works on `text`, in the queue of translations when it is the client's turn; returns its result.
 
-        Raises OverloadedError, what the ticket raises at its end, and what `call` raises.
+        Raises OverloadedError, the ticket's error when it expires, and whatever `call` raises.
         """
         ticket = ticket or Ticket(client_of(guest()), self.settings.translation_seconds)
         return self.batcher.run(call, text, ticket).result()[0]
 
     @cached_property
     def library(self) -> Library:
-        """What can be done with plugins."""
+        """Operations on plugins."""
         return Library(self.store, self.settings)
 
     def plugin_card(self, row: PluginRow) -> ModelCard:
-        """The card in a plugin's bundle; an empty one where the bundle is gone or damaged."""
+        """The card in a plugin's bundle; an empty card if the bundle is missing or damaged."""
         try:
             return parse_card(read_bundle_text(row.path), row.name)
         except TailorError:

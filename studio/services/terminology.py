@@ -1,4 +1,4 @@
-"""The terms that a project's translations should use: counted in comparisons, enforced where that is asked for."""
+"""The terms that a project's translations should use: counted in comparisons, and enforced on request."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from studio.services.service import Service
 
 FILE = "terms.tsv"
-MOST_CHARACTERS = 200_000  # of a project's terms together
+MOST_CHARACTERS = 200_000  # of all terms of a project
 
 
 def project_terms(service: Service, project: ProjectRow) -> str:
-    """The project's terms, as they were written down; empty where there are none."""
+    """The project's terms as the user entered them; empty if there are none."""
     file = _file(service, project.id)
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     return text if text.strip() else ""
 
 
 def enforced_terms(service: Service, project: ProjectRow, *, enforce: bool) -> str:
-    """What a comparison notes of the terms that it enforces: their hash; empty where there are none, or none is to be."""
+    """The hash of the terms that a comparison enforces; empty if there are no terms or `enforce` is off."""
     text = project_terms(service, project) if enforce else ""
     return content_hash(text) if text else ""
 
 
 def termbase(service: Service, project: ProjectRow) -> Sequence[Term]:
-    """The project's terms, read once for each version of them; empty where there are none."""
+    """The project's parsed terms, cached until the file changes; empty if there are none."""
     file = _file(service, project.id)
     return _termbase(file, file.stat().st_mtime_ns, project.target, project.source) if file.exists() else ()
 
@@ -48,14 +48,14 @@ def _termbase(file: Path, modified: int, target: str, source: str) -> Sequence[T
 
 
 def required_terms(terms: Sequence[Term], source: str, reference: str) -> list[Term]:
-    """Those that the source calls for and, where there is a reference, that occur in it."""
+    """The terms that occur in the source and, if there is a reference, in the reference too."""
     text = source.casefold()
-    near = [term for term in terms if term.source and term.source.split()[0].casefold() in text]  # most are not
+    near = [term for term in terms if term.source and term.source.split()[0].casefold() in text]  # a cheap pre-filter
     return [term for term in called_for(near, source) if not reference or term.in_target.search(reference)]
 
 
 def set_terms(service: Service, project: ProjectRow, text: str) -> int:
-    """Keep other terms; returns how many there are. Raises InputError, with the line, on what is none."""
+    """Replace the project's terms; returns their number. Raises InputError, naming the line, on an invalid term."""
     count = len(parse_terms(text.splitlines(), Message(mark("The terms")), project.target, project.source))
     service.workspace(project.id, change=True)
     with atomic_write(_file(service, project.id), "the terms") as temporary:
@@ -64,7 +64,7 @@ def set_terms(service: Service, project: ProjectRow, text: str) -> int:
 
 
 def read_file(project: ProjectRow, path: Path) -> str:
-    """The terms of a TBX, CSV or text file for the languages of a project, as `set_terms` takes them. Raises InputError."""
+    """The terms for a project's languages in a TBX, CSV or text file, as text for `set_terms`. Raises InputError."""
     if path.suffix.lower() not in TERM_FILES:
         raise InputError(
             "{file} is not a file of terms; choose one that ends in {endings}.",

@@ -1,4 +1,4 @@
-"""What the page Translate asks for: a project's plugins, and a short text line by line, as a document of these lines would be."""
+"""The operations of the page Translate: a project's plugins, and short texts, translated line by line like documents."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from studio.i18n.translate import tr
 if TYPE_CHECKING:
     from studio.services.service import Service
 
-MOST = 4000  # characters of a short text; more is a document
+MOST = 4000  # characters of a short text; longer texts are translated as documents
 
 
 def plugin_choices(service: Service, project: ProjectRow) -> list[tuple[str, int]]:
-    """The project's plugins whose bundles are there, older versions by their numbers."""
+    """(label, id) of the project's plugins with an existing bundle; older versions are labelled with their number."""
     return [
         (
             one.name if row is one.newest else tr("{name}, version {number}", name=one.name, number=one.number(row)),
@@ -35,7 +35,7 @@ def plugin_choices(service: Service, project: ProjectRow) -> list[tuple[str, int
 
 
 def wanted_plugin(service: Service, project: ProjectRow, number: str) -> PluginRow | None:
-    """The plugin that the address names; where it names none, the one to begin with."""
+    """The plugin named in the address; if it names none, the initial one. None for "0", the base alone."""
     if number == "0":
         return None
     rows = service.store.plugins.list(project.id)
@@ -44,10 +44,10 @@ def wanted_plugin(service: Service, project: ProjectRow, number: str) -> PluginR
 
 
 def first_plugin(service: Service, project: ProjectRow) -> PluginRow | None:
-    """The plugin that a page begins with: the project's default; where nobody chose the base alone, the only plugin there is,
-    unless it does harm.
+    """The plugin initially selected on a page: the project's default or, unless the user chose the base, its only plugin if
+    that is not marked as harmful.
 
-    An imported one is never the default by itself, but a page says what it translates with before it does.
+    An imported plugin never becomes the default automatically, but pages show the selected plugin before they translate.
     """
     usual = service.store.defaults.get(project.id)
     if usual is not None or service.store.defaults.chosen(project.id):
@@ -57,12 +57,12 @@ def first_plugin(service: Service, project: ProjectRow) -> PluginRow | None:
 
 
 def plugin_of(service: Service, chosen: int | None) -> PluginRow | None:
-    """The plugin that a menu names; None for the base alone."""
+    """The plugin selected in a menu; None for the base alone."""
     return service.store.plugins.get(int(chosen)) if chosen else None
 
 
 def strength_of(text: object) -> float:
-    """The strength that an address names, between 0 and 1; 1 where it names none."""
+    """The strength given in an address, clipped to 0–1; 1 if it gives none."""
     try:
         return min(1.0, max(0.0, float(str(text))))
     except ValueError:
@@ -70,7 +70,7 @@ def strength_of(text: object) -> float:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text; none of an empty one. Raises InputError where it is too long."""
+    """The lines of a text; an empty list for a blank one. Raises InputError if the text is too long."""
     if not text.strip():
         return []
     if len(text) > MOST:
@@ -82,7 +82,7 @@ def lines_of(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class TranslatedSentence:
-    """A sentence of a text with its translation; `doubt` says why to look at it, empty where nothing is odd."""
+    """A sentence with its translation; `doubt` is the reason to review it, empty if there is none."""
 
     source: str
     translation: str
@@ -97,7 +97,7 @@ def translate_lines(
     strength: float,
     terms: str = "",
 ) -> Iterator[list[TranslatedSentence]]:
-    """The sentences of each line with their translations, as they are made; none of an empty line."""
+    """Yield the translated sentences of each line as they are finished; an empty list for a blank line."""
     for line in lines:
         sources = split_sentences(line, project.source) if line.strip() else []
         results = service.translate(project, [Unit([one]) for one in sources], plugin, strength, terms)
@@ -115,9 +115,9 @@ def alternatives_of(
     prefix: str = "",
     count: int = 5,
 ) -> Alternatives:
-    """Other translations of a sentence by a loaded base, with the plugin of a row where there is one.
+    """Alternative translations of a sentence by a loaded base, with the plugin of `row` if given.
 
-    Raises InputError where the text is several sentences, and as `engine.decoding.alternatives` does.
+    Raises InputError if the text has several sentences, and the errors of `engine.decoding.alternatives`.
     """
     if len(split_sentences(text, base.source)) > 1:
         raise InputError("Alternatives are for one sentence, and this text has several.")

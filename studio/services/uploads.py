@@ -1,6 +1,6 @@
-"""Uploaded files on their way into a project: checked before they are read, copied whole or not at all.
+"""Uploaded files on their way into a project: checked before they are read, copied all or not at all.
 
-They come from the browser, or from a path on the studio's own machine where the settings allow that.
+They come from the browser or, if the settings allow it, from a path on the studio's machine.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from engine.messages import Given, Message
 from studio.auth.identity import client_of, guest, sign_in_needed
 from studio.i18n.translate import mark
 
-INBOX = "inbox"  # in the home folder: what was dropped where there was no project yet
-OLDEST = 86_400  # seconds after which Gradio removes uploads that were not used
+INBOX = "inbox"  # in the home folder: files dropped before a project exists
+OLDEST = 86_400  # seconds after which Gradio removes unused uploads
 ARCHIVES = {".docx": "Word document", ".odt": "OpenDocument text"}
 
 
 class RefusedError(InputError):
-    """None of the files can be taken."""
+    """None of the files can be used."""
 
 
 def known_endings() -> list[str]:
@@ -38,8 +38,8 @@ def known_endings() -> list[str]:
 
 
 def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] = ()) -> dict[Path, Message]:
-    """The files that are refused, each with its reason: of no known format, too large, or damaged. Raises InputError where a
-    project would hold too many files; `there` are the names of those that it holds.
+    """The files to refuse, each with the reason: unknown format, too large, or damaged. `there` lists the names of the
+    project's existing files. Raises InputError if the project would hold too many files.
     """
     refused = {file: reason for file in files if (reason := refusal(file, settings)) is not None}
     count = len({*there, *(file.name for file in files if file not in refused)})
@@ -53,7 +53,7 @@ def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] 
 
 
 def refusal(file: Path, settings: Settings) -> Message | None:
-    """Why a file cannot be taken, with its name and without its place on the server; None where it can."""
+    """Why a file is refused, stated with its name but not its path on the server; None if it is accepted."""
     known = known_endings()
     if file.suffix.lower() not in known:
         return Message(
@@ -72,7 +72,7 @@ def refusal(file: Path, settings: Settings) -> Message | None:
 
 
 def too_large(name: str, settings: Settings) -> Message:
-    """Why a file that is larger than the setting is not taken."""
+    """The reason to refuse a file larger than `max_upload_mib`."""
     return Message(
         mark("{name} is larger than {limit} MiB (setting max_upload_mib). Split it into parts."),
         name=name,
@@ -81,7 +81,7 @@ def too_large(name: str, settings: Settings) -> Message:
 
 
 def all_refused(reasons: Sequence[Message]) -> RefusedError:
-    """The error that says why each of the files was refused."""
+    """The error that lists why each of the files was refused."""
     result = reasons[0]
     if len(reasons) > 1:
         result = Message(mark("None of the {count} files can be read."), count=len(reasons))
@@ -91,9 +91,9 @@ def all_refused(reasons: Sequence[Message]) -> RefusedError:
 
 
 def take_files(files: Sequence[Path], folder: Path) -> list[str]:
-    """Copy files into a folder, replacing those of the same name; returns their names there.
+    """Copy files into a folder, replacing existing ones of the same name; returns their names there.
 
-    Two of one name in one go are both kept. When a copy fails, none of them is there.
+    Two files of the same name in one call are both kept. If copying fails, none of the files is added.
     """
     names: list[str] = []
     parts: list[tuple[Path, Path]] = []
@@ -122,18 +122,18 @@ def _free(name: str, taken: Sequence[str]) -> str:
 
 
 def paths_offered(settings: Settings) -> bool:
-    """Whether a path on the studio's machine can lead anywhere: where people sign in, only into the folders that are named."""
+    """Whether paths on the studio's machine can be used at all. With accounts, `server_folders` has to name folders."""
     return settings.server_paths_allowed and (bool(settings.server_folders) or not sign_in_needed(settings))
 
 
 def in_named_folders(real: Path, settings: Settings) -> bool:
-    """Whether a path without links lies in one of the setting's folders; where it names none, any does."""
+    """Whether a resolved path is in one of the `server_folders`; always true if the setting is empty."""
     folders = [Path(os.path.realpath(Path(one).expanduser())) for one in settings.server_folders]
     return not folders or any(real.is_relative_to(folder) for folder in folders)
 
 
 def outside(path: str) -> InputError:
-    """The error for a path that lies in none of them."""
+    """The error for a path outside the `server_folders`."""
     return InputError(
         mark("{path} is not in a folder that may be read from here (setting server_folders)."), path=Given(path)
     )
@@ -142,7 +142,7 @@ def outside(path: str) -> InputError:
 def server_files(text: str, settings: Settings) -> list[Path]:
     """The files at a path on the studio's machine: the file itself, or the readable files in the folder.
 
-    Raises InputError where such paths are not allowed, or it leads to nothing that may be read.
+    Raises InputError if such paths are not allowed or nothing at the path may be read.
     """
     if not settings.server_paths_allowed:
         raise InputError("Paths on the server are switched off (setting server_paths). Upload the file.")
@@ -158,7 +158,7 @@ def server_files(text: str, settings: Settings) -> list[Path]:
 
     def readable(path: Path) -> bool:
         real = Path(os.path.realpath(path))
-        # What lies in the studio's own folder belongs to somebody's project.
+        # Files in the studio's home folder belong to somebody's project.
         foreign = signed and (real.is_relative_to(home) or not settings.server_folders)
         return in_named_folders(real, settings) and not foreign
 
@@ -166,7 +166,7 @@ def server_files(text: str, settings: Settings) -> list[Path]:
         seen = guest()
         if seen is None or seen.access is None or not seen.access.changes:
             raise InputError("Paths on the server are only for accounts with write access. Upload the file.")
-    # Outside the folders not even the existence of a file is revealed.
+    # Outside the folders, not even the existence of a file is revealed.
     if not readable(path):
         raise outside(given)
     real = Path(os.path.realpath(path))
@@ -177,7 +177,7 @@ def server_files(text: str, settings: Settings) -> list[Path]:
             raise InputError(
                 "The folder {path} cannot be read by the studio; check its permissions.", path=Given(given)
             ) from None
-        # A link in the folder may lead out of it.
+        # Links in the folder may lead out of it.
         results = list(filter(readable, results))
         if not results:
             raise InputError("The folder {path} contains no file that can be read as samples.", path=Given(given))
@@ -190,12 +190,12 @@ def server_files(text: str, settings: Settings) -> list[Path]:
 
 
 def own_key() -> str:
-    """The key of the files that whoever asks has chosen for a new project. It is no key that an address could name."""
+    """The key of the files that the caller has chosen for a new project; addresses cannot contain such a key."""
     return "own-" + hashlib.sha256(client_of(guest()).encode()).hexdigest()[:24]
 
 
 def stash(files: Sequence[Path], settings: Settings, key: str = "") -> str:
-    """Remember files that were dropped on the first page, for the page Samples, or chosen there; returns their key."""
+    """Remember files dropped on the home page, or chosen on the page Samples, for a new project; returns their key."""
     folder = settings.home_dir / INBOX
     token = key or secrets.token_hex(12)
     for old in folder.glob("*.json"):
@@ -206,7 +206,7 @@ def stash(files: Sequence[Path], settings: Settings, key: str = "") -> str:
 
 
 def stashed(token: str, settings: Settings) -> list[Path]:
-    """The files of this key from an address that still exist; where it is none, those that whoever asks had chosen before."""
+    """The existing files stored under the key in an address; without a valid key, those that the caller chose before."""
     if not re.fullmatch("[0-9a-f]{24}", token):
         token = own_key()
     result = read_json(settings.home_dir / INBOX / f"{token}.json").get("files", [])

@@ -60,6 +60,15 @@ def test_layers_of_table_six_go_from_below_and_then_from_above() -> None:
     assert [bool(one.paper) for one in layer_variants(4)] == [False, False, False, True, False, False, False]
 
 
+def test_a_timed_experiment_without_its_data_says_so_in_each_row(
+    tiny: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = Experiment("Timed", ("luxun",), (Variant("Vanilla", "vanilla"),), ("bleu", "seconds@2"))
+    monkeypatch.setitem(EXPERIMENTS, "timed", timed)
+    (row,) = reproduce("timed", Plan(tmp_path / "nothing", tmp_path / "out", SMALL, str(tiny)), load_settings())
+    assert row["error"]
+
+
 @pytest.mark.usefixtures("benches_in_this_process")
 def test_rows_are_made_once_shown_beside_the_papers_and_shared(
     data: Path, tiny: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

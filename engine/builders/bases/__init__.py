@@ -1,4 +1,4 @@
-"""Training a base of our own from sentence pairs: one Marian model that translates both ways.
+"""Training a base from sentence pairs: one Marian model that translates in both directions.
 
 pairs -> cleaning -> joint SentencePiece -> packed rows -> training -> a folder that transformers loads, with its card
 """

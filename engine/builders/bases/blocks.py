@@ -1,8 +1,8 @@
-"""The Transformer's two blocks with their gradients written out, for training on a CPU.
+"""The two Transformer blocks with hand-written gradients, for training on a CPU.
 
-Autograd runs a layer of transformers as some thirty kernels, most of which only move memory. Here a block is one function:
-bias and ReLU are part of the matrix product (oneDNN's post-operations), query, key and value are one product, and what the
-backward pass needs is kept once. Both are post-norm, as Marian's layers are: y = LayerNorm(x + Dropout(f(x))).
+With autograd, a layer of transformers runs as about thirty kernels, most of which only move memory. Here each block is one
+function: bias and ReLU are fused into the matrix product (oneDNN post-operations), query, key and value are computed in one
+product, and tensors for the backward pass are saved once. Both are post-norm, like Marian's: y = LayerNorm(x + Dropout(f(x))).
 
 Shapes: B rows of L tokens, N = B*L, H heads of width e, d = H*e, f the width of the feed-forward layer.
 """
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-EPSILON = 1e-5  # of the layer normalisation, as torch.nn.LayerNorm has it
+EPSILON = 1e-5  # of the layer normalisation, the default of torch.nn.LayerNorm
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor, activation: str = "none") -> Tensor:
@@ -28,13 +28,13 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor, activation: str = "none") ->
 
 
 def column_sums(gradient: Tensor) -> Tensor:
-    """The gradient of a bias (out,): a product with ones is twice as quick as `sum` and adds in float32."""
+    """The gradient of a bias (out,), as a product with ones, which is faster than `sum` and accumulates in float32."""
     return (gradient.new_ones(1, len(gradient)) @ gradient)[0]
 
 
 def turned(x: Tensor) -> Tensor:
-    """x^T (d, N), laid out anew: the gradient of a weight is then an ordinary product, which takes half the time of one with
-    a transposed left side (oneDNN 3, AMX).
+    """x^T (d, N), copied to contiguous memory, so that the gradient of a weight is an ordinary product. That is faster than a
+    product with a transposed left side (oneDNN 3, AMX).
     """
     return x.T.contiguous()
 
@@ -44,7 +44,7 @@ class Residual:
 
     @staticmethod
     def forward(x: Tensor, update: Tensor, weight: Tensor, bias: Tensor, dropout: float) -> tuple[Tensor, ...]:
-        """y and what `backward` needs: the sum, its statistics and the dropout's mask (empty without dropout)."""
+        """Return y and the inputs of `backward`: the sum, its mean and rstd, and the dropout mask (empty without dropout)."""
         keep = x.new_empty(0)
         if dropout:
             keep = torch.empty_like(update).bernoulli_(1 - dropout).div_(1 - dropout)  # (N, d)
@@ -57,7 +57,7 @@ class Residual:
     def backward(
         dy: Tensor, total: Tensor, mean: Tensor, rstd: Tensor, keep: Tensor, weight: Tensor, bias: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Gradients of the sum (that is, of x through the residual), of the update, and of the normalisation's weights."""
+        """Gradients of the sum (that is, of x through the residual), the update, and the normalisation's weight and bias."""
         dtotal, dweight, dbias = torch.ops.aten.native_layer_norm_backward(
             dy.contiguous(), total, [total.shape[-1]], mean, rstd, weight, bias, [True, True, True]
         )  # (N, d), (d,), (d,)
@@ -102,10 +102,10 @@ def join_heads(apart: Tensor, rows: int) -> Tensor:
 
 
 class AttentionBlock(torch.autograd.Function):
-    """LayerNorm(x + Wo attention(Wq x, Wk m, Wv m) + bo), where m is `memory` (the encoder's output) or, without it, x.
+    """LayerNorm(x + Wo attention(Wq x, Wk m, Wv m) + bo), where m is `memory` (the encoder's output) or, if None, x.
 
-    `mask` (B, 1, Q, K) is added to the scores. `weights` are q, k, v and output projection and the normalisation, each weight
-    with its bias.
+    `mask` (B, 1, Q, K) is added to the scores. `weights` are those of the q, k, v and output projections and of the
+    normalisation, each weight followed by its bias.
     """
 
     @staticmethod
@@ -165,23 +165,23 @@ class AttentionBlock(torch.autograd.Function):
 def attention_block(
     x: Tensor, memory: Tensor | None, mask: Tensor, attention: Any, norm: Any, dropout: float
 ) -> Tensor:
-    """The block of transformers' MarianAttention and its LayerNorm, on x (B*L, d); self-attention where `memory` is None."""
+    """Apply transformers' MarianAttention and its LayerNorm to x (B*L, d); self-attention if `memory` is None."""
     projections = (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj, norm)
     weights = [tensor for module in projections for tensor in (module.weight, module.bias)]
     return AttentionBlock.apply(x, memory, mask, attention.num_heads, dropout, *weights)
 
 
 def feed_forward_block(x: Tensor, layer: Any, dropout: float) -> Tensor:
-    """The feed-forward block of a Marian layer on x (B*L, d)."""
+    """Apply the feed-forward block of a Marian layer to x (B*L, d)."""
     modules: Sequence[Any] = (layer.fc1, layer.fc2, layer.final_layer_norm)
     weights = [tensor for module in modules for tensor in (module.weight, module.bias)]
     return FeedForwardBlock.apply(x, dropout, *weights)
 
 
 class SampledCrossEntropy(torch.autograd.Function):
-    """Mean label-smoothed cross-entropy of rows x (n, d) over candidate words (K, d), by `labels` (n,), in nats.
+    """Mean label-smoothed cross-entropy of rows x (n, d) over candidate words (K, d), with `labels` (n,), in nats.
 
-    The softmax is turned into the gradient where it lies. `correction` (K,) is added to the logits (Jean et al. 2015).
+    The softmax is converted into the gradient in place. `correction` (K,) is added to the logits (Jean et al. 2015).
     """
 
     @staticmethod

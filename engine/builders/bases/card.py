@@ -1,4 +1,4 @@
-"""The card of a trained base: README.md with Hugging Face's front matter, filled with measured figures."""
+"""The card of a trained base: README.md with Hugging Face front matter and the measured figures."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from engine.core.progress import duration
 
 
 def write_card(folder: Path, figures: Mapping[str, Any], about: str) -> None:
-    """Write `folder`/README.md from a training's figures.
+    """Write `folder`/README.md from the figures of a training.
 
-    `about` is Markdown on where the data is from and its terms; its front matter (`license`, `license_name`,
-    `license_note`, `pretty_name`, `datasets`) becomes the card's.
+    `about` is Markdown on the origin and terms of the data; its front matter (`license`, `license_name`, `license_note`,
+    `pretty_name`, `datasets`) overrides the card's.
     """
     import yaml  # type: ignore[import-untyped]
 
@@ -77,7 +77,7 @@ def _scores(rows: list[dict[str, Any]]) -> str:
 
 
 def _decoding(chosen: Mapping[str, Any]) -> str:
-    """What was tried, the chosen ones in bold; nothing where nothing was chosen."""
+    """The settings tried, with the chosen ones in bold; empty if no defaults were chosen."""
     if not chosen:
         return ""
     return f"""## Default decoding
@@ -90,7 +90,7 @@ the translations over those of the references.
 
 
 def _curve(rows: list[dict[str, Any]]) -> str:
-    """A drawing of BLEU over tokens, as Mermaid, which GitHub and others show, and its figures as a table."""
+    """A Mermaid chart of BLEU over tokens and a table of its figures; empty with fewer than two scored checkpoints."""
     rows = [row for row in rows if any(key.startswith("bleu/") for key in row)]
     if len(rows) < 2:
         return ""

@@ -1,4 +1,4 @@
-"""The decoding defaults of a base: the beam and length penalty under which its held-out translations have the best BLEU."""
+"""The decoding defaults of a base: the beam and length penalty with the best BLEU on held-out pairs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from engine.evaluation.metrics import metrics
 
 BEAMS = (4, 2, 6)  # the default first
 PENALTIES = (1.0, 0.6, 0.8, 1.2, 1.4)
-MARGIN = 0.1  # BLEU by which another setting must be better than the default, so that chance does not choose
-FEWEST = 50  # pairs: with fewer chance would choose
+MARGIN = 0.1  # BLEU by which another setting must beat the default, so that the choice is not due to chance
+FEWEST = 50  # pairs; with fewer, the choice would be due to chance
 
 
 @dataclass(frozen=True)
 class DecodingChoice:
-    """`settings` of `Decoding` that were chosen, and `rows` of what was tried: beam, length_penalty, BLEU, and the
-    translations' length over that of the references in characters.
+    """The chosen `settings` of `Decoding`, and `rows` for all settings tried: beam, length_penalty, BLEU, and the length of the
+    translations divided by that of the references, in characters.
     """
 
     settings: dict[str, object]
@@ -33,10 +33,10 @@ class DecodingChoice:
 def choose_decoding(
     base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progress | None = None
 ) -> DecodingChoice:
-    """The beam and length penalty with the best BLEU on (source, reference) pairs of the base's direction.
+    """Choose the beam and length penalty with the best BLEU on (source, reference) pairs of the base's direction.
 
-    The penalty is chosen with the default beam, then the beam with that penalty: seven translations of all pairs. The
-    smaller beam wins where a larger one brings less than MARGIN.
+    The penalty is chosen with the default beam, then the beam with that penalty, so all pairs are translated seven times. A
+    smaller beam is preferred unless a larger one gains more than MARGIN.
     """
     from engine.decoding.translate import translate
 
@@ -68,9 +68,9 @@ def choose_defaults(
     folder: Path, pairs: Sequence[tuple[str, str]], source: str, target: str, *, device: str = "auto",
     progress: Progress | None = None,
 ) -> dict[str, DecodingChoice]:  # fmt: skip
-    """Choose for both directions, where the base knows them, and write the base's defaults. `pairs` are (source, target).
+    """Choose for each direction that the base supports, and write the base's defaults. `pairs` are (source, target).
 
-    Returns the choices by direction, as `en-zh`; none, and nothing is written, where fewer than FEWEST pairs are given.
+    Returns the choices by direction, such as `en-zh`. With fewer than FEWEST pairs, returns none and writes nothing.
     """
     if len(pairs) < FEWEST:
         return {}
@@ -84,7 +84,7 @@ def choose_defaults(
 
 
 def decoding_table(chosen: Mapping[str, Mapping[str, Any]]) -> str:
-    """What was tried, in Markdown for a card: choices as mappings, by direction."""
+    """A Markdown table of the settings tried, for a card; `chosen` holds the choices as mappings, by direction."""
     lines = ["| direction | beam | length penalty | BLEU | length |", "|---|---:|---:|---:|---:|"]
     for way, choice in chosen.items():
         for row in choice["rows"]:

@@ -1,7 +1,7 @@
-"""Leaving out the worst pairs: dual conditional cross-entropy (Junczys-Dowmunt 2018) by the base that is being trained.
+"""Leaving out the worst pairs, scored by dual conditional cross-entropy (Junczys-Dowmunt 2018) with the base in training.
 
-A pair scores |H(y|x) - H(x|y)| + (H(y|x) + H(x|y)) / 2, H in nats per token. It is high where a side is no translation of the other
-(both are surprised) and where one side says more than the other (one is).
+The score of a pair is |H(y|x) - H(x|y)| + (H(y|x) + H(x|y)) / 2, H in nats per token. It is high if the sides are not
+translations of each other (both entropies are high) or if one side says more than the other (one entropy is high).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.core.devices import pick_device, pick_precision
 from engine.core.progress import Progress
 from engine.errors import ModelError
 
-WINDOW = 8192  # examples packed together; what a stop loses at most
+WINDOW = 8192  # examples packed together; also the most that an interruption loses
 ROWS = 32
 
 
@@ -35,9 +35,9 @@ def score_pairs(
     precision: str = "auto",
     progress: Progress | None = None,
 ) -> np.ndarray:
-    """Score every tokenised pair of the training in `base` with the base's present weights, into training/pairs/scores.npy.
+    """Score every tokenised pair of the training in `base` with its current weights, and write training/pairs/scores.npy.
 
-    Stopped, it goes on where it was when it is run again. Returns the scores (pairs,), lower is better. Raises ModelError when
+    An interrupted run is continued by the next call. Returns the scores (pairs,), lower is better. Raises ModelError if
     `base` has no tokenised pairs or no weights yet.
     """
     progress = progress or Progress()
@@ -45,7 +45,7 @@ def score_pairs(
     if not (folder / "pairs.json").is_file() or not (base / "model.safetensors").is_file():
         raise ModelError(f"{base} holds no training with a checkpoint and pairs. Train it for some minutes first.")
     examples = open_pairs(folder, load_vocabulary(base, source, target))
-    losses = _unfinished(folder / "losses.npy", len(examples))  # (2 * pairs,) nats per token, NaN where not yet known
+    losses = _unfinished(folder / "losses.npy", len(examples))  # (2 * pairs,) nats per token, NaN if not yet scored
     order = np.argsort(np.add(*examples.lengths(np.arange(len(examples)))), kind="stable")  # short ones first
     todo = order[np.isnan(losses[order])]
     network = _network(base, device, precision)
@@ -66,7 +66,7 @@ def score_pairs(
 
 
 def read_scores(folder: Path, pairs: int) -> np.ndarray | None:
-    """The scores (pairs,) that `score_pairs` left in the folder of tokenised pairs; None where there are none of these."""
+    """The scores (pairs,) that `score_pairs` wrote into the folder of tokenised pairs; None if missing or of another length."""
     try:
         scores: np.ndarray = np.load(folder / "scores.npy", allow_pickle=False)
     except (OSError, ValueError):
@@ -75,7 +75,7 @@ def read_scores(folder: Path, pairs: int) -> np.ndarray | None:
 
 
 def drop_worst(examples: Examples, scores: np.ndarray, share: float, files: int) -> list[int]:
-    """Set the weight of each file's worst `share` of pairs to zero; returns how many that are, by file."""
+    """Set the weight of the worst `share` of each file's pairs to zero; returns the number dropped from each file."""
     dropped = []
     assert examples.file is not None
     for number in range(files):
@@ -87,7 +87,7 @@ def drop_worst(examples: Examples, scores: np.ndarray, share: float, files: int)
 
 
 def _unfinished(path: Path, examples: int) -> Any:
-    """The losses of an earlier run that was stopped, or an array of NaN, mapped into memory."""
+    """The memory-mapped losses of an interrupted run, or a new array of NaN."""
     if path.is_file():
         losses = np.load(path, mmap_mode="r+", allow_pickle=False)
         if losses.shape == (examples,):
@@ -112,7 +112,7 @@ def _batches(examples: Examples, window: np.ndarray) -> Iterator[tuple[Packed, l
 
 
 def _losses(network: Any, batch: Packed, rows: Sequence[Sequence[int]]) -> tuple[list[int], list[float]]:
-    """The examples of a batch and the mean loss a token of each, in nats."""
+    """The examples of a batch and the mean loss per token of each, in nats."""
     table = network.model.model.shared.weight
     batch = batch.to(table.device)
     with torch.no_grad():
@@ -124,7 +124,7 @@ def _losses(network: Any, batch: Packed, rows: Sequence[Sequence[int]]) -> tuple
     numbers = [number for row in rows for number in row]
     first = torch.tensor([0, *[len(row) for row in rows][:-1]]).cumsum(0).to(real.device)  # (B,) of each row's examples
     row_of = real // batch.labels.shape[1]
-    index = first[row_of] + batch.target_segment.view(-1)[real] - 1  # (n,) place among `numbers`
+    index = first[row_of] + batch.target_segment.view(-1)[real] - 1  # (n,) index into `numbers`
     total = torch.zeros(len(numbers), device=real.device).index_add_(0, index, loss)
     count = torch.zeros_like(total).index_add_(0, index, torch.ones_like(loss))
     return numbers, (total / count).tolist()

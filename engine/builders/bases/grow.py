@@ -1,9 +1,9 @@
-"""A deeper base from a trained one: encoder layers and feed-forward units are added that at first hardly change its output.
+"""A deeper base from a trained one: adds encoder layers and feed-forward units that at first hardly change its output.
 
-A new encoder layer stands after each trained one (Gong et al. 2019 stack copies of trained layers; a layer that begins as the
-identity, as in Chen et al. 2016, harms a post-norm model less; docs/train-a-base.md has the figures). Its residual updates are
-zero, its first normalisation standardises, and its second gives the vectors back the mean spread and offset that they had. New
-feed-forward units write nothing at first, so widening is exact. The decoder, on which plugins work, keeps its shape.
+A new encoder layer is inserted after each trained one. Gong et al. 2019 stack copies of trained layers; a layer that starts as
+the identity, as in Chen et al. 2016, harms a post-norm model less (figures in docs/train-a-base.md). Its residual updates are
+zero, its first normalisation standardises, and its second restores the mean spread and offset of the vectors. The output
+weights of new feed-forward units are zero, so widening is exact. The decoder, which plugins hook into, keeps its shape.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from engine.errors import OptionError
 
 
 def grow_encoder(model: Any, layers: int, width: int) -> Any:
-    """The Marian model with `layers` encoder layers whose feed-forward layers have `width` units; 0 keeps what it has.
+    """Grow a Marian model to `layers` encoder layers with `width` feed-forward units each; 0 keeps the present number.
 
-    The model is changed in place and returned. Raises OptionError when it has more than asked for, or when `layers` is no
-    multiple of its number.
+    The model is changed in place and returned. Raises OptionError if it is already larger, or if `layers` is not a multiple
+    of its number of layers.
     """
     config, encoder = model.config, model.model.encoder
     layers, width = layers or config.encoder_layers, width or config.encoder_ffn_dim
@@ -45,7 +45,7 @@ def grow_encoder(model: Any, layers: int, width: int) -> Any:
 
 
 def _widen(layer: Any, width: int) -> None:
-    """Feed-forward units up to `width`, the new ones with random input weights and output weights of zero."""
+    """Add feed-forward units up to `width`, with random input weights and zero output weights."""
     more = width - layer.fc1.out_features
     if not more:
         return
@@ -65,7 +65,7 @@ def _joined(old: Tensor, new: Tensor, dimension: int) -> nn.Parameter:
 
 
 def _identity_after(layer: Any) -> Any:
-    """A layer of the same shape that gives back, nearly, what `layer` puts out."""
+    """A layer of the same shape that approximately reproduces the output of `layer`."""
     fresh = copy.deepcopy(layer)
     attention, last = fresh.self_attn, layer.final_layer_norm
     for projection in (attention.q_proj, attention.k_proj, attention.v_proj, fresh.fc1):

@@ -1,4 +1,4 @@
-"""Scores of a base on held-out pairs, in both directions: sacrebleu's BLEU and chrF, with their signatures."""
+"""Scores of a base on held-out pairs in both directions: sacrebleu's BLEU and chrF, with their signatures."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from engine.evaluation.metrics import metrics
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """A row a file and direction: file, source, target, lines, BLEU, chrF2 and the signatures of both."""
+    """A row per file and direction: file, source, target, lines, BLEU, chrF2 and the signatures of both."""
 
     rows: list[dict[str, Any]]
 
     def brief(self) -> dict[str, float]:
-        """BLEU by file and direction, as `bleu/ntrex.en-zh/zh` for translations into Chinese."""
+        """BLEU by file and target language, for example `bleu/ntrex.en-zh/zh` for translations into Chinese."""
         return {f"bleu/{row['file']}/{row['target']}": row["bleu"] for row in self.rows}
 
 
@@ -35,7 +35,7 @@ def score_base(
     device: torch.device | str = "auto",
     progress: Progress | None = None,
 ) -> HeldOutScores:
-    """Translate the pairs of every file both ways with default decoding and score them."""
+    """Translate the pairs of every file in both directions, with default decoding except for `beam`, and score them."""
     from engine.decoding.translate import translate
 
     progress = progress or Progress()

@@ -27,8 +27,8 @@ REPORT_EVERY = 20  # updates
 
 
 def rate_factor(options: BaseTrainingOptions, update: int, seconds: float) -> float:
-    """The rates as a share of their highest: a linear rise, a plateau, a linear fall to zero over the last `decay` of the
-    training ("warm-up, stable, decay"; Hu et al. 2024). The plateau lets a run be prolonged or ended early at will.
+    """The learning rate as a share of its maximum: a linear rise, a plateau, a linear fall to zero over the last `decay` of the
+    training ("warm-up, stable, decay"; Hu et al. 2024). The plateau allows a run to be extended or ended early.
     """
     done = progress_share(options, update, seconds)
     rise = min(1.0, (update + 1) / max(1, options.warmup))
@@ -37,7 +37,7 @@ def rate_factor(options: BaseTrainingOptions, update: int, seconds: float) -> fl
 
 
 def progress_share(options: BaseTrainingOptions, update: int, seconds: float) -> float:
-    """How much of the training is done, from 0 to 1, by whichever limit comes first."""
+    """The completed share of the training, 0 to 1, measured by whichever limit comes first."""
     shares = [0.0]
     if options.updates:
         shares.append(update / options.updates)
@@ -47,7 +47,7 @@ def progress_share(options: BaseTrainingOptions, update: int, seconds: float) ->
 
 
 class Trainer:
-    """Trains a model on packed pairs; `run` continues until the options' limits and may be called on a restored state."""
+    """Trains a model on packed pairs; `run` continues up to the options' limits, also from a restored state."""
 
     def __init__(
         self, model: Any, examples: Examples, validation: list[Packed], options: BaseTrainingOptions,
@@ -71,13 +71,13 @@ class Trainer:
         self.loss: Callable[..., Tensor] = torch.compile(self.network, dynamic=False) if wanted else self.network
 
     def restore(self) -> bool:
-        """Go on from the folder's checkpoint, if there is one."""
+        """Restore the folder's checkpoint, if any; returns whether there was one."""
         state = self.weights.restore(self.folder)
         self.state = state or State()
         return state is not None
 
     def batches(self) -> Iterator[tuple[int, int, Packed]]:
-        """(epoch, number of the batch within it, batch), from where the state stands, without end."""
+        """Yield (epoch, number of the batch within it, batch) endlessly, starting from the position of the state."""
         epoch, skip = self.state.epoch, self.state.batch
         while True:
             made = skip
@@ -94,9 +94,9 @@ class Trainer:
             epoch, skip = epoch + 1, 0
 
     def run(self, progress: Progress, at_checkpoint: Callable[[State], dict[str, object]]) -> State:
-        """Train until the limits. `at_checkpoint` is called after each checkpoint and gives figures for the log.
+        """Train until a limit is reached. `at_checkpoint` is called after each timed checkpoint and returns figures to log.
 
-        A stop by the user (Cancelled) leaves a checkpoint, from which the next run goes on.
+        If the user stops the training (Cancelled), a checkpoint is saved, from which the next run continues.
         """
         options, state = self.options, self.state
         log = MetricsLog(self.folder / "metrics.jsonl", state.update if state.update else None)
@@ -130,7 +130,7 @@ class Trainer:
         return state
 
     def update(self, batch: Packed) -> Tensor:
-        """One update; returns the batch's loss. Raises TailorError where the memory is not enough."""
+        """Make one update and return the batch's loss. Raises TailorError if memory runs out."""
         state = self.state
         seed = (self.options.seed, state.update)
         candidates = choose_candidates(batch.labels, self.examples.vocabulary.size, self.sampled, seed)
@@ -157,7 +157,7 @@ class Trainer:
         progress.advance(*self.share(), note)
 
     def share(self) -> tuple[float, float]:
-        """How much is done of how much: updates, or seconds where the clock is the nearer limit."""
+        """(done, total) in updates, or in seconds if the time limit is nearer."""
         state, options = self.state, self.options
         done, total = float(state.update), float(options.updates or 0)
         if not total or (options.minutes and state.seconds / (60 * options.minutes) > done / total):
@@ -166,7 +166,7 @@ class Trainer:
 
     @torch.no_grad()
     def validate(self, tensors: list[Tensor] | None = None) -> float:
-        """Mean loss a target token (nats, all words scored, no smoothing) on the held-out pairs, of these weights."""
+        """Mean loss per target token on the held-out pairs (nats, all words scored, no smoothing), with `tensors` if given."""
         if tensors is not None:
             self.weights.to_live(tensors)
         self.network.eval()
@@ -182,7 +182,7 @@ class Trainer:
 
 
 def ahead(stream: Iterator[Any], device: torch.device) -> Iterator[Any]:
-    """On a GPU, prepare the next batches in a thread while it works; on a CPU there is nothing to gain."""
+    """On a GPU, prepare the next batches in a thread; on a CPU, where that gains nothing, pass the stream through."""
     if device.type == "cpu":
         yield from stream
         return
@@ -193,7 +193,7 @@ def ahead(stream: Iterator[Any], device: torch.device) -> Iterator[Any]:
     def items() -> Iterator[Any]:
         try:
             yield from stream
-        except Exception as error:  # the training ends with it, and does not wait for ever
+        except Exception as error:  # re-raised in the training loop, which would otherwise wait for ever
             yield error
 
     def fill() -> None:

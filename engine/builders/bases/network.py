@@ -1,7 +1,7 @@
 """The Marian model to be trained, and its loss over packed rows.
 
-The weights are those of transformers' Marian; the passes over them are ours (`blocks`): positions that start anew with each
-packed sentence, and a loss that can score a sample of the vocabulary in place of all of it.
+The weights are those of transformers' Marian. The forward and backward passes are implemented in `blocks`: positions restart
+with each packed sentence, and the loss can score a sample of the vocabulary instead of all of it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from engine.errors import ModelError
 
 
 def initial_model(vocabulary: Vocabulary, options: BaseTrainingOptions, start: Path | None) -> Any:
-    """A fresh MarianMTModel, or the one in `start`, deepened where asked for, in float32.
+    """A new MarianMTModel, or the one in `start`, grown if the options ask for it, in float32.
 
-    Raises ModelError when that one has another vocabulary, OptionError when it cannot be grown to what is asked for.
+    Raises ModelError if the model in `start` has another vocabulary, OptionError if it cannot be grown to the size requested.
     """
     from transformers import MarianConfig, MarianMTModel
 
@@ -85,16 +85,16 @@ def load_model(folder: Path) -> Any:
 
 
 def trained_names(model: Any) -> list[str]:
-    """Names of the weights that are trained: all but the sinusoids."""
+    """Names of the trained weights: all except the sinusoidal positions."""
     return [name for name, _ in model.named_parameters() if "embed_positions" not in name]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Words scored in a batch: the batch's own and random others (sampled softmax, Jean et al. 2015).
+    """Words scored in a batch: the words in its labels and a random sample of the others (sampled softmax, Jean et al. 2015).
 
-    `correction` is the logarithm of how many words each candidate stands for, added to its logit, so that the sum over
-    candidates estimates the sum over the vocabulary.
+    `correction`, the logarithm of the number of words that a candidate represents, is added to its logit, so that the sum
+    over the candidates estimates the sum over the vocabulary.
     """
 
     words: Tensor  # (K,)
@@ -103,7 +103,7 @@ class Candidates:
 
 
 def choose_candidates(labels: Tensor, vocabulary: int, number: int, seed: tuple[int, ...]) -> Candidates | None:
-    """The candidates of a batch, or None when all words are to be scored."""
+    """The candidates of a batch, or None if all words are to be scored."""
     if not number:
         return None
     own = np.unique(labels.numpy())
@@ -124,8 +124,8 @@ def choose_candidates(labels: Tensor, vocabulary: int, number: int, seed: tuple[
 class PackedLoss(nn.Module):
     """Cross-entropy of a Marian model over packed rows.
 
-    The model's weights are cast to `kind` in place, but for the embedding table: gradients of frequent words are long sums,
-    which want float32.
+    The model's weights are cast to `kind` in place, except for the embedding table: gradients of frequent words are long
+    sums, which need float32.
     """
 
     positions: Tensor  # (P, d)
@@ -142,7 +142,7 @@ class PackedLoss(nn.Module):
                 weight.data = weight.data.to(kind)
 
     def mask(self, queries: Tensor, keys: Tensor, causal: bool) -> Tensor:
-        """What is added to the scores (B, 1, Q, K): 0 within a sentence, the lowest number elsewhere; padding sees padding."""
+        """The mask added to the scores (B, 1, Q, K): 0 within a sentence (or the padding), the lowest number elsewhere."""
         seen = queries[:, :, None] == keys[:, None, :]  # (B, Q, K)
         if causal:
             seen = seen & torch.ones(seen.shape[1:], dtype=torch.bool, device=seen.device).tril()  # (B, Q, K)
@@ -150,7 +150,7 @@ class PackedLoss(nn.Module):
         return hidden.masked_fill_(~seen, torch.finfo(self.kind).min)[:, None]  # (B, 1, Q, K)
 
     def embed(self, words: Tensor, position: Tensor, dropout: float) -> Tensor:
-        """Scaled embeddings with the sinusoids of each token's own place in its sentence (B*L, d)."""
+        """Scaled embeddings plus the sinusoids of each token's position in its sentence (B*L, d)."""
         table = self.model.model.shared.weight  # (V, d)
         vectors = functional.embedding(words.view(-1), table).to(self.kind) * self.model.config.d_model**0.5  # (B*L, d)
         return functional.dropout(
@@ -158,7 +158,7 @@ class PackedLoss(nn.Module):
         )  # (B*L, d)
 
     def hidden(self, batch: Packed) -> Tensor:
-        """The decoder's last states (B*L, d)."""
+        """The last hidden states of the decoder (B*L, d)."""
         core = self.model.model
         dropout = self.model.config.dropout if self.training else 0.0
         encoded = self.embed(batch.source, batch.source_position, dropout)  # (B*L, d)
@@ -176,7 +176,7 @@ class PackedLoss(nn.Module):
         return states
 
     def forward(self, batch: Packed, candidates: Candidates | None, smooth: bool = True) -> Tensor:
-        """Mean loss a target token, in nats."""
+        """Mean loss per target token, in nats."""
         table = self.model.model.shared.weight  # (V, d)
         real = (batch.target_segment.view(-1) > 0).nonzero()[:, 0]  # (n,)
         states = self.hidden(batch).index_select(0, real)  # (n, d)

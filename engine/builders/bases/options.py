@@ -1,4 +1,4 @@
-"""Settings of training a base."""
+"""Settings for training a base."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.core.options import Options, option
 
 @dataclass(frozen=True)
 class Size:
-    """The shape of a Marian model; heads are 64 wide, feed-forward layers four times the width but where `encoder_ffn` is set."""
+    """The shape of a Marian model; heads are 64 wide, feed-forward layers four times d_model unless `encoder_ffn` is set."""
 
     d_model: int
     encoder_layers: int
@@ -18,9 +18,9 @@ class Size:
     encoder_ffn: int = 0
 
 
-# `base` is Transformer-base of Vaswani et al. (2017), as in the papers. `small` trains on a CPU in hours; `deep` and `medium`
-# want a GPU. `deep`, the shape of the bundled bases, is `small` with an encoder that holds more: the decoder, which runs once a
-# token and beam, costs what it did (Kasai et al. 2021).
+# `base` is Transformer-base of Vaswani et al. (2017). `small` trains on a CPU in hours; `deep` and `medium` need a GPU. `deep`,
+# the shape of the bundled bases, is `small` with a larger encoder: the decoder, which runs once per token and hypothesis, stays
+# as cheap as that of `small` (Kasai et al. 2021).
 SIZES = {
     "tiny": Size(128, 3, 3, 4000),
     "small": Size(256, 6, 4, 12000),
@@ -99,7 +99,7 @@ class BaseTrainingOptions(Options):
     seed: int = option(1, "Random seed.", low=0)
 
     def shape(self) -> Size:
-        """The model's shape: that of `size`, but for what is set beside it."""
+        """The model's shape: that of `size`, with the dimensions that are set separately."""
         named = SIZES[self.size]
         return Size(
             self.width or named.d_model, self.encoder_layers or named.encoder_layers,

@@ -1,9 +1,9 @@
-"""Sentence pairs packed into rows of equal length, so that hardly any of the arithmetic is spent on padding.
+"""Sentence pairs packed into rows of equal length, so that little arithmetic is spent on padding.
 
-A row holds several pairs one after another, source pieces in one array and target pieces in another. Each token knows
-the number of its pair within the row (`segment`; 0 is padding) and its place within its sentence (`position`). Attention
-is kept within a pair by a mask from the segments, so a packed sentence sees what it would see alone (Raffel et al. 2020,
-"packing"; Krell et al. 2021).
+A row holds several consecutive pairs, source pieces in one array and target pieces in another. Each token has the number of
+its pair within the row (`segment`; 0 is padding) and its position within its sentence (`position`). A mask made from the
+segments restricts attention to the pair, so that packing does not change the result (Raffel et al. 2020, "packing"; Krell et
+al. 2021).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from torch import Tensor
 
 from engine.builders.bases.vocabulary import EOS, Vocabulary
 
-OPEN_ROWS = 24  # rows that a sentence may still go into; more fill rows better and take longer
+OPEN_ROWS = 24  # rows considered for each sentence; more rows pack more tightly but take longer
 
 
 @dataclass(frozen=True)
 class Packed:
-    """A batch of B rows of L tokens a side."""
+    """A batch of B rows of L tokens per side."""
 
-    source: Tensor  # (B, L) numbers of source pieces, the target's tag first in each sentence
+    source: Tensor  # (B, L) numbers of source pieces; each sentence begins with the tag of its target language
     source_segment: Tensor  # (B, L)
     source_position: Tensor  # (B, L)
-    inputs: Tensor  # (B, L) the decoder's inputs: labels moved one to the right
+    inputs: Tensor  # (B, L) the decoder's inputs: labels shifted right by one
     labels: Tensor  # (B, L)
     target_segment: Tensor  # (B, L)
     target_position: Tensor  # (B, L)
@@ -49,7 +49,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class Side:
-    """The sentences of one language: all pieces in one array, each sentence with its end."""
+    """The sentences of one language: all pieces in one array, each sentence with its end-of-sentence piece."""
 
     pieces: np.ndarray  # (tokens,)
     starts: np.ndarray  # (sentences + 1,)
@@ -60,20 +60,20 @@ class Side:
 
 @dataclass(frozen=True)
 class Examples:
-    """Encoded pairs; example 2i is pair i as given, 2i+1 the other way."""
+    """Encoded pairs; example 2i is pair i as given, 2i+1 its reverse."""
 
     sides: tuple[Side, Side]
-    weights: np.ndarray  # (pairs,) how often a pair comes in an epoch, on average
+    weights: np.ndarray  # (pairs,) how often a pair occurs in an epoch, on average
     vocabulary: Vocabulary
     too_long: int
-    synthetic: np.ndarray | None = None  # (pairs,) 1 or 2 where the first or second side is machine translation, else 0
-    file: np.ndarray | None = None  # (pairs,) the file that each is from
+    synthetic: np.ndarray | None = None  # (pairs,) 1 or 2 if the first or second side is machine translation, else 0
+    file: np.ndarray | None = None  # (pairs,) number of the file that each pair is from
 
     def __len__(self) -> int:
         return 2 * len(self.weights)
 
     def lengths(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens of source (with its tag) and target of the examples."""
+        """The numbers of tokens of the source (including its tag) and target of the examples."""
         both = [side.lengths()[chosen // 2] for side in self.sides]
         back = chosen % 2 == 1
         return np.where(back, both[1], both[0]) + 1, np.where(back, both[0], both[1])
@@ -82,7 +82,7 @@ class Examples:
 def encode_pairs(
     pairs: Sequence[tuple[str, str]], weights: Sequence[float], vocabulary: Vocabulary, longest: int
 ) -> Examples:
-    """Pieces of all pairs that have between 1 and `longest` of them a side."""
+    """Encode all pairs with between 1 and `longest` pieces per side."""
     kind = np.uint16 if vocabulary.size < 2**16 else np.int32
     results: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     selected = []
@@ -105,13 +105,13 @@ def _side(sentences: list[np.ndarray], kind: type) -> Side:
 
 
 def order_of_epoch(examples: Examples, seed: int, epoch: int) -> np.ndarray:
-    """Numbers of the epoch's examples, shuffled: a weight of 2 brings a pair twice, 0.5 in every second epoch or so."""
+    """Numbers of the epoch's examples, shuffled: a weight of 2 includes a pair twice, 0.5 in every second epoch on average."""
     random = np.random.default_rng((seed, epoch))
     times = np.floor(examples.weights + random.random(len(examples.weights))).astype(np.int64)
     pairs = np.repeat(np.arange(len(times)), times)
     if examples.synthetic is None:
         order = np.concatenate([2 * pairs, 2 * pairs + 1])
-    else:  # machine translation is read, never learnt to be written
+    else:  # machine translation is only used as source, never as target
         synthetic = examples.synthetic[pairs]
         order = np.concatenate([2 * pairs[synthetic != 2], 2 * pairs[synthetic != 1] + 1])
     random.shuffle(order)
@@ -119,7 +119,7 @@ def order_of_epoch(examples: Examples, seed: int, epoch: int) -> np.ndarray:
 
 
 def pack(lengths: Sequence[tuple[int, int]], row_tokens: int) -> list[list[int]]:
-    """Rows of places in `lengths` (source, target), filled first-fit; every place once, no side above `row_tokens`."""
+    """Pack first-fit into rows of indices into `lengths` (source, target); each index once, no side above `row_tokens`."""
     rows: list[list[int]] = []
     still: list[tuple[int, int, list[int]]] = []  # room left in the source and in the target, the row
     for position, (a, b) in enumerate(lengths):
@@ -137,7 +137,7 @@ def pack(lengths: Sequence[tuple[int, int]], row_tokens: int) -> list[list[int]]
 
 
 def pack_examples(examples: Examples, chosen: np.ndarray, row_tokens: int) -> list[list[int]]:
-    """Rows of these examples; each comes once."""
+    """Pack the chosen examples into rows; each occurs once."""
     lengths = list(zip(*(size.tolist() for size in examples.lengths(chosen)), strict=True))
     return [[int(chosen[position]) for position in row] for row in pack(lengths, row_tokens)]
 
@@ -145,11 +145,11 @@ def pack_examples(examples: Examples, chosen: np.ndarray, row_tokens: int) -> li
 def packed_batches(
     examples: Examples, *, rows: int, row_tokens: int, seed: int, epoch: int, skip: int = 0, keep_last: bool = False
 ) -> Iterator[Packed]:
-    """The batches of an epoch, each of `rows` rows; the first `skip` are passed over. The last, incomplete one is left out
-    unless it is the only one or `keep_last` is asked for.
+    """The batches of an epoch, each of `rows` rows; the first `skip` are skipped. The last, incomplete batch is dropped unless
+    it is the only one or `keep_last` is set.
     """
     order = order_of_epoch(examples, seed, epoch)
-    window = max(4096, 24 * rows)  # examples packed together: some dozen batches
+    window = max(4096, 24 * rows)  # examples packed together: a few dozen batches
     made = 0
     waiting: list[list[int]] = []
     for begin in range(0, len(order), window):
@@ -165,18 +165,18 @@ def packed_batches(
 
 
 def assemble(examples: Examples, rows: Sequence[Sequence[int]], row_tokens: int) -> Packed:
-    """The arrays of a batch whose rows hold these examples."""
+    """The batch with these examples in its rows."""
     pad, tags = examples.vocabulary.pad, examples.vocabulary.tags
     shape = (len(rows), row_tokens)
     chosen = np.concatenate([np.asarray(row) for row in rows])  # (N,) examples, row by row
     row_of = np.repeat(np.arange(len(rows)), [len(row) for row in rows])  # (N,)
-    number = np.concatenate([np.arange(1, len(row) + 1) for row in rows])  # (N,) of the example within its row
+    number = np.concatenate([np.arange(1, len(row) + 1) for row in rows])  # (N,) number of the example within its row
     back = chosen % 2 == 1  # (N,)
     lengths = examples.lengths(chosen)
     arrays = {}
     for name, size in zip(("source", "target"), lengths, strict=True):
-        start = _starts(size, row_of, row_tokens)  # (N,) first place of each example among B*L
-        inner = _ranges(size)  # (tokens,) place of a token within its sentence
+        start = _starts(size, row_of, row_tokens)  # (N,) first of the B*L positions of each example
+        inner = _ranges(size)  # (tokens,) position of a token within its sentence
         location = np.repeat(start, size) + inner  # (tokens,)
         words = np.full(shape[0] * shape[1], pad, dtype=np.int64)
         segment, position = np.zeros_like(words), np.zeros_like(words)
@@ -195,7 +195,7 @@ def assemble(examples: Examples, rows: Sequence[Sequence[int]], row_tokens: int)
         if tagged:
             words[start] = np.where(back, tags[examples.vocabulary.source], tags[examples.vocabulary.target])
         else:
-            inputs = np.full_like(words, pad)  # a sentence's first input is the start token, which Marian's padding is
+            inputs = np.full_like(words, pad)  # a sentence's first input is Marian's start token, the padding token
             later = location[inner > 0]
             inputs[later] = words[later - 1]
             arrays["inputs"] = inputs
@@ -205,12 +205,12 @@ def assemble(examples: Examples, rows: Sequence[Sequence[int]], row_tokens: int)
 
 
 def _starts(sizes: np.ndarray, row_of: np.ndarray, row_tokens: int) -> np.ndarray:
-    """Where each example begins among all B*L places, rows being filled from the left."""
+    """The first of the B*L positions of each example; rows are filled from the left."""
     before = np.cumsum(sizes) - sizes  # tokens of all earlier examples
     first = np.concatenate([[True], row_of[1:] != row_of[:-1]])
     return row_of * row_tokens + before - before[np.flatnonzero(first)][np.cumsum(first) - 1]
 
 
 def _ranges(sizes: np.ndarray) -> np.ndarray:
-    """0, 1, …, size-1 for each size, one after another."""
+    """0, 1, …, size-1 for each size, concatenated."""
     return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)

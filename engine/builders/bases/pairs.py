@@ -1,4 +1,4 @@
-"""Sentence pairs from TSV files, cleaned, with a count of what was left out and why."""
+"""Sentence pairs from TSV files, cleaned, with counts of the skipped lines by reason."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]+")
 EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]+")
 LETTERS = re.compile(r"[^\W\d_]+")
 SCRIPTED = {"zh": HAN, "ja": re.compile("[\u3040-\u30ff\u3400-\u9fff]+"), "ko": re.compile("[\uac00-\ud7af]+")}
-# ASCII, composed Latin letters, unified ideographs and common Chinese marks: nothing for `clean` to change but spaces.
+# ASCII, composed Latin letters, unified ideographs and common Chinese marks: `clean` changes nothing but spaces in these.
 PLAIN = re.compile(
     "[ -~\u00c0-\u00ff\u4e00-\u9fa5\u2018-\u201d\u3001\u3002\u300a\u300b\uff01\uff0c\uff1a\uff1b\uff1f]*"
 )
-CHARS_A_WORD = 3.0  # letters of an alphabet for one Chinese or Japanese character, when lengths are compared
+CHARS_A_WORD = 3.0  # letters that one character of a language in SCRIPTED counts as when lengths are compared
 RATIO = 4.0
-BROKEN_SHARE = 0.5  # of the lines: beyond it the file is taken for something else
+BROKEN_SHARE = 0.5  # of the lines; beyond it, the file is not taken for a table of pairs
 
 Pair = tuple[str, str]
 
 
 @dataclass
 class PairFile:
-    """What was read of one file."""
+    """A file of pairs and the counts of its lines."""
 
     path: Path
     weight: float = 1.0
-    synthetic: str = ""  # language of the side that is machine translation, which is never a target
+    synthetic: str = ""  # language of the machine-translated side, which is never a target
     lines: int = 0
     kept: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
-    first: dict[str, int] = field(default_factory=dict)  # reason: the first line of it
+    first: dict[str, int] = field(default_factory=dict)  # reason: its first line
 
     def skip(self, reason: str, line: int) -> None:
         self.skipped[reason] += 1
         self.first.setdefault(reason, line)
 
     def report(self) -> str:
-        """One line for the user: what was kept, what was left out, why, and where the first such line is."""
+        """One line for the user: the numbers kept and skipped by reason, with the first line of each."""
         reasons = ", ".join(
             f"{count:,} {reason} (first: line {self.first[reason]})" for reason, count in self.skipped.most_common()
         )
@@ -65,7 +65,7 @@ class PairFile:
 
 
 def parse_weight(text: str) -> PairFile:
-    """`FILE` or `FILE=WEIGHT`, how often its pairs come in a pass. Raises OptionError on a weight that is no number."""
+    """Parse `FILE` or `FILE=WEIGHT`, the number of times its pairs occur in an epoch. Raises OptionError on an invalid weight."""
     name, mark, weight = text.rpartition("=")
     if not mark or Path(text).exists():
         return PairFile(Path(text))
@@ -79,7 +79,7 @@ def parse_weight(text: str) -> PairFile:
 
 
 def parse_back_translated(text: str, languages: tuple[str, str]) -> PairFile:
-    """`LANG:FILE` or `LANG:FILE=WEIGHT`, LANG being the machine-translated side. Raises OptionError where LANG is neither."""
+    """Parse `LANG:FILE` or `LANG:FILE=WEIGHT`, LANG being the machine-translated side. Raises OptionError on another LANG."""
     language, _, rest = text.partition(":")
     if language not in languages or not rest:
         raise OptionError(
@@ -93,10 +93,10 @@ def parse_back_translated(text: str, languages: tuple[str, str]) -> PairFile:
 def clean_pairs(
     file: PairFile, source: str, target: str, *, held_out: Collection[str] = (), seen: set[int] | None = None
 ) -> Iterator[Pair]:
-    """The clean pairs of a file one after another; what is left out is counted in `file`.
+    """Yield the clean pairs of a file; skipped lines are counted in `file`.
 
-    `seen` holds the hashes of pairs read before, of other files too, and grows: a pair comes once. Raises CorpusError when the
-    file cannot be read, and at its end when it is no table of pairs.
+    `seen` holds the hashes of the pairs read so far, also from other files, and is extended, so that each pair occurs once.
+    Raises CorpusError if the file cannot be read, and at its end if it is not a table of pairs.
     """
     seen = set() if seen is None else seen
     for line, pair in _rows(file):
@@ -122,9 +122,9 @@ def clean_pairs(
 def sample_texts(
     files: Sequence[PairFile], number: int, seed: int, held_out: Collection[str], progress: Progress
 ) -> list[str]:
-    """At most `number` sentences of both languages, drawn over all files by their weights, cleaned; for the vocabulary.
+    """About `number` cleaned sentences of both languages, sampled from all files by weight, for training the vocabulary.
 
-    Raises CorpusError when a file cannot be read.
+    Raises CorpusError if a file cannot be read.
     """
     lines = []
     for file in files:
@@ -144,7 +144,7 @@ def sample_texts(
 
 
 def read_held_out(files: Sequence[Path]) -> dict[str, list[Pair]]:
-    """The pairs of held-out files by the file's name, unchanged but for surrounding spaces. Raises CorpusError on an empty one."""
+    """The cleaned pairs of held-out files by file name. Raises CorpusError on a file that cannot be read or has no pairs."""
     result: dict[str, list[Pair]] = {}
     for path in files:
         one = PairFile(path)
@@ -157,7 +157,7 @@ def read_held_out(files: Sequence[Path]) -> dict[str, list[Pair]]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """The open file. Raises CorpusError when it is missing, a folder, or a cut or false .gz."""
+    """Open the file. Raises CorpusError if it is missing, a folder, or a truncated or invalid .gz."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             yield file
@@ -167,7 +167,7 @@ def _readable(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
 
 
 def _rows(one: PairFile, wanted: Callable[[], bool] = lambda: True) -> Iterator[tuple[int, Pair]]:
-    """(number of the line, cleaned pair) of the lines of two columns, of those that are `wanted`."""
+    """Yield (line number, cleaned pair) for the lines of two columns; `wanted` is called once per line to select it."""
     with _readable(one.path) as file:
         for number, raw in enumerate(file, 1):
             one.lines = number
@@ -185,7 +185,7 @@ def _rows(one: PairFile, wanted: Callable[[], bool] = lambda: True) -> Iterator[
 
 
 def _clean(text: str) -> str:
-    """`clean`, which most sentences need not go through."""
+    """`clean`, with a fast path for the many sentences that need no cleaning."""
     if PLAIN.fullmatch(text) and "  " not in text:
         return text.strip()
     return clean(text)

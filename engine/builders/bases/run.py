@@ -1,4 +1,4 @@
-"""From files of sentence pairs to a base on disk: the steps of training, in order."""
+"""Training a base from files of sentence pairs: the steps in order."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from engine.core.progress import Progress
 from engine.errors import CorpusError, OptionError, storage_errors
 from engine.training.metrics_log import read_metrics
 
-FEWEST = 500  # pairs: with fewer nothing that deserves the name of a base comes out
-VOCABULARY_SAMPLE = 700_000  # sentences: more take longer and change no piece that matters
-VALIDATION = 300  # held-out pairs whose likelihood is watched
+FEWEST = 500  # pairs; fewer cannot train a usable base
+VOCABULARY_SAMPLE = 700_000  # sentences; more take longer and hardly change the vocabulary
+VALIDATION = 300  # held-out pairs for the validation loss
 
 
 @dataclass(frozen=True)
 class BaseRun:
-    """What a base is made of, and where: files of source, tab, target, with their weights; every sentence of the `held_out` files
-    stays out of training, is translated at checkpoints and, whole, at the end. `start` is an earlier base of ours to go on from,
-    `about` Markdown on where the data is from, for the card.
+    """The inputs and output folder of a training: weighted files of source, tab, target. Sentences of the `held_out` files are
+    excluded from training; some are translated at checkpoints, and all at the end. `start` is an earlier base to continue
+    from, `about` Markdown on the origin of the data for the card.
     """
 
     pairs: Sequence[PairFile]
@@ -51,7 +51,7 @@ class BaseRun:
     precision: str = "auto"
 
     def checked(self) -> BaseRun:
-        """With an hour where neither minutes nor updates are set. Raises OptionError on settings that contradict each other."""
+        """The run, limited to one hour if neither minutes nor updates is set. Raises OptionError on contradictory settings."""
         options = self.options
         if self.source == self.target:
             raise OptionError(f"Source and target are both {self.source}. Give two different languages.")
@@ -66,21 +66,21 @@ class BaseRun:
 
 @dataclass
 class _Data:
-    """What the files hold: the training's pairs, held-out ones by file and those of them whose likelihood is watched."""
+    """The training examples, the held-out pairs by file, and those for validation, as text and as batches."""
 
     examples: Any
     scored: dict[str, list[tuple[str, str]]]
     valid: list[tuple[str, str]]
     validation: list[Any]
-    dropped: Sequence[int]  # pairs of each file that are far from a translation
+    dropped: Sequence[int]  # number of the worst pairs dropped from each file
 
 
 def train_base(run: BaseRun, progress: Progress | None = None) -> dict[str, Any]:
-    """Train a base that translates both ways between two languages, into the folder `output`.
+    """Train a base that translates in both directions between two languages, into the folder `output`.
 
-    Run again with the same files it goes on from its checkpoint (`output`/training), so that a long training can be done in
-    pieces. Returns the card's figures. Raises CorpusError on files that cannot be read or are too few, OptionError on settings
-    that contradict each other, ModelError on a `start` that does not fit.
+    A repeated run with the same files continues from its checkpoint (`output`/training), so that a long training can be
+    split up. Returns the card's figures. Raises CorpusError on files that cannot be read or hold too few pairs, OptionError on
+    contradictory settings, ModelError on a `start` that does not fit.
     """
     progress, run = progress or Progress(), run.checked()
     output, options, work = run.output, run.options, run.output / "training"
@@ -148,16 +148,16 @@ def _read(run: BaseRun, progress: Progress) -> tuple[_Data, Vocabulary]:
 
 
 def _vocabulary(run: BaseRun, held_out: Collection[str], progress: Progress) -> Vocabulary:
-    """The vocabulary that an earlier run left, that of the base to go on from, or a new one of a sample of the text."""
+    """The vocabulary of an earlier run or of the base to continue from, or a new one trained on a sample of the text."""
     source, target, output, options = run.source, run.target, run.output, run.options
     if (output / "vocab.json").exists() and (output / "source.spm").exists():
         return load_vocabulary(output, source, target)
     if run.start is not None:
-        load_vocabulary(run.start, source, target)  # refused before anything is written
+        load_vocabulary(run.start, source, target)  # raises before anything is written
         copy_vocabulary(run.start, output)
         return load_vocabulary(output, source, target)
     texts = sample_texts(run.pairs, VOCABULARY_SAMPLE, options.seed, held_out, progress)
-    _check_enough(len(texts) // 2)  # of few pairs all are in the sample
+    _check_enough(len(texts) // 2)  # if there are few pairs, all are in the sample
     size = options.shape().vocabulary
     return train_vocabulary(lambda: texts, size, source, target, output, grow=not options.vocabulary)
 
@@ -170,7 +170,7 @@ def _check_enough(pairs: int) -> None:
 
 
 def _table(files: Sequence[PairFile], dropped: Sequence[int]) -> list[dict[str, Any]]:
-    """A row a file, for the card."""
+    """A row per file for the card."""
     rows: list[dict[str, Any]] = [
         {"file": file.path.name, "weight": file.weight, "lines": file.lines, "kept": file.kept,
          "skipped": dict(file.skipped), "first": dict(file.first)}
@@ -182,7 +182,7 @@ def _table(files: Sequence[PairFile], dropped: Sequence[int]) -> list[dict[str, 
 
 
 def _export(trainer: Any, output: Path) -> None:
-    """Write the weights in half precision, as transformers saves a Marian model."""
+    """Write the weights in half precision, in the files that transformers loads as a Marian model."""
     from safetensors.torch import save_file
 
     model = trainer.network.model

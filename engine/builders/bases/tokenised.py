@@ -1,9 +1,9 @@
-"""Sentence pairs tokenised once and kept: memory-mapped arrays beside the checkpoint, made again only when files change.
+"""Tokenised sentence pairs, cached as memory-mapped arrays beside the checkpoint and rebuilt only when the inputs change.
 
-source.pieces, target.pieces    pieces of all sentences one after another, each with its end (uint16, or int32)
+source.pieces, target.pieces    pieces of all sentences, concatenated, each sentence with its end (uint16 or int32)
 source.starts, target.starts    where each sentence begins, and the end of the last (int64)
-file                            which file each pair is from (uint16)
-pairs.json                      what the arrays were made of, and the counts of each file
+file                            the file that each pair is from (uint16)
+pairs.json                      a record of the inputs, and the counts of each file
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def tokenised_pairs(
     files: Sequence[PairFile], vocabulary: Vocabulary, folder: Path, *, longest: int, held_out: Collection[str] = (),
     progress: Progress | None = None,
 ) -> Examples:  # fmt: skip
-    """The pairs of all files as arrays in `folder`/pairs, those of an earlier run where they are of the same files.
+    """The pairs of all files as arrays in `folder`/pairs; those of an earlier run are reused if its inputs were the same.
 
     Pairs with a side of over `longest` pieces are left out and counted. The counts of every file are filled in. Raises
-    CorpusError when a file cannot be read or is no table of pairs.
+    CorpusError if a file cannot be read or is not a table of pairs.
     """
     progress = progress or Progress()
     where = folder / "pairs"
@@ -59,7 +59,7 @@ def tokenised_pairs(
 
 
 def open_pairs(folder: Path, vocabulary: Vocabulary) -> Examples:
-    """What `tokenised_pairs` left in `folder`, each pair with weight 1. Raises StorageError when it is damaged."""
+    """Open the arrays that `tokenised_pairs` wrote into `folder`, each pair with weight 1. Raises StorageError if damaged."""
     sides = [Side(_mapped(folder, f"{name}.pieces"), _mapped(folder, f"{name}.starts")) for name in SIDES]
     record, of = read_json(folder / "pairs.json"), np.asarray(_mapped(folder, "file"))
     numbers = {"": 0, vocabulary.source: 1, vocabulary.target: 2}
@@ -75,7 +75,7 @@ def _tokenise(
     held_out: Collection[str],
     progress: Progress,
 ) -> int:
-    """Write the arrays; returns how many pairs were too long."""
+    """Write the arrays; returns the number of pairs that were too long."""
     kind = np.uint16 if vocabulary.size < 2**16 else np.int32
     lengths: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     of = []
@@ -107,7 +107,7 @@ def _tokenise(
 
 
 def _marks(file: PairFile, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
-    """What each side's sentences begin with: the mark of back-translations on the side that is one (Caswell et al. 2019)."""
+    """The prefix of each side's sentences: the back-translation mark on a machine-translated side (Caswell et al. 2019)."""
     mark = [] if vocabulary.synthetic is None else [vocabulary.synthetic]
     return (mark if file.synthetic == vocabulary.source else [], mark if file.synthetic == vocabulary.target else [])
 
@@ -119,7 +119,7 @@ def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
 
 
 def _raw_to_npy(path: Path, kind: Any, count: int) -> None:
-    """Put NumPy's header before what was written as it came."""
+    """Convert the raw file to .npy."""
     raw = path.with_name(path.name + ".raw")
     array = np.lib.format.open_memmap(path.with_name(path.name + ".npy"), mode="w+", dtype=kind, shape=(count,))
     if count:
@@ -138,14 +138,14 @@ def _mapped(folder: Path, name: str) -> np.ndarray:
 
 
 def _made_of(files: Sequence[PairFile], vocabulary: Vocabulary, longest: int, held_out: Collection[str]) -> Json:
-    """What the arrays depend on. A weight is not part of it: it counts when a pass is drawn."""
+    """The inputs that the arrays depend on. Weights are not among them: they only matter when an epoch is drawn."""
     stats = []
     for file in files:
         try:
             stat = file.path.stat()
             stats.append([str(file.path.resolve()), stat.st_size, stat.st_mtime_ns, file.synthetic])
         except OSError:
-            stats.append([str(file.path), 0, 0, file.synthetic])  # reading it will say why not
+            stats.append([str(file.path), 0, 0, file.synthetic])  # reading it will report the error
     texts = hashlib.sha256("\0".join(sorted(held_out)).encode("utf-8", "surrogatepass")).hexdigest()
     pieces = hashlib.sha256(vocabulary.processor.serialized_model_proto()).hexdigest()
     return {"files": stats, "longest": longest, "held_out": texts, "vocabulary": pieces, "tags": vocabulary.tags}

@@ -1,4 +1,4 @@
-"""The joint vocabulary of both languages: SentencePiece, in the files that transformers' MarianTokenizer reads."""
+"""The joint SentencePiece vocabulary of both languages, in the files that transformers' MarianTokenizer reads."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from engine.core.atomic_files import atomic_write, write_json
 from engine.errors import CorpusError, ModelError
 
 EOS, UNKNOWN = 0, 1
-# Marks that must have a piece of their own even where the training text hardly has them: users' texts will.
+# Marks that must have their own piece even if they are rare in the training text, since users' texts contain them.
 MARKS = "，。！？；：、“”‘’《》（）【】〈〉「」『』—…·～％„“”«»‹›–€£°§"
-# Begins a source sentence that is machine translation (tagged back-translation, Caswell et al. 2019). A vocabulary without
-# the mark, as those of release 0.1, lends the piece of the byte that no text holds.
+# Begins a source sentence that is machine translation (tagged back-translation, Caswell et al. 2019). With a vocabulary without
+# this mark (release 0.1), the piece of the NUL byte, which no text contains, is used instead.
 SYNTHETIC = "<bt>"
 NO_TEXT = "<0x00>"
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Pieces, tags and their numbers."""
+    """The pieces and tags with their numbers."""
 
     processor: Any  # sentencepiece.SentencePieceProcessor
     size: int
@@ -35,10 +35,10 @@ class Vocabulary:
     tags: dict[str, int]  # language: the number of its tag
     source: str
     target: str
-    synthetic: int | None = None  # the number of the mark of machine-translated sources; None: it has no piece for it
+    synthetic: int | None = None  # the number of the mark of machine-translated sources; None: no piece for it
 
     def encode(self, texts: list[str]) -> list[list[int]]:
-        """Numbers of the pieces, without tag and end."""
+        """Numbers of the pieces of each text, without tag and end."""
         return self.processor.encode(texts)
 
 
@@ -51,15 +51,15 @@ def train_vocabulary(
     threads: int = 2,
     grow: bool = False,
 ) -> Vocabulary:
-    """Train and write source.spm, target.spm, vocab.json and tokenizer_config.json into `folder`.
+    """Train a vocabulary and write source.spm, target.spm, vocab.json and tokenizer_config.json into `folder`.
 
-    Identity normalisation and byte fallback, so that full-width punctuation and every character survive. With `grow`, a size
-    that the text's characters alone fill (Chinese has thousands) becomes twice their number. Raises CorpusError when the text
-    is too small for `size` pieces, or has too many characters for them.
+    Identity normalisation and byte fallback preserve full-width punctuation and every character. With `grow`, a size too
+    small for the text's characters (Chinese has thousands) is raised to twice their number. Raises CorpusError if the text is
+    too small for `size` pieces, or has too many characters for them.
     """
     try:
         model = _learnt(texts(), size, threads)
-    except (RuntimeError, OSError) as error:  # SentencePiece's own words speak of its C++ source
+    except (RuntimeError, OSError) as error:  # SentencePiece's own message refers to its C++ source
         full = re.search(r"required_chars\D{0,200}+(\d++) vs (\d++)", str(error))
         if not grow or not full:
             raise CorpusError(_why_not(size, str(error))) from error
@@ -85,7 +85,7 @@ def train_vocabulary(
 
 
 def _learnt(texts: Iterable[str], size: int, threads: int) -> io.BytesIO:
-    """SentencePiece's model of the texts, in its own format."""
+    """A serialised SentencePiece model trained on the texts."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts),
@@ -117,7 +117,7 @@ def _why_not(size: int, reason: str) -> str:
 
 
 def load_vocabulary(folder: Path, source: str, target: str) -> Vocabulary:
-    """The vocabulary in a model's folder. Raises ModelError when it is none of ours, or of other languages."""
+    """Load the vocabulary in a model's folder. Raises ModelError if it is missing, not joint, or of other languages."""
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=(folder / "source.spm").read_bytes())
         numbers = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
@@ -140,7 +140,7 @@ def load_vocabulary(folder: Path, source: str, target: str) -> Vocabulary:
 
 
 def copy_vocabulary(start: Path, folder: Path) -> None:
-    """Take another model's vocabulary over, for training on from its weights."""
+    """Copy the vocabulary of the model whose weights the training starts from."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("source.spm", "target.spm", "vocab.json", "tokenizer_config.json"):
         with atomic_write(folder / name, "the vocabulary") as temporary:

@@ -1,5 +1,5 @@
-"""The weights in training: float32 masters that the optimizers move, the model's own copy in the arithmetic's precision,
-and their running average; saved and restored without pickle.
+"""The weights in training: float32 masters that the optimizers update, the model's copy in the training precision, and a
+running average; saved and restored without pickle.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class State:
     epoch: int = 0
     batch: int = 0  # batches of the epoch already used
     seconds: float = 0.0
-    tokens: int = 0  # of both sides, padding not counted
+    tokens: int = 0  # of both sides, without padding
 
 
 class Weights:
-    """Masters, optimizers and average of a model's trained weights."""
+    """The masters, optimizers and average of a model's trained weights."""
 
     def __init__(self, model: Any, options: BaseTrainingOptions, device: torch.device) -> None:
         self.names = trained_names(model)
@@ -60,13 +60,13 @@ class Weights:
             )
         ]  # fmt: skip
         if matrices:
-            # Muon (Jordan et al. 2024): about twice AdamW's progress an update on these models.
+            # Muon (Jordan et al. 2024) makes about twice the progress of AdamW per update on these models.
             self.optimizers.append(torch.optim.Muon(matrices, lr=options.muon_rate, weight_decay=options.weight_decay))
         self.highest = [options.learning_rate, options.muon_rate]
         self.arithmetic = contextlib.nullcontext if fast_bfloat16(device) else float32_for_bfloat16
 
     def step(self, factor: float) -> None:
-        """One update with the gradients of the live weights, the rates being `factor` of their highest."""
+        """Make one update with the gradients of the live weights, at `factor` times the highest learning rates."""
         for live, master in zip(self.live, self.masters, strict=True):
             if live is not master:
                 master.grad = None if live.grad is None else live.grad.float()
@@ -87,18 +87,18 @@ class Weights:
             torch._foreach_copy_(self.live, tensors)
 
     def follow(self, update: int) -> None:
-        """Move the average a step towards the masters; early on it forgets faster, so that it holds no first weights."""
+        """Move the average a step towards the masters; early on it decays faster, so that the initial weights do not linger."""
         if self.average:
             decay = min(self.options.average, (1 + update) / (10 + update))
             with torch.no_grad():
                 torch._foreach_lerp_(self.average, [w.detach() for w in self.masters], 1 - decay)
 
     def best(self) -> list[Tensor]:
-        """The weights to be used: the average where there is one."""
+        """The weights to use: the average if there is one, else the masters."""
         return self.average or self.masters
 
     def save(self, folder: Path, state: State) -> None:
-        """Write `folder`/checkpoint, whole or not at all."""
+        """Write `folder`/checkpoint atomically."""
         from safetensors.torch import save_file
 
         tensors = {f"master.{n}": w for n, w in zip(self.names, self.masters, strict=True)}
@@ -116,7 +116,7 @@ class Weights:
             (fresh / "state.json").write_text(json.dumps(asdict(state), indent=2), encoding="utf-8")
 
     def restore(self, folder: Path) -> State | None:
-        """Take up the newest whole checkpoint; None when there is none. Raises StorageError when it is of another model."""
+        """Restore the newest complete checkpoint; None if there is none. Raises StorageError if it is of another model shape."""
         for old in folder_and_old(folder / "checkpoint"):
             try:
                 state = State(**json.loads((old / "state.json").read_text(encoding="utf-8")))
@@ -155,8 +155,8 @@ class Weights:
 
 @contextlib.contextmanager
 def float32_for_bfloat16() -> Iterator[None]:
-    """Inside, what is cast to bfloat16 is a copy in float32. torch's Muon orthogonalizes in bfloat16 only, which takes three times
-    as long on a processor that has to emulate it.
+    """Make casts to bfloat16 return a float32 copy inside the block. torch's Muon orthogonalizes in bfloat16 only, which is
+    slow on a processor that has to emulate it.
     """
     kept = torch.Tensor.bfloat16
     torch.Tensor.bfloat16 = lambda tensor: tensor.float().clone()  # type: ignore[assignment,method-assign]

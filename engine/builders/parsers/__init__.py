@@ -1,1 +1,1 @@
-"""Parsers of our own: trained from treebanks by stanza's trainers, kept in stanza's layout."""
+"""Training parsers from treebanks with stanza's trainers, in stanza's layout."""

@@ -1,6 +1,6 @@
-"""Reading bracketed constituency trees (the Penn Treebank's format) with stanza's reader, one tree at a time.
+"""Reading bracketed constituency trees (Penn Treebank format) with stanza's reader, one tree at a time.
 
-A broken tree does not stop the reading: it is reported with its line, and reading continues at the next tree that begins a line.
+A broken tree is reported with its line, and reading continues at the next tree that begins a line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ START = re.compile(r"\(\s*(?:(?:ROOT|TOP|S1)\s*)?(?:\(|$)")
 
 
 def read_brackets(lines: Iterable[str]) -> Iterator[tuple[int, Any | str]]:
-    """(line, tree) for each tree in order, line numbers from 1; for a broken one (line, reason)."""
+    """Yield (line, tree) for each tree in order, or (line, reason) for a broken one; line numbers start at 1."""
     block: list[str] = []
     begun, depth = 0, 0
     for number, line in enumerate(map(str.strip, lines), 1):
@@ -38,17 +38,17 @@ def read_brackets(lines: Iterable[str]) -> Iterator[tuple[int, Any | str]]:
 
 
 def write_brackets(trees: Iterable[Any]) -> str:
-    """One tree a line."""
+    """The trees as text, one per line."""
     return "".join(f"{tree}\n" for tree in trees)
 
 
 def leaves_text(tree: Any) -> str:
-    """The words of a tree without spaces, brackets as the text writes them."""
+    """The words of a tree without spaces, with brackets unescaped."""
     return "".join(BRACKETS.get(word, word) for word in tree.leaf_labels())
 
 
 def _tree(text: str, depth: int) -> Any | str:
-    """stanza's tree, labels without functions (NP-SBJ is NP) and without empty words; or the reason why there is none."""
+    """stanza's tree without function labels (NP-SBJ becomes NP) and empty words, or the reason why it cannot be read."""
     from stanza.models.constituency import tree_reader
 
     if depth < 0:

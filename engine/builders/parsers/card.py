@@ -1,4 +1,4 @@
-"""The card of a parser set: README.md with the Hub's front matter, the origins and licences, how it was made, its figures."""
+"""The card of a parser set: README.md with Hub front matter, the origins and licences of the data, command and figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Origins:
-    """What the user says of where the data comes from."""
+    """The licence and origins of the data, as stated by the user."""
 
     license: str = ""
     license_note: str = ""
@@ -36,7 +36,7 @@ class Origins:
 def write_card(
     trained: TrainedParser, figures: Mapping[str, Any], origins: Origins, command: str, versions: Mapping[str, str]
 ) -> Path:
-    """Write README.md and figures.json beside the set's folders. Raises StorageError."""
+    """Write README.md and figures.json beside the set's folders; returns the path of README.md. Raises StorageError."""
     path = trained.home / "README.md"
     facts = {
         "language": trained.language,
@@ -71,7 +71,7 @@ def card_text(
         "pipeline_tag": "token-classification",
         "tags": ["stanza", "parser", *(["constituency"] if "constituency" in trained.processors else []), "dependency"],
     }
-    # JSON is YAML: quoting is then never a question.
+    # JSON is valid YAML and quotes every value.
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front.items())
     parts = ", ".join(f"{PARTS[name]} (`{name}`)" for name in trained.processors)
     blocks = [

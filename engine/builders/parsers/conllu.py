@@ -1,7 +1,7 @@
 """Reading CoNLL-U: sentences with their words, heads and relations; broken sentences are reported separately.
 
-Format: https://universaldependencies.org/format.html. Only what the parsers are trained on is kept: form, part of speech,
-the treebank's own tag, head, relation, whether a space follows, and tokens of several words.
+Format: https://universaldependencies.org/format.html. Only the fields that the parsers are trained on are kept: form, part of
+speech, the treebank's own tag (XPOS), head, relation, whether a space follows, and tokens of several words.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ COLUMNS = 10
 WORD, RANGE, EMPTY = re.compile(r"[1-9]\d*"), re.compile(r"([1-9]\d*)-([1-9]\d*)"), re.compile(r"\d+\.\d+")
 
 
-class Broken(ValueError):  # noqa: N818 - it says what a sentence is
-    """A sentence or tree that cannot be used: the reason, in words that are the same for all such."""
+class Broken(ValueError):  # noqa: N818 - describes a sentence
+    """A sentence or tree cannot be used; the message is the reason, worded the same for every such sentence."""
 
 
 @dataclass(frozen=True)
 class Word:
     form: str
     upos: str
-    xpos: str  # "_" where the treebank has none
+    xpos: str  # "_" if the treebank has none
     head: int  # number of its head, from 1; 0 for the root
     relation: str
 
 
 @dataclass(frozen=True)
 class Token:
-    """What the text writes as one: one word, or several (German "zum", English "don't")."""
+    """A token of the text: one word, or several (German "zum", English "don't")."""
 
     form: str
     words: tuple[Word, ...]
@@ -39,7 +39,7 @@ class Token:
 @dataclass(frozen=True)
 class ConlluSentence:
     tokens: tuple[Token, ...]
-    line: int = 0  # where it begins in its file, from 1
+    line: int = 0  # its first line in the file, from 1
 
     @property
     def words(self) -> tuple[Word, ...]:
@@ -47,17 +47,17 @@ class ConlluSentence:
 
     @property
     def text(self) -> str:
-        """The sentence as it is written, made from its tokens."""
+        """The text of the sentence, assembled from its tokens."""
         pieces = [token.form + (" " if token.space_after else "") for token in self.tokens]
         return "".join(pieces).rstrip(" ")
 
     def without_contractions(self) -> ConlluSentence:
-        """The same words, each a token of its own."""
+        """The same sentence with each word as a separate token."""
         tokens = [Token(word.form, (word,), True) for word in self.words]
         return ConlluSentence(tuple(tokens), self.line)
 
     def conllu(self) -> str:
-        """The sentence's block, without an empty line at its end; the lemma is the form, features are not kept."""
+        """The sentence's CoNLL-U block without the final empty line; the lemma is the form, features are omitted."""
         rows = [f"# text = {self.text}"]
         number = 0
         for index, token in enumerate(self.tokens):
@@ -75,7 +75,7 @@ class ConlluSentence:
 
 
 def read_conllu(lines: Iterable[str]) -> Iterator[ConlluSentence | tuple[int, str]]:
-    """The sentences of a treebank in order; for a broken one the number of the line at fault and the reason."""
+    """Yield the sentences of a treebank in order; for a broken one, (number of the line at fault, reason)."""
     block: list[tuple[int, str]] = []
     for number, line in enumerate((line.rstrip("\r\n") for line in lines), 1):
         if line.strip():
@@ -89,7 +89,7 @@ def read_conllu(lines: Iterable[str]) -> Iterator[ConlluSentence | tuple[int, st
 
 
 def write_conllu(sentences: Iterable[ConlluSentence]) -> str:
-    """A treebank that stanza's trainers read."""
+    """The sentences as a CoNLL-U treebank for stanza's trainers."""
     return "".join(sentence.conllu() + "\n\n" for sentence in sentences)
 
 
@@ -105,7 +105,7 @@ def _sentence(block: list[tuple[int, str]]) -> ConlluSentence | tuple[int, str]:
             if len(cells) != COLUMNS:
                 raise Broken(f"a line without {COLUMNS} columns")
             if EMPTY.fullmatch(cells[0]):
-                continue  # words that are understood but not written
+                continue  # elided words, which are not in the text
             form, spaced = cells[1], "SpaceAfter=No" not in cells[9].split("|")
             if not form.strip() or form != form.strip():
                 raise Broken("a word without a form")
@@ -147,7 +147,7 @@ def _word(cells: list[str]) -> Word:
 
 
 def check_heads(heads: list[int]) -> None:
-    """Raises Broken unless the heads make one tree with one root."""
+    """Raises Broken unless the heads form one tree with one root."""
     if not heads:
         raise Broken("no words")
     if max(heads) > len(heads):

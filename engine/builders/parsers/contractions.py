@@ -1,7 +1,7 @@
-"""Contractions (German "zum") that a treebank opens in one place and leaves closed in another, opened everywhere.
+"""Splitting contractions (German "zum") that a treebank splits in some sentences but not in others.
 
-A form is opened when other sentences open it, always into the same parts of speech, relations and a common head, and when
-the word that stands closed has the same part of speech and relation as the first of its words would have.
+A form is split if other sentences split it, nearly always into the same words, parts of speech and relations with a common
+head, and if the unsplit word has the part of speech and relation that its first word would have.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import replace
 from engine.builders.parsers.conllu import ConlluSentence, Token, Word
 from engine.builders.parsers.treebanks import Treebanks, TreebankSplits
 
-Pattern = tuple[tuple[str, str, str, str], ...]  # form, part of speech, own tag, relation of each word
-OFTEN = 3  # times that a form must stand open before its closed ones are opened
+Pattern = tuple[tuple[str, str, str, str], ...]  # form, part of speech, XPOS, relation of each word
+OFTEN = 3  # times that a form must occur split before its unsplit occurrences are split
 
 
 def open_contractions(banks: Treebanks) -> tuple[Treebanks, int]:
-    """The same treebanks with such words opened in what is learnt from, and how many were."""
+    """The treebanks with contractions split in the training sentences, and the number split."""
     patterns = _patterns(banks.sentences.train)
     if not patterns:
         return banks, 0
@@ -61,7 +61,7 @@ def _pattern(token: Token, patterns: dict[str, Pattern]) -> Pattern | None:
 
 
 def _open(sentence: ConlluSentence, closed: list[Pattern | None]) -> ConlluSentence:
-    """Words renumbered; dependents of a contracted word are attached to the first of its words."""
+    """Split the contractions and renumber; dependents of a contraction are attached to the first of its words."""
     position = [0]
     total = 1
     for token, opened in zip(sentence.tokens, closed, strict=True):

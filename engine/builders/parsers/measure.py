@@ -1,4 +1,4 @@
-"""Evaluating a parser set on unseen sentences: words, tags, heads, brackets, phrases by length, and its speed."""
+"""Evaluating a parser set on unseen sentences: words, tags, heads, brackets, phrases by length, and speed."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from engine.phrases.parsed_sentence import Parsed, read_stanza
 from engine.phrases.stanza_models import StanzaModel, find_models, load_pipeline, local_pipeline
 from engine.phrases.token_spans import align, clean_spans
 
-BANDS = ((1, 1), (2, 2), (3, 4), (5, 7), (8, 10))  # phrase lengths that are reported together
+BANDS = ((1, 1), (2, 2), (3, 4), (5, 7), (8, 10))  # phrase lengths reported together
 KINDS = {"dependency": dependency_spans, "constituency": constituency_spans}
-BATCH = 200  # sentences between two looks at the progress
-AT_MOST = 1000  # test sentences: more only take time
+BATCH = 200  # sentences between two progress updates
+AT_MOST = 1000  # test sentences; more only take longer
 PhraseSpans = set[tuple[int, int, int]]  # first character, character after the last, length in tokens
 
 
 def measure(language: str, folder: Path, banks: Treebanks, progress: Progress | None = None) -> dict[str, object]:
-    """Figures of the set in `folder` on the first 1,000 test sentences of `banks`; no entry where there are none.
+    """Figures of the set in `folder` on the first 1,000 test sentences and trees of `banks`; no entry for a missing kind.
 
-    From raw text, one sentence at a time as the phrase extraction reads it, and with the words given. Seconds are CPU
-    seconds of this machine, loading left out, so that what else runs does not count.
+    Measured on raw text, one sentence at a time as in phrase extraction, and with the words given. Speeds count CPU seconds,
+    so that other processes do not matter, and exclude loading.
     """
     progress = progress or Progress()
     figures: dict[str, object] = {}
@@ -95,14 +95,14 @@ def measure_constituency(
 
 
 def with_sentences(banks: Treebanks) -> list[tuple[ConlluSentence, Any]]:
-    """The test trees with the sentences that their words stand in, from a dependency treebank of the same texts."""
+    """The test trees with their sentences from a dependency treebank of the same texts; trees without one are left out."""
     return [
         (sentence, tree) for letters, tree in banks.test_trees() if (sentence := banks.texts.get(letters)) is not None
     ]
 
 
 def gold_parsed(sentence: ConlluSentence, tree: Any = None) -> Parsed:
-    """A treebank's sentence as the phrase extraction sees a parsed one."""
+    """A treebank sentence in the form of a parsed one, as input for phrase extraction."""
     tokens = [token.form for token in sentence.tokens]
     offsets = align(tokens, sentence.text)
     assert offsets is not None, sentence.text  # the text is made from the tokens
@@ -121,7 +121,7 @@ def gold_parsed(sentence: ConlluSentence, tree: Any = None) -> Parsed:
 
 
 def phrase_spans(parsed: Parsed, kind: str, longest: int) -> PhraseSpans:
-    """The phrases of one sentence as the extraction takes them, by where they stand in its text."""
+    """The phrases that the extraction finds in one sentence, as character positions in its text and lengths in tokens."""
     spans = clean_spans(KINDS[kind](parsed), parsed.tokens, shortest=1, longest=longest)
     return {(parsed.offsets[head][0], parsed.offsets[last - 1][1], last - head) for head, last, _ in spans}
 
@@ -129,8 +129,8 @@ def phrase_spans(parsed: Parsed, kind: str, longest: int) -> PhraseSpans:
 def phrase_scores(
     gold: Sequence[Parsed], predicted: Sequence[Iterable[Parsed]], kind: str, longest: int, sentences: int
 ) -> dict[str, dict[str, float]]:
-    """Precision, recall and F1 of phrases by length in tokens, each occurrence counted; a phrase is right when it covers
-    the same characters as a phrase of the gold tree. `all` holds every length, `2+` all but single words.
+    """Precision, recall and F1 of phrases by length in tokens, counting every occurrence. A phrase is right if it covers the
+    same characters as a phrase of the gold tree. `all` includes every length, `2+` all but single words.
     """
     right_predicted, right_wanted, total_predicted, total_wanted = (
         Counter[int](),
@@ -169,13 +169,13 @@ def phrase_scores(
 
 
 def open_pretokenized(model: StanzaModel) -> Any:
-    """A stanza pipeline of the model's packages for words that are given."""
+    """A stanza pipeline of the model's packages for pretokenized input."""
     packages = {name: package for name, package in model.packages if name != "mwt"}
     return local_pipeline(model.language, model.folder, packages, tokenize_pretokenized=True)
 
 
 def parse(pipeline: Any, texts: Sequence[str], progress: Progress) -> tuple[list[Any], float]:
-    """A stanza document for each text, and the CPU seconds that took."""
+    """A stanza document for each text, and the CPU seconds taken."""
     from stanza.models.common.doc import Document
 
     documents: list[Any] = []
@@ -189,13 +189,13 @@ def parse(pipeline: Any, texts: Sequence[str], progress: Progress) -> tuple[list
 
 
 def readings(document: Any, text: str) -> list[Parsed]:
-    """What the phrase extraction sees of a parsed text."""
+    """The sentences of a parsed text as input for phrase extraction."""
     results = [read_stanza(sentence, text) for sentence in document.sentences if sentence.tokens]
     return [parsed for parsed in results if parsed is not None]
 
 
 def pretokenized(model: Any, test: Sequence[ConlluSentence]) -> tuple[str, str]:
-    """Gold and system CoNLL-U over the treebank's own words."""
+    """Gold and system CoNLL-U over the words of the treebank."""
     pipeline = open_pretokenized(model)
     document = pipeline([[word.form for word in sentence.words] for sentence in test])
     gold = "".join(sentence.without_contractions().conllu() + "\n\n" for sentence in test)

@@ -1,4 +1,4 @@
-"""The settings of a parser's training; the sizes keep a language's whole set below 15 MB."""
+"""Settings for training a parser; the default sizes keep the whole set of a language below 15 MB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Treebanks as the files that stanza's trainers read: CoNLL-U, bracketed trees, and text with one digit per character."""
+"""Writing treebanks as the files that stanza's trainers read: CoNLL-U, bracketed trees, and text with a digit per character."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from engine.builders.parsers.brackets import write_brackets
 from engine.builders.parsers.conllu import ConlluSentence, write_conllu
 from engine.core.languages import unspaced
 
-WORD_ENDS, SENTENCE_ENDS, SEVERAL = 1, 2, 2  # digits of stanza: 1 word, 2 sentence, 3 and 4 the same with several words
+WORD_ENDS, SENTENCE_ENDS, SEVERAL = 1, 2, 2  # stanza's digits: 1 word, 2 sentence end; 3 and 4 for contractions
 
 
 def write_characters(sentences: Sequence[ConlluSentence], folder: Path, name: str, language: str, seed: int) -> None:
-    """NAME.txt with NAME.labels for the tokenizer, NAME.conllu in the same order, and NAME.mwt.json.
+    """Write NAME.txt and NAME.labels for the tokenizer, NAME.conllu in the same order, and NAME.mwt.json.
 
-    Paragraphs hold one to four sentences, so that sentences by themselves and sentences in running text are both learnt.
+    Paragraphs hold one to four sentences, so that both single sentences and running text are learnt.
     """
     rng = random.Random(seed)
     between = "" if unspaced(language) else " "
@@ -39,11 +39,11 @@ def write_characters(sentences: Sequence[ConlluSentence], folder: Path, name: st
 
 
 def character_labels(sentence: ConlluSentence) -> tuple[str, str]:
-    """The sentence's text and a digit for each character: where words, contractions and the sentence end."""
+    """The sentence's text and a digit per character that marks the ends of words, contractions and the sentence."""
     text, digits = [], []
     last = len(sentence.tokens) - 1
     for index, token in enumerate(sentence.tokens):
-        # Spaces inside a word (10 000) are read as one space by the tokenizer.
+        # The tokenizer reads spaces inside a word (10 000) as one space.
         form = " ".join(token.form.split())
         digit = (SENTENCE_ENDS if index == last else WORD_ENDS) + (SEVERAL if len(token.words) > 1 else 0)
         text.append(form)
@@ -55,7 +55,7 @@ def character_labels(sentence: ConlluSentence) -> tuple[str, str]:
 
 
 def mwt_counts(sentences: Sequence[ConlluSentence]) -> Counter[tuple[str, tuple[str, ...]]]:
-    """How often each contraction expands to which words (in lower case, as stanza counts them)."""
+    """Counts of each contraction and its expansion (in lower case, as stanza counts them)."""
     return Counter(
         (token.form, tuple(word.form.lower() for word in token.words))
         for sentence in sentences
@@ -65,7 +65,7 @@ def mwt_counts(sentences: Sequence[ConlluSentence]) -> Counter[tuple[str, tuple[
 
 
 def write_dependencies(sentences: Sequence[ConlluSentence], path: Path, *, tags: bool) -> None:
-    """CoNLL-U; without `tags` the treebank's own tags are left out, since treebanks of one language may differ in them."""
+    """Write CoNLL-U. Without `tags`, XPOS tags are left out, since treebanks of the same language may use different ones."""
     if not tags:
         sentences = [
             replace(

@@ -11,7 +11,7 @@ from engine.phrases.token_spans import is_punctuation
 
 
 def f1(right: float, predicted: float, wanted: float) -> dict[str, float]:
-    """Precision, recall and their harmonic mean, as shares."""
+    """Precision, recall and their harmonic mean, from 0 to 1."""
     precision = right / predicted if predicted else 0.0
     recall = right / wanted if wanted else 0.0
     both = precision + recall
@@ -21,8 +21,8 @@ def f1(right: float, predicted: float, wanted: float) -> dict[str, float]:
 def bracket_scores(pairs: Iterable[tuple[Any, Any]]) -> dict[str, float]:
     """Labelled precision, recall and F1 over (gold, predicted) trees of the same words.
 
-    As evalb counts them (https://nlp.cs.nyu.edu/evalb): all nodes but the root and the parts of speech, punctuation left out
-    of the words that a bracket covers.
+    Counted as by evalb (https://nlp.cs.nyu.edu/evalb): all nodes except the root and the parts of speech; punctuation is
+    excluded from the words that a bracket covers.
     """
     right = result = wanted = 0
     for gold, predicted in pairs:
@@ -34,7 +34,7 @@ def bracket_scores(pairs: Iterable[tuple[Any, Any]]) -> dict[str, float]:
 
 
 def brackets(tree: Any) -> Counter[tuple[str, int, int]]:
-    """(label, first word, word after the last) of each node, as often as it stands there."""
+    """Counts of (label, first word, word after the last) over the nodes of a tree."""
     result: Counter[tuple[str, int, int]] = Counter()
 
     def walk(node: Any, start: int) -> int:
@@ -52,9 +52,9 @@ def brackets(tree: Any) -> Counter[tuple[str, int, int]]:
 
 
 def ud_scores(gold: str, system: str) -> dict[str, float]:
-    """F1 of tokens, sentences, words, parts of speech and heads, as the CoNLL 2018 shared task counts them; two CoNLL-U texts.
+    """F1 of tokens, sentences, words, parts of speech and heads of two CoNLL-U texts, as in the CoNLL 2018 shared task.
 
-    UAS and LAS count relations without their subtypes (nsubj:pass as nsubj).
+    LAS ignores the subtypes of relations (nsubj:pass counts as nsubj).
     """
     from stanza.models.common.utils import ud_scores as score
 

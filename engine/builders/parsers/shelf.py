@@ -14,7 +14,7 @@ from engine.phrases.stanza_models import PARSER, StanzaModel, find_models
 
 @dataclass(frozen=True)
 class ParserEntry:
-    """One parser that phrases can be taken with. `bytes` are those of the files it needs."""
+    """A parser for phrase extraction. `bytes` is the size of the files it needs."""
 
     language: str
     kind: str
@@ -22,20 +22,20 @@ class ParserEntry:
     folder: str
     bytes: int
     license: str
-    preferred: bool  # what `auto` takes for the language
+    preferred: bool  # whether `auto` chooses it for the language
 
     def to_mapping(self) -> dict[str, object]:
         return dict(self.__dict__)
 
 
 def list_parsers(folders: Sequence[Path]) -> list[ParserEntry]:
-    """The parsers that are whole in the folders, by language, in the order in which the extraction prefers them."""
+    """The complete parsers in the folders, by language, in the order in which the extraction prefers them."""
     codes: set[str] = set()
     for folder in folders:
         try:
             codes |= {code for code, entry in read_resources(folder).items() if isinstance(entry, dict)}
         except InputError:
-            continue  # a list of something else
+            continue  # not a list of stanza models
     results = []
     for code in sorted(codes):
         models = [model for kind in PARSER for model in find_models(code, kind, folders) if model.language == code]

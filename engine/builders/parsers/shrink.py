@@ -1,7 +1,7 @@
-"""Models for distribution: weights in half precision, without optimizer state or paths of the machine that trained them.
+"""Models for distribution: weights in half precision, without optimizer state or paths of the training machine.
 
-stanza reads and writes its own files here; when it loads such a model it computes in single precision as ever, since loading
-copies the weights into single-precision ones.
+stanza itself reads and writes the files. When it loads such a model, it still computes in single precision, since loading
+copies the weights into single-precision tensors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.core.progress import Progress
 
 def shrink(part: str, source: Path, target: Path, vectors: Path) -> None:
     """Write the model of `part` in `source` to `target` in half precision; `vectors` is the set's vector file. Raises
-    OSError where nothing was written.
+    OSError if nothing was written.
     """
     with watched(Progress()):
         trainer = _load(part, str(source), str(vectors))
@@ -24,8 +24,8 @@ def shrink(part: str, source: Path, target: Path, vectors: Path) -> None:
             if isinstance(value, str) and ("/" in value or "\\" in value):
                 config[key] = Path(value).name
         if part == "tokenize":
-            trainer.external_dict = None  # its words are in the lexicon too
-        if trainer.model is not None:  # a pure dictionary has none
+            trainer.external_dict = None  # its words are also in the lexicon
+        if trainer.model is not None:  # None if the model is only a dictionary
             trainer.model.half()
         if part == "constituency":
             trainer.save(str(target), save_optimizer=False)

@@ -1,6 +1,6 @@
-"""The stages of a parser, each trained by stanza's own trainer: its input, and the .pt file that it writes.
+"""The stages of a parser, each trained by stanza's trainer into one .pt file.
 
-Sizes are chosen for sets of a few megabytes on a CPU: no character language model, narrow layers, and small vectors.
+Sizes are chosen for sets of a few megabytes that run on a CPU: no character language model, narrow layers and small vectors.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from engine.builders.parsers.watch import ProgressHandler
 from engine.core import languages
 from engine.errors import ModelError
 
-SHOWN_EVERY = "10"  # updates between two looks at the progress
+SHOWN_EVERY = "10"  # updates between two progress reports
 
 
 @dataclass(frozen=True)
 class Room:
-    """Where one training finds its data and leaves its models."""
+    """The data and model folders of one training, with its language and options."""
 
     data: Path
     done: Path
@@ -35,7 +35,7 @@ class Room:
         return self.done / f"{processor}.pt"
 
     def common(self, target: Path) -> list[str]:
-        """Arguments that all of stanza's trainers take."""
+        """The arguments common to all of stanza's trainers."""
         return [
             *("--mode", "train", "--lang", self.language, "--shorthand", f"{self.language}_{self.options.package}"),
             *("--save_dir", str(target.parent), "--save_name", target.name, "--seed", str(self.options.seed), "--cpu"),
@@ -43,7 +43,7 @@ class Room:
 
 
 def train_tokenizer(room: Room, target: Path, watch: ProgressHandler) -> None:
-    """Characters to words and sentences: a two-layer LSTM (Qi et al. 2020, https://aclanthology.org/2020.acl-demos.14)."""
+    """Train the tokenizer and sentence splitter, an LSTM (Qi et al. 2020, https://aclanthology.org/2020.acl-demos.14)."""
     from stanza.models import tokenizer
 
     data = room.data
@@ -60,7 +60,7 @@ def train_tokenizer(room: Room, target: Path, watch: ProgressHandler) -> None:
 
 
 def train_mwt(room: Room, target: Path, watch: ProgressHandler) -> None:
-    """Contractions to words: a dictionary, and a character model for what is not in it."""
+    """Train the expander of contractions: a dictionary, and a character model for unknown contractions."""
     from stanza.models import mwt_expander
 
     data = room.data
@@ -87,13 +87,13 @@ def train_tagger(room: Room, target: Path, watch: ProgressHandler) -> None:
 
 
 def train_depparse(room: Room, target: Path, watch: ProgressHandler) -> None:
-    """Deep biaffine attention over words (Dozat & Manning 2017, https://arxiv.org/abs/1611.01734)."""
+    """Train the dependency parser: deep biaffine attention (Dozat & Manning 2017, https://arxiv.org/abs/1611.01734)."""
     from stanza.models import parser
 
     steps = room.options.depparse_steps
     args = ["--max_steps", str(steps), "--eval_interval", str(max(1, min(100, steps // 3))), "--no_checkpoint"]
     args += ["--deep_biaff_hidden_dim", "50", "--deep_biaff_output_dim", "50", "--num_layers", "2"]
-    # Adam, then the same at a fifth of the pace from the best model on: few updates, so no time for AdaDelta's long run.
+    # Adam, then Adam at a fifth of the rate from the best model: the few updates are not enough for AdaDelta.
     args += ["--batch_size", "2000", "--optim", "adam", "--lr", "0.003", "--beta2", "0.95", "--weight_decay", "0"]
     args += ["--second_optim", "adam", "--second_lr", "0.0006", "--second_warmup_steps", "10"]
     args += ["--second_optim_start_step", str(max(1, steps * 7 // 10)), "--max_steps_before_stop", str(steps)]
@@ -101,9 +101,9 @@ def train_depparse(room: Room, target: Path, watch: ProgressHandler) -> None:
 
 
 def train_constituency(room: Room, target: Path, watch: ProgressHandler) -> None:
-    """In-order shift-reduce parsing (Liu & Zhang 2017, https://aclanthology.org/Q17-1029) by stanza's trainer.
+    """Train the in-order shift-reduce parser (Liu & Zhang 2017, https://aclanthology.org/Q17-1029).
 
-    Its own scorer needs Java; the best epoch is chosen by the same measure, labelled brackets, counted here.
+    stanza's scorer needs Java; `_Brackets` replaces it with the same measure, labelled brackets, to choose the best epoch.
     """
     from stanza.models import constituency_parser
     from stanza.models.common.foundation_cache import FoundationCache
@@ -126,10 +126,10 @@ def train_constituency(room: Room, target: Path, watch: ProgressHandler) -> None
     total = batches * options["epochs"]
 
     def counted(items: Sequence[Any], **_: Any) -> Any:
-        """In place of stanza's bar: it goes round the batches of each epoch, and round the sentences of each evaluation."""
+        """Replacement for stanza's progress bar, which wraps the batches of each epoch and the sentences of each evaluation."""
         for item in items:
             yield item
-            if not hasattr(items, "__next__"):  # evaluations go over iterators
+            if not hasattr(items, "__next__"):  # evaluations pass iterators
                 counted.done += 1  # type: ignore[attr-defined]
             watch.step(min(total, counted.done), total)  # type: ignore[attr-defined]
 
@@ -144,7 +144,7 @@ def train_constituency(room: Room, target: Path, watch: ProgressHandler) -> None
 
 
 class _Brackets:
-    """Stands where stanza has its Java evaluator."""
+    """Replaces stanza's Java evaluator."""
 
     def __init__(self, watch: ProgressHandler) -> None:
         self.watch = watch
@@ -160,16 +160,16 @@ class _Answer:
     f1: float
     treeF1: float = 0.0  # noqa: N815 - stanza's name
 
-    def HasField(self, name: str) -> bool:  # noqa: N802 - the name that protocol buffers give it
+    def HasField(self, name: str) -> bool:  # noqa: N802 - the name in protocol buffers
         return False
 
 
 def _words(room: Room) -> list[str]:
-    """What tagger and dependency parser share."""
+    """The arguments common to the tagger and the dependency parser."""
     args = ["--train_file", str(room.data / "train.words.conllu"), "--eval_file", str(room.data / "dev.words.conllu")]
     args += ["--hidden_dim", str(room.options.hidden), "--log_step", SHOWN_EVERY, "--word_emb_dim", "50"]
     args += ["--char_emb_dim", "32", "--char_hidden_dim", "64", "--transformed_dim", "64", "--tag_emb_dim", "32"]
-    args += ["--dropout", "0.3", "--word_dropout", "0.2"]  # short runs: less than stanza's 0.5 and 0.33
+    args += ["--dropout", "0.3", "--word_dropout", "0.2"]  # less than stanza's 0.5 and 0.33, since runs are short
     return [*args, "--wordvec_pretrain_file", str(room.model("pretrain"))]
 
 
@@ -183,10 +183,10 @@ STAGES: dict[str, tuple[str, Callable[[Room, Path, ProgressHandler], None]]] = {
 
 
 def run_stage(name: str, room: Room, watch: ProgressHandler, target: Path) -> None:
-    """Train one part into `target`. Raises ModelError when the trainer leaves no model."""
+    """Train one part into `target`. Raises ModelError if the trainer writes no model."""
     try:
         STAGES[name][1](room, target, watch)
-    except SystemExit as end:  # how some of stanza's trainers say that they have no data
+    except SystemExit as end:  # some of stanza's trainers exit if they have no data
         raise ModelError(f"The {name} part could not be trained: the treebanks hold too little for it.") from end
     if not target.is_file():
         raise ModelError(f"The {name} part could not be trained: the treebanks hold too little for it.")

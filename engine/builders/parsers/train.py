@@ -1,7 +1,7 @@
-"""Training a language's parser from treebanks: read, split, train each part with stanza's trainers, install, measure.
+"""Training a language's parser from treebanks: read, split, train each part with stanza's trainers, install.
 
-Parts that are finished stay in a hidden folder beside the result until everything is done, so that the same command goes on
-after a stop; the result itself only appears when it is whole.
+Finished parts are kept in a hidden folder beside the result until the whole set is done, so that repeating the command
+continues an interrupted training. The result is only installed when it is complete.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from engine.phrases.languages import stanza_code
 from engine.phrases.parser_resources import install, read_resources, set_bytes
 from engine.phrases.stanza_models import local_pipeline
 
-FEWEST = 50  # sentences to learn from; below, nothing sensible can come out
-DEV_AT_MOST = 1000  # sentences that choose the best model: more only take time
-SHORTEST, LONGEST = 2, 4  # characters of a listed word; one alone is no help, and longer words are rare
-TWICE = 2  # a word seen once in training must look like the unknown words of other texts
+FEWEST = 50  # training sentences; fewer cannot train a usable parser
+DEV_AT_MOST = 1000  # sentences for choosing the best model; more only take longer
+SHORTEST, LONGEST = 2, 4  # characters of a listed word; single characters do not help, and longer words are rare
+TWICE = 2  # a word that occurs once in training is left out, so that it looks like the unknown words of other texts
 
 
 @dataclass(frozen=True)
 class ParserSources:
-    """The files a parser is made from."""
+    """The files that a parser is trained from."""
 
     treebanks: tuple[Path, ...]
     vectors_text: tuple[TextSource, ...] = ()
@@ -53,7 +53,7 @@ class ParserSources:
 
 @dataclass(frozen=True)
 class TrainedParser:
-    """A set in its place, and what was read for it."""
+    """An installed parser set and a record of its training."""
 
     folder: Path
     language: str
@@ -78,11 +78,11 @@ def train_parser(
     options: ParserTraining | None = None,
     progress: Progress | None = None,
 ) -> tuple[TrainedParser, Treebanks]:
-    """Train a set for `language` into `output`, a folder in stanza's layout; the set becomes the language's default there.
+    """Train a set for `language` into `output`, a folder in stanza's layout, as the default set of the language.
 
-    Dependency treebanks (.conllu) are always needed; with constituency treebanks (.ptb) of the same texts the set holds a
-    constituency parser too. Raises InputError on files that cannot be used or are too small, MissingError without stanza or
-    gensim, StorageError, Cancelled (finished parts are kept, the same command goes on).
+    Dependency treebanks (.conllu) are required; constituency treebanks (.ptb) of the same texts add a constituency parser.
+    Raises InputError on files that cannot be used or are too small, MissingError without stanza or gensim, StorageError,
+    Cancelled (finished parts are kept, and repeating the command continues).
     """
     options, progress = options or ParserTraining(), progress or Progress()
     code = stanza_code(language)
@@ -102,7 +102,7 @@ def train_parser(
         progress.begin("Writing the parser")
         install(output, code, options.package, shrunk(files, work))
         shutil.rmtree(work)
-        with contextlib.suppress(OSError):  # another language is in training there
+        with contextlib.suppress(OSError):  # another language is being trained there
             work.parent.rmdir()
     sizes = {
         f"{kind}_{part}": len(getattr(parts, part))
@@ -124,7 +124,7 @@ def train_parser(
 
 
 def check_size(banks: Treebanks) -> None:
-    """Raises InputError when there is too little to learn from or to choose by."""
+    """Raises InputError if there are too few sentences for training or for choosing the best model."""
     if not any(file.kind == "dependency" for file in banks.files):
         raise InputError("A parser needs dependency trees: give a CoNLL-U treebank (.conllu) of the language too.")
     for what, parts in (("sentences", banks.sentences), ("constituency trees", banks.trees)):
@@ -139,13 +139,13 @@ def check_size(banks: Treebanks) -> None:
 
 
 def write_data(room: Room, banks: Treebanks, words: Path | None) -> None:
-    """What the trainers read."""
+    """Write the files that the trainers read."""
     room.data.mkdir(exist_ok=True)
     room.done.mkdir(exist_ok=True)
     dev = banks.sentences.dev[:DEV_AT_MOST]
     if unspaced(room.language):
         write_words(room.data / "words.txt", banks.sentences.train, words, room.options.word_frequency)
-    tags = bool(banks.trees.train)  # constituency trees stand on the treebank's own tags
+    tags = bool(banks.trees.train)  # constituency trees use XPOS tags
     for name, sentences in (("train", banks.sentences.train), ("dev", dev)):
         write_characters(sentences, room.data, name, room.language, room.options.seed)
         write_dependencies(sentences, room.data / f"{name}.words.conllu", tags=tags)
@@ -157,7 +157,7 @@ def write_data(room: Room, banks: Treebanks, words: Path | None) -> None:
 def train_parts(
     room: Room, sources: ParserSources, banks: Treebanks, work: Path, progress: Progress
 ) -> tuple[dict[str, Path], dict[str, float]]:
-    """Every part in its turn, finished ones skipped: processor -> its file, and the seconds each took."""
+    """Train every part in turn, skipping finished ones; returns the file of each processor, and the seconds by part trained."""
     cache = StepCache(work)
     made = content_hash(
         digest_files(map(str, sources.treebanks)),
@@ -195,7 +195,7 @@ def train_parts(
 
 
 def shrunk(files: dict[str, Path], work: Path) -> dict[str, Path]:
-    """The parts as they are shipped: half the bytes."""
+    """The parts as shipped, in half precision; the vector file is unchanged."""
     small = work / "small"
     small.mkdir(exist_ok=True)
     made = {}
@@ -208,7 +208,7 @@ def shrunk(files: dict[str, Path], work: Path) -> dict[str, Path]:
 
 
 def make_vectors(room: Room, sources: ParserSources, contractions: bool, target: Path, progress: Progress) -> None:
-    """The set's vector file, from text cut by the tokenizer that was just trained; without text, an empty one."""
+    """Write the set's vector file, from text split by the tokenizer just trained; without text, a placeholder."""
     if not sources.vectors_text:
         no_vectors(target)
         return
@@ -222,7 +222,7 @@ def make_vectors(room: Room, sources: ParserSources, contractions: bool, target:
 
 
 def tokenizer_of(room: Room, contractions: bool) -> Any:
-    """A stanza pipeline of the parts that are there, which cuts text into words and nothing more."""
+    """A stanza pipeline of the trained tokenizer, and the expander of `contractions`, that only splits text into words."""
     processors = {"tokenize": room.options.package} | ({"mwt": room.options.package} if contractions else {})
     (room.done / "resources.json").write_text("{}", encoding="utf-8")
     paths = {f"{name}_model_path": str(room.model(name)) for name in processors}
@@ -232,10 +232,10 @@ def tokenizer_of(room: Room, contractions: bool) -> Any:
 
 
 def write_words(path: Path, sentences: Sequence[ConlluSentence], given: Path | None, least: int) -> None:
-    """Words of the treebanks that occur at least twice, and those of a list: one per line, first the word, then how often it
-    occurs where the list says so (as jieba's dict.txt does); those below `least` are left out.
+    """Write the words that occur at least twice in the treebanks, and those of the list `given`, one per line.
 
-    Raises InputError on a list that is no text or gives no word.
+    A line of the list holds a word and, optionally, its frequency (as in jieba's dict.txt); words below `least` are left out.
+    Raises InputError on a list that is not text or yields no words.
     """
     counts = Counter(token.form for sentence in sentences for token in sentence.tokens)
     words = {word for word, count in counts.items() if count >= TWICE and len(word) >= SHORTEST}

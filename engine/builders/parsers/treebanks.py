@@ -1,4 +1,4 @@
-"""The treebanks a parser is trained on: files read, broken sentences counted, and the split into train, dev and test."""
+"""The treebanks for training a parser: reading files, counting broken sentences, and splitting into train, dev and test."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ LARGEST = 1 << 30  # bytes of one treebank, unpacked
 
 @dataclass
 class TreebankFile:
-    """What was read of one file."""
+    """A treebank file and the counts of its sentences."""
 
     name: str
     kind: str  # dependency or constituency
-    part: str  # dev or test where the file's name says so, else ""
+    part: str  # dev or test if the file's name says so, else ""
     kept: int = 0
     skipped: Counter[str] = field(default_factory=Counter)  # reason -> sentences
     lines: dict[str, list[int]] = field(default_factory=dict)  # reason -> the first line numbers
@@ -59,7 +59,7 @@ class TreebankFile:
 
 @dataclass
 class TreebankSplits(Generic[T]):
-    """What is learnt from, what chooses the best model, and what is only measured on."""
+    """The sentences for training, for choosing the best model, and for the final measurement."""
 
     train: list[T] = field(default_factory=list)
     dev: list[T] = field(default_factory=list)
@@ -71,9 +71,7 @@ class Treebanks:
     files: list[TreebankFile]
     sentences: TreebankSplits[ConlluSentence]
     trees: TreebankSplits[Any]
-    texts: dict[str, ConlluSentence] = field(
-        default_factory=dict
-    )  # letters of a test tree -> the sentence it stands in
+    texts: dict[str, ConlluSentence] = field(default_factory=dict)  # letters of a test tree -> its sentence
 
     def test_trees(self) -> list[tuple[str, Any]]:
         return [(leaves_text(tree), tree) for tree in self.trees.test]
@@ -82,10 +80,10 @@ class Treebanks:
 def read_treebanks(paths: Sequence[Path], *, held_out: float = 0.05, seed: int = 1) -> Treebanks:
     """Read .conllu and .ptb (or .mrg) files, plain or .gz, and split them.
 
-    A file whose name says -dev or -test is that and never trained on. Where a kind (dependencies, constituents) has no such
-    files, a share `held_out` of the sentences goes to dev and another to test, chosen by a hash of the sentence's letters:
-    the same sentence is in the same part in every file, so what constituents are measured on was never seen as a dependency
-    tree either. Raises InputError on a file that cannot be read or holds no treebank.
+    A file named -dev or -test is that part and never trained on. If a kind (dependencies, constituents) has no such files, a
+    share `held_out` of the sentences goes to dev and the same share to test, chosen by a hash of the sentence's letters. A
+    sentence is thus in the same part in every file, and test sentences of the constituency parser are never trained on as
+    dependency trees. Raises InputError on a file that cannot be read or holds no usable sentence.
     """
     files: list[TreebankFile] = []
     results: list[tuple[TreebankFile, str, Any]] = []
@@ -104,12 +102,12 @@ def read_treebanks(paths: Sequence[Path], *, held_out: float = 0.05, seed: int =
     given = {(file.kind, file.part) for file in files}
     missing = {part for kind in kinds for part in ("dev", "test") if (kind, part) not in given}
     split: dict[str, TreebankSplits[Any]] = {"dependency": TreebankSplits(), "constituency": TreebankSplits()}
-    # What any file holds out by name is held out everywhere, also where the same sentence stands in another file.
+    # A sentence in a file named -dev or -test is also held out where it occurs in another file.
     names = {letters: file.part for file, letters, _ in results if file.part in ("dev", "test")}
     for file, letters, item in results:
         part = file.part or names.get(letters) or _drawn(letters, missing, held_out, seed)
         if part in ("dev", "test") and not file.part and (file.kind, part) in given:
-            continue  # this kind has a dev or test of its own: the sentence is only kept from training
+            continue  # this kind has its own dev or test file: the sentence is only excluded from training
         getattr(split[file.kind], part).append(item)
     wanted = {leaves_text(tree) for tree in split["constituency"].test}
     texts = {letters: item for file, letters, item in results if file.kind == "dependency" and letters in wanted}
@@ -117,7 +115,7 @@ def read_treebanks(paths: Sequence[Path], *, held_out: float = 0.05, seed: int =
 
 
 def kind_of(path: Path) -> str:
-    """Dependency or constituency, by the file's name. Raises InputError on any other name."""
+    """The kind of a treebank, dependency or constituency, by its file name. Raises InputError on any other name."""
     name = path.name.lower().removesuffix(".gz")
     if name.endswith((".conllu", ".conll")):
         return "dependency"
@@ -130,7 +128,7 @@ def kind_of(path: Path) -> str:
 
 
 def own_part(path: Path) -> str:
-    """dev or test where the name says so (gsd-dev.conllu, en_ewt-ud-test.conllu.gz), else nothing."""
+    """dev or test if the name says so (gsd-dev.conllu, en_ewt-ud-test.conllu.gz), else empty."""
     result = OWN_PART.findall(path.name.lower())
     return result[-1] if result and result[-1] != "train" else ""
 
@@ -140,7 +138,7 @@ def squeeze(text: str) -> str:
 
 
 def _items(path: Path, kind: str) -> Iterator[tuple[int, str, ConlluSentence | Any | str]]:
-    """Line, the sentence's letters, and the sentence or tree; or the reason why there is none."""
+    """Yield (line, the sentence's letters, sentence or tree); for a broken one, (line, "", reason)."""
     lines = io.StringIO(read_text(path))
     if kind == "constituency":
         for line, tree in read_brackets(lines):
@@ -154,7 +152,7 @@ def _items(path: Path, kind: str) -> Iterator[tuple[int, str, ConlluSentence | A
 
 
 def read_text(path: Path) -> str:
-    """A file's text, unpacked where it is gzip. Raises InputError."""
+    """The text of a file, decompressed if it is .gz. Raises InputError."""
     try:
         with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
             data = file.read(LARGEST + 1)
@@ -174,7 +172,7 @@ def read_text(path: Path) -> str:
 
 
 def _drawn(letters: str, missing: set[str], held_out: float, seed: int) -> str:
-    """The part that chance, always the same, gives a sentence."""
+    """The part that a sentence is assigned to, reproducibly, by a hash."""
     if not missing:
         return "train"
     number = int.from_bytes(hashlib.sha256(f"{seed} {letters}".encode()).digest()[:8], "big") / 2**64

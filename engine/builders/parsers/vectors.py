@@ -1,4 +1,4 @@
-"""Word vectors of our own: text cut into words by the tokenizer just trained, skip-gram by gensim, stanza's vector file.
+"""Training word vectors: text split by the tokenizer just trained, gensim's skip-gram, stanza's vector file format.
 
 Skip-gram with negative sampling: Mikolov et al. 2013, https://arxiv.org/abs/1310.4546.
 """
@@ -21,20 +21,20 @@ from engine.core.progress import Progress
 from engine.errors import InputError, MissingError
 
 DIGIT = re.compile(r"\d")
-CHUNK = 500  # sentences between two looks at the progress
+CHUNK = 500  # sentences between two progress updates
 LONGEST = 400  # characters; longer lines are rarely sentences
 
 
 @dataclass(frozen=True)
 class TextSource:
-    """A file of sentences: one per line, or tab-separated, of which the column (from 1) is read."""
+    """A file with one sentence per line, or a tab-separated file with the column to read (from 1)."""
 
     path: Path
     column: int = 1
 
     @classmethod
     def parse(cls, text: str) -> TextSource:
-        """`pairs.tsv.gz:2` is the second column of that file."""
+        """Parse `FILE` or `FILE:COLUMN`: `pairs.tsv.gz:2` is the second column of that file."""
         match = re.fullmatch(r"(.+):([1-9]\d?)", text)
         return cls(Path(match[1]), int(match[2])) if match else cls(Path(text))
 
@@ -45,7 +45,7 @@ class TextSource:
 def read_sentences(sources: Sequence[TextSource], limit: int) -> list[str]:
     """At most `limit` distinct lines of plain or gzipped text, spread evenly over all files.
 
-    Raises InputError on a file that is no text or has no such column.
+    Raises InputError on a file that is not text or lacks the column.
     """
     lines: dict[str, None] = {}
     for source in sources:
@@ -65,7 +65,7 @@ def read_sentences(sources: Sequence[TextSource], limit: int) -> list[str]:
 
 
 def segment(sentences: Sequence[str], pipeline: Any, progress: Progress) -> Iterator[list[str]]:
-    """Each sentence's words by a stanza pipeline that only tokenizes."""
+    """Yield the words of each sentence, split by a stanza pipeline that only tokenizes."""
     from stanza.models.common.doc import Document
 
     progress.advance(0, len(sentences), "cutting text into words")
@@ -82,9 +82,9 @@ def segment(sentences: Sequence[str], pipeline: Any, progress: Progress) -> Iter
 def train_vectors(
     sentences: Sequence[Sequence[str]], *, size: int, words: int, seed: int, progress: Progress
 ) -> tuple[list[str], Any]:
-    """Words, the most frequent first, and their vectors (float32, one row per word), by skip-gram over lower-cased words.
+    """Train skip-gram vectors of lower-cased words; returns the words, most frequent first, and vectors (float32, a row per word).
 
-    Raises MissingError when gensim is not installed, InputError when the text is too small.
+    Raises MissingError if gensim is not installed, InputError if the text is too small.
     """
     try:
         from gensim.models import Word2Vec
@@ -126,13 +126,13 @@ def train_vectors(
 
 
 def fold(word: str) -> str:
-    """The word as stanza looks it up in a vector file: lower case, spaces inside as no-break spaces."""
+    """The word as stanza looks it up in a vector file: in lower case, with no-break spaces for spaces."""
     return word.lower().replace(" ", "\xa0")
 
 
 def save_vectors(words: Sequence[str], vectors: Any, path: Path) -> None:
-    """stanza's vector file; the rows of its special signs (padding, unknown, empty, root) are zero. Raises OSError
-    where nothing was written.
+    """Write stanza's vector file; the rows of its special symbols (padding, unknown, empty, root) are zero. Raises OSError
+    if nothing was written.
     """
     from stanza.models.common.pretrain import Pretrain, PretrainedWordVocab
     from stanza.models.common.vocab import VOCAB_PREFIX
@@ -148,5 +148,5 @@ def save_vectors(words: Sequence[str], vectors: Any, path: Path) -> None:
 
 
 def no_vectors(path: Path) -> None:
-    """A vector file that knows no word, for parsers trained without text: stanza's constituency parser insists on one."""
+    """Write a placeholder for parsers trained without text, with one zero vector: stanza's constituency parser needs a file."""
     save_vectors(["the"], np.zeros((1, 8), dtype=np.float32), path)

@@ -1,4 +1,4 @@
-"""Monitoring stanza's trainers: their log lines become progress, and a request to stop ends them between two updates."""
+"""Monitoring stanza's trainers: turns their log lines into progress and stops them between two updates on request."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ STEP = re.compile(r"\bstep\s+(\d+)/\s*(\d+)", re.IGNORECASE)
 SCORE = re.compile(r"(?:Dev score:|dev_score =)\s*([\d.]+)")
 
 
-class TimeIsUp(Exception):  # noqa: N818 - no error: the best model so far is kept
-    """The part has trained for as long as it may."""
+class TimeIsUp(Exception):  # noqa: N818 - not an error: the best model so far is kept
+    """The part has reached its time limit."""
 
 
 class ProgressHandler(logging.Handler):
-    """A log handler that speaks for a trainer. What it raises passes through the trainer, which saves only whole models."""
+    """A log handler that reports a trainer's progress. Its exceptions pass through the trainer, which saves only whole models."""
 
     def __init__(self, progress: Progress, minutes: int = 0, model: Path | None = None) -> None:
         super().__init__(logging.INFO)
@@ -39,7 +39,7 @@ class ProgressHandler(logging.Handler):
             self.step(int(match[1]), int(match[2]))
 
     def step(self, done: float, total: float) -> None:
-        """`done` of `total` updates; raises Cancelled or TimeIsUp."""
+        """Report `done` of `total` updates. Raises Cancelled or TimeIsUp."""
         self.progress.advance(done, total, self.note)
         if time.monotonic() > self.end and self.model is not None and self.model.is_file():
             raise TimeIsUp
@@ -47,8 +47,8 @@ class ProgressHandler(logging.Handler):
 
 @contextlib.contextmanager
 def watched(progress: Progress, minutes: int = 0, model: Path | None = None) -> Iterator[ProgressHandler]:
-    """Everything that stanza logs goes to a Watch alone while the block runs. The end of time ends the block quietly."""
-    import stanza  # noqa: F401 - sets up its loggers, which are then taken over
+    """Redirect stanza's log to a ProgressHandler while the block runs. TimeIsUp ends the block without an error."""
+    import stanza  # noqa: F401 - sets up the loggers that are redirected here
 
     watch = ProgressHandler(progress, minutes, model)
     loggers = [logging.getLogger(name) for name in ("stanza", "stanza.constituency", "stanza.constituency.trainer")]

@@ -1,4 +1,4 @@
-"""Documents that are zip archives (DOCX, ODT): looked at before anything is unpacked, so that no small file becomes a huge one."""
+"""Documents that are zip archives (DOCX, ODT): they are checked before anything is unpacked, to reject zip bombs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from engine.errors import CorpusError
 
-# A directory that points to nowhere makes zipfile seek there, which is an OSError.
+# OSError: zipfile raises it when it seeks to an invalid offset from the directory.
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -26,20 +26,21 @@ DAMAGE = (
 
 MOST_MEMBERS = 10_000
 MOST_BYTES = 1 << 30  # unpacked, all members together
-HIGHEST_RATIO = 200  # of a member's size unpacked to packed; text documents have 3 to 30
-SMALL = 1 << 20  # bytes below which the ratio of a member says nothing
+HIGHEST_RATIO = 200  # of a member's unpacked to its packed size; text documents have 3 to 30
+SMALL = 1 << 20  # bytes; the ratio of smaller members is ignored
 
 
 def check_archive(path: Path, what: str) -> None:
-    """Raise CorpusError when the file is no readable zip archive, or one made to fill a disk. Unpacks nothing."""
+    """Raise CorpusError if the file is not a readable zip archive or would unpack to too much. Unpacks nothing."""
     with document(path, what):
         pass
 
 
 @contextlib.contextmanager
 def document(path: Path, what: str) -> Iterator[zipfile.ZipFile]:
-    """The opened archive of a document, checked. `what` names the format: "Word document". Raises CorpusError for one
-    that is damaged, protected by a password or made to unpack to too much.
+    """The opened and checked archive of a document; `what` names the format, such as "Word document".
+
+    Raises CorpusError if the archive is damaged, protected by a password, or would unpack to too much.
     """
     try:
         archive = zipfile.ZipFile(path)

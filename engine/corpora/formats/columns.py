@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.corpora.language import base_language
 
 TARGET = "target"
-TEXT = "text"  # the target, unless something else is plainly the translation
+TEXT = "text"  # the target, unless another column is clearly the translation
 SOURCE = "source"
 DOMAIN = "domain"
 OTHER = "other"
@@ -45,8 +45,7 @@ LANGUAGE_WORDS = {
     "日本語": "ja",
     "英語": "en",
 }
-# Two-letter words that are codes of languages; `is`, `it`, `no` and `as` are English words as well, but stand alone
-# in a header cell only as codes.
+# Two-letter language codes. `is`, `it` and `no` are English words as well, but as the only word of a header cell they are codes.
 CODE_WORDS = (
     "en zh ja ko de fr es it pt nl ru uk pl cs sk sl hr sr bs bg mk ro hu tr ar fa he hi bn ta te mr ur vi th id "
     "ms sv da nb nn fi et lv lt el sq is ga cy eu ca gl ka hy az kk mn my km lo sw af"
@@ -56,7 +55,7 @@ CODES = frozenset(CODE_WORDS.split())
 
 @dataclass(frozen=True)
 class Columns:
-    """Places of the columns (from 0) in a row of `width` cells."""
+    """Positions (from 0) of the columns in a row of `width` cells."""
 
     width: int
     text: int
@@ -65,7 +64,7 @@ class Columns:
 
 
 def meaning(name: str) -> str:
-    """The role of a column's name (`target`, `text`, `source`, `domain`, `other`), a language code, or ""."""
+    """The meaning of a column's name: its role (`target`, `text`, `source`, `domain`, `other`), a language code, or ""."""
     word = name.strip().casefold()
     role = MEANINGS.get(word.replace(" ", "_").replace("-", "_"))
     if role:
@@ -79,7 +78,7 @@ def meaning(name: str) -> str:
 
 
 def looks_like_header(cells: Sequence[str]) -> bool:
-    """Is this first row names of columns? All known names, or most of three or more, and one that says where text is."""
+    """Whether this first row holds column names: all cells (or most of three or more) are known names, including one for text."""
     known = [word for word in map(meaning, cells) if word]
     if not any(word not in (OTHER, DOMAIN) for word in known):
         return False
@@ -88,7 +87,7 @@ def looks_like_header(cells: Sequence[str]) -> bool:
 
 
 def columns_of_header(cells: Sequence[str], language: str, source_language: str | None) -> Columns | None:
-    """Which column holds what, by their names; None when no column is the target's."""
+    """The columns according to their names; None if no column is the target's."""
     language = base_language(language)
     words = [meaning(cell) for cell in cells]
 

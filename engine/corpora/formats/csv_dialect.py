@@ -1,8 +1,8 @@
 """The dialect of a table: its delimiter, and whether quotes wrap cells or are part of the text.
 
-Spreadsheets wrap a cell in quotes when it holds the delimiter, a quote or a line break; tables of translations with tabs
-are mostly written without any quoting, and there a quote is the author's. The two are distinguished by writing the parsed
-sample again: quotes are wrapping when some rule of quoting gives back the very same text.
+Spreadsheets wrap a cell in quotes if it contains the delimiter, a quote or a line break. Tab-separated translation tables are
+mostly written without quoting, so a quote is part of the text. The two cases are distinguished by writing the parsed sample
+again: quotes wrap cells if some quoting rule reproduces the same text.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from engine.corpora.formats.columns import looks_like_header
 
 @dataclass(frozen=True)
 class Dialect:
-    """`delimiter` None: the whole line is the one cell. `quoted`: quotes wrap cells."""
+    """How cells are written: `delimiter` None means one cell per line; `quoted` means that quotes wrap cells."""
 
     delimiter: str | None
     quoted: bool
 
 
 def parse_record(lines: Iterator[str], dialect: Dialect) -> list[str] | None:
-    """The cells of the next record; takes further lines while a quote is open. None when its quotes are not in order."""
+    """The cells of the next record, which consumes further lines while a quote is open; None if its quotes are malformed."""
     if dialect.delimiter is None:
         return [next(lines)]
     if not dialect.quoted:
         return next(lines).split(dialect.delimiter)
-    # csv needs the line ends to keep the line breaks inside a cell.
+    # csv needs line ends to preserve line breaks inside a cell.
     reader = csv.reader((line + "\n" for line in lines), delimiter=dialect.delimiter, strict=True)
     try:
         return next(reader)
@@ -38,7 +38,7 @@ def parse_record(lines: Iterator[str], dialect: Dialect) -> list[str] | None:
 
 
 def sniff(lines: Sequence[str], delimiters: str) -> Dialect:
-    """The dialect of a table whose first lines these are, among the given delimiters."""
+    """The dialect of a table with these first lines, with one of the given delimiters."""
     best: tuple[bool, float, int, Dialect] | None = None
     for delimiter in delimiters:
         dialect = Dialect(delimiter, _is_quoted(lines, delimiter))
@@ -48,7 +48,7 @@ def sniff(lines: Sequence[str], delimiters: str) -> Dialect:
         width, count = Counter(map(len, rows)).most_common(1)[0]
         share = count / len(rows)
         header = looks_like_header(rows[0])
-        # Tabs and names of columns speak for a table even where many rows are ragged.
+        # Tabs and column names indicate a table even if many rows are ragged.
         if width < 2 or share < (0.4 if header or delimiter == "\t" else 0.8):
             continue
         result = (header, share, width, dialect)
@@ -71,7 +71,7 @@ def _parse(lines: Sequence[str], dialect: Dialect) -> list[list[str]]:
         source = iter(rest)
         cells = parse_record(source, dialect)
         left = list(source)
-        if cells is None:  # not in order: this line is read as it stands, the next ones afresh
+        if cells is None:  # malformed quotes: split this line as it is and restart at the next one
             cells, left = rest[0].split(dialect.delimiter), rest[1:]
         rest = left
         if any(cell.strip() for cell in cells):
@@ -80,7 +80,7 @@ def _parse(lines: Sequence[str], dialect: Dialect) -> list[list[str]]:
 
 
 def _is_prose(lines: Sequence[str], delimiter: str) -> bool:
-    """Commas followed by spaces are punctuation, not a table's."""
+    """Whether the delimiters are punctuation, as commas followed by spaces are."""
     if delimiter not in ",;":
         return False
     total = sum(line.count(delimiter) for line in lines)
@@ -88,7 +88,7 @@ def _is_prose(lines: Sequence[str], delimiter: str) -> bool:
 
 
 def _is_quoted(lines: Sequence[str], delimiter: str) -> bool:
-    """Do quotes wrap cells? Yes when the sample, parsed so and written again, comes out as it was."""
+    """Whether quotes wrap cells: in tables with tabs, if the sample, parsed that way and written again, is unchanged."""
     if not any('"' in line for line in lines):
         return delimiter != "\t"
     rules: tuple[Callable[[str], bool], ...] = (
@@ -107,7 +107,7 @@ def _is_quoted(lines: Sequence[str], delimiter: str) -> bool:
         cells = parse_record(source, dialect)
         left = list(source)
         if cells is None:
-            # The sample may end inside a cell with line breaks; then nothing after it counts.
+            # Malformed quotes, or the sample ends inside a cell with line breaks.
             broken += 1
             left = rest[1:]
         elif '"' in (raw := "\n".join(rest[: len(rest) - len(left)])):
@@ -119,9 +119,9 @@ def _is_quoted(lines: Sequence[str], delimiter: str) -> bool:
     if delimiter == "\t":
         widths = {line.count("\t") for line in lines if line.strip()}
         if spanned and len(widths) == 1 and widths != {0}:
-            return False  # every line is a whole row already: single quotes at the ends of cells only look like a pair
+            return False  # every line is a complete row: single quotes at the ends of cells only look like a pair
         return seen > 0 and max(same) >= 0.95 * (seen + broken)
-    # In comma tables quoting is the standard; only plainly broken quotes speak against it.
+    # In comma tables quoting is the standard, unless many quotes are malformed.
     return broken <= 0.1 * (seen + broken)
 
 

@@ -1,9 +1,9 @@
-"""DOCX (ISO/IEC 29500) and ODT (ISO/IEC 26300): their paragraphs, streamed out of the archive.
+"""DOCX (ISO/IEC 29500) and ODT (ISO/IEC 26300): their paragraphs, streamed from the archive.
 
-What is no text of the author is left out: what tracked changes deleted, field codes, comments, tables of contents, the
-reading aids above characters. What he added is kept, also where changes are not accepted yet, and so are footnotes.
+Tracked deletions, field codes, comments, tables of contents and reading aids above characters are left out. Tracked insertions
+are kept even if not yet accepted, and so are footnotes.
 
-A table with a column in each of the project's languages is read as pairs, row by row; paragraphs outside it stay as they are.
+A table with a column in each of the project's languages is read as pairs, row by row; other paragraphs stay monolingual.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ODF_HIDDEN = (
 
 
 def read_docx(path: Path, request: Request) -> Reading:
-    """Reader of Word documents: body, then footnotes and endnotes. Raises CorpusError for another archive."""
+    """Reader of Word documents: body, then footnotes and endnotes. Raises CorpusError if the archive is not one."""
     with document(path, "Word document") as archive:
         parts = [name for name in WORD_PARTS if name in archive.namelist()]
     if "word/document.xml" not in parts:
@@ -54,7 +54,7 @@ def read_docx(path: Path, request: Request) -> Reading:
 
 
 def read_odt(path: Path, request: Request) -> Reading:
-    """Reader of OpenDocument texts. Raises CorpusError for another archive, or one with a password."""
+    """Reader of OpenDocument texts. Raises CorpusError if the archive is not one or has a password."""
     with document(path, "OpenDocument text") as archive:
         names = archive.namelist()
         if "content.xml" not in names:
@@ -77,7 +77,7 @@ def _read(path: Path, what: str, parts: list[str], kind: type[Paragraphs], reque
                 target=columns.text + 1,
             )
         )
-    done = [0, 1]  # bytes unpacked, and all of them
+    done = [0, 1]  # bytes unpacked so far, bytes in total
 
     def count(read: int) -> None:
         done[0] += read
@@ -96,7 +96,7 @@ def _read(path: Path, what: str, parts: list[str], kind: type[Paragraphs], reque
 
 
 def _columns(path: Path, what: str, parts: list[str], kind: type[Paragraphs], request: Request) -> Columns | None:
-    """The columns that the document's tables have in the project's two languages; None where they have not."""
+    """The columns in the project's two languages, by the first rows of the document's tables; None if there are none."""
     rows: list[list[str]] = []
     handler = kind(request.max_line_chars, None, rows)
     with document(path, what) as archive:
@@ -114,9 +114,9 @@ def _head(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
 
 
 class Paragraphs(Handler[Record | SkippedLine]):
-    """Paragraphs in the order of their ends; one inside another (a text box, a footnote) is one of its own.
+    """Paragraphs in the order of their ends; one inside another (a text box, a footnote) is separate.
 
-    With `columns`, the rows of tables that have these are given as pairs. `rows` takes the texts of tables, to look at.
+    With `columns`, table rows that have these are returned as pairs. The texts of table rows are appended to `rows`, if given.
     """
 
     def __init__(self, limit: int, columns: Columns | None = None, rows: list[list[str]] | None = None) -> None:
@@ -124,19 +124,19 @@ class Paragraphs(Handler[Record | SkippedLine]):
         self.limit = limit
         self.columns = columns
         self.rows = rows
-        self.cells: list[Cell] | None = None  # of the row at work; a table inside a cell belongs to the cell
-        self.row = 0  # depth at which it began
+        self.cells: list[Cell] | None = None  # of the current row; a table inside a cell belongs to the cell
+        self.row = 0  # depth at which the row began
         self.count = 0
         self.path: list[str] = []
         self.hidden = 0  # depth at which hidden content began, 0 for none
         self.paragraphs: list[Paragraph] = []
 
     def hides(self, tag: str, attributes: dict[str, str]) -> bool:
-        """Does this element hold nothing of the text?"""
+        """Whether this element holds no text to be read."""
         raise NotImplementedError
 
     def seen(self, tag: str, attributes: dict[str, str]) -> None:
-        """An element of the text begins."""
+        """Called at the start of an element that is not hidden."""
         raise NotImplementedError
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -173,11 +173,11 @@ class Paragraphs(Handler[Record | SkippedLine]):
         self.path.pop()
 
     def _own_cell(self) -> bool:
-        """Is the cell that begins one of the row at work, and not of a table inside it?"""
+        """Whether the cell that begins belongs to the current row, not to a table inside it."""
         return not any(self.table_part(name) for name in self.path[self.row : -1])
 
     def table_part(self, name: str) -> str:
-        """`row` or `cell` for these parts of a table, else nothing."""
+        """`row` or `cell` for these parts of a table, otherwise an empty string."""
         raise NotImplementedError
 
     def is_paragraph(self, name: str) -> bool:
@@ -193,7 +193,7 @@ class Paragraphs(Handler[Record | SkippedLine]):
 
 
 class Paragraph:
-    """One paragraph while it is read, at most `limit` characters and one more."""
+    """One paragraph while it is read; pieces after the limit is exceeded are not stored."""
 
     def __init__(self, number: int, contents: bool) -> None:
         self.number, self.contents = number, contents
@@ -271,6 +271,6 @@ class Odt(Paragraphs):
         return {f"{ODF_TABLE} table-row": "row", f"{ODF_TABLE} table-cell": "cell"}.get(name, "")
 
     def text(self, data: str) -> None:
-        # Characters of a note stand in paragraphs of their own; between elements of the layout there are only spaces.
+        # The text of notes is in separate paragraphs; between layout elements there are only spaces.
         if not self.hidden and self.paragraphs:
             self.write(data)

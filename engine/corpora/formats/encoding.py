@@ -1,7 +1,7 @@
-"""Which encoding a text file is in: byte order marks, then strict UTF-8, then charset-normalizer with the languages' help.
+"""Detecting the encoding of a text file: byte order marks, then UTF-8, then charset-normalizer and the project's languages.
 
-Single-byte encodings cannot be distinguished by bytes alone (é in CP1252 is é in CP1250, but è is č), so the languages
-of the project have a say. A file that is no text is refused with a sentence that says what it is.
+Single-byte encodings cannot be distinguished by their bytes (é in CP1252 is é in CP1250, but è is č), so the languages of the
+project are taken into account. A file that is not text is refused with a message that states what it is.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from engine.errors import CorpusError
 from engine.messages import Message, mark
 
 CHUNK = 1 << 20  # bytes read at a time: memory stays bounded for any file
-TELLING = 16  # bytes beyond ASCII from which a guess is worth more than the languages' order
-SAMPLE = 1 << 18  # bytes looked at to guess a legacy encoding
+TELLING = 16  # non-ASCII bytes from which a guess takes precedence over the order in LEGACY
+SAMPLE = 1 << 18  # bytes from which a legacy encoding is guessed
 
 MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -38,7 +38,7 @@ MAGIC = (
     (b"{\\rtf", mark("an RTF document")),
 )
 MEDIA = mark("a sound or video file")
-TEXTLESS = (  # what no text can be saved from
+TEXTLESS = (  # files from which no text can be saved
     (b"\x89PNG\r\n", mark("a PNG image")),
     (b"\xff\xd8\xff", mark("a JPEG image")),
     (b"GIF8", mark("a GIF image")),
@@ -57,9 +57,9 @@ OFFICE = (
 )
 
 LATIN = "cp1252"
-# Of these, broken characters can be detected: not every byte is a character. Line ends are line ends in all of them.
+# Encodings in which broken characters can be detected, as not every byte is a character. Line ends are the same in all of them.
 MULTIBYTE = ("gb18030", "big5", "cp932", "euc_jp", "cp949")
-PASTED = 0.1  # of the lines may be in another encoding
+PASTED = 0.1  # largest share of lines in another encoding
 LEGACY = {
     "zh": ("gb18030", "big5"),
     "ja": ("cp932", "euc_jp", "iso2022_jp"),
@@ -81,12 +81,12 @@ LEGACY = {
         ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "nb", "no", "fi", "is", "ca", "gl"), (LATIN,)
     ),
 }
-# Letters and signs that text in CP1252 has beyond ASCII; Š Ž Ÿ and the like are left out, for they betray CP1250.
+# The non-ASCII letters and signs of text in CP1252, without Š Ž Ÿ and the like, which indicate CP1250.
 WESTERN = set("äöüÄÖÜßéèêëàâçîïôûùœæÉÈÊËÀÂÇÎÏÔÛÙŒÆñÑáíóúÁÍÓÚãõÃÕåÅøØðþÐÞìòÌÒ¿¡«»„“”‘’‚‹›–—…•°§€£©®™ºª²³½·¨´\xa0\xad")
 
 
 def check_there(path: Path) -> None:
-    """Raises CorpusError where there is no file of that name."""
+    """Raise CorpusError unless `path` is an existing regular file."""
     if path.is_dir():
         raise CorpusError("{path} is a folder; choose the files in it.", path=path)
     if not path.exists():
@@ -96,7 +96,7 @@ def check_there(path: Path) -> None:
 
 
 def check_file(path: Path) -> int:
-    """The size of a readable, non-empty file in bytes. Raises CorpusError saying what is wrong with it otherwise."""
+    """The size of a readable, non-empty file in bytes. Raises CorpusError stating the problem otherwise."""
     check_there(path)
     try:
         with path.open("rb") as file:
@@ -112,9 +112,9 @@ def check_file(path: Path) -> int:
 
 
 def detect_encoding(path: Path, languages: Sequence[str] = ()) -> str:
-    """Python's name of the encoding of the text file `path`, with `languages` (codes) as a hint for legacy encodings.
+    """Python's name for the encoding of the text file `path`, with `languages` (codes) as a hint for legacy encodings.
 
-    Raises CorpusError when the file is missing, empty, no text at all, or in no encoding that can be identified.
+    Raises CorpusError if the file is missing, empty or not text, or if its encoding cannot be identified.
     """
     check_file(path)
     with path.open("rb") as file:
@@ -171,7 +171,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _utf8(path: Path) -> str | None:
-    """`utf-8` when the file is, or is but for a few broken places (those lines are skipped later); else None."""
+    """`utf-8` if the file is UTF-8 apart from a few broken characters (their lines are skipped later), otherwise None."""
     strict = _is_strict_utf8(path)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     broken = foreign = controls = total = 0
@@ -184,7 +184,7 @@ def _utf8(path: Path) -> str | None:
             foreign += sum(c > "\x7f" for c in text)
     if _is_binary(controls, total):
         return None
-    # A broken place in real UTF-8 stands among many good ones; legacy bytes hardly ever make a good one.
+    # In real UTF-8, a broken character is among many valid ones; bytes of legacy encodings hardly ever form a valid one.
     return "utf-8" if strict or broken * 20 <= foreign - broken else None
 
 
@@ -204,7 +204,7 @@ def _controls(text: str) -> int:
 
 
 def _is_binary(controls: int, total: int) -> bool:
-    # One stray control character happens in real text; in binary data a tenth or more of all bytes are.
+    # Real text may have a stray control character; in binary data, a tenth or more of all bytes are control characters.
     return controls > 3 and controls * 200 > total
 
 
@@ -212,7 +212,7 @@ def _legacy(path: Path, languages: Sequence[str]) -> str:
     sample = _telling_sample(path)
     guess = _guess(sample)
     if guess and guess.startswith(("utf_16", "utf_32")) and b"\x00" not in sample:
-        guess = None  # without a line end, a space or a letter of ASCII in it: bytes of another encoding, in pairs
+        guess = None  # without ASCII line ends, spaces or letters, these are pairs of bytes in another encoding
     if b"\x00" in sample:
         candidates = [_utf16(sample)]
     elif guess and guess.startswith("utf_"):
@@ -240,7 +240,7 @@ def _wanted(languages: Sequence[str]) -> list[str]:
 
 
 def _but_for_a_few_lines(sample: bytes, name: str) -> bool:
-    """Is this text of that encoding into which a few lines of another were pasted? Those lines are skipped later."""
+    """Whether this is text in that encoding with a few lines pasted from another; those lines are skipped later."""
     lines = sample.decode(name, errors="replace").splitlines()
     good = [line for line in lines if "�" not in line]
     text = "\n".join(good)
@@ -248,13 +248,13 @@ def _but_for_a_few_lines(sample: bytes, name: str) -> bool:
 
 
 def _telling_sample(path: Path) -> bytes:
-    """The parts of the file that are not plain ASCII, with the text around them, up to SAMPLE bytes."""
+    """The parts of the file with non-ASCII bytes, with the text around them, up to SAMPLE bytes."""
     parts: list[bytes] = []
     size = 0
     for chunk in _chunks(path):
         if not chunk.isascii() or b"\x00" in chunk:
             first = next(i for i, byte in enumerate(chunk) if byte > 127 or byte == 0)
-            start = chunk.rfind(b"\n", 0, first) + 1  # from the start of its line: two-byte codes stay in step
+            start = chunk.rfind(b"\n", 0, first) + 1  # from the start of the line, so as not to split two-byte codes
             if b"\x00" in chunk:
                 start = 0
             parts.append(chunk[start : start + SAMPLE])
@@ -275,7 +275,7 @@ def _guess(sample: bytes) -> str | None:
 
 
 def _utf16(sample: bytes) -> str | None:
-    """UTF-16 without a mark: zero bytes stand on one side only, and what it decodes to is text."""
+    """The UTF-16 variant of a sample without a byte order mark, by the side of its zero bytes; None if it is not UTF-16 text."""
     even, odd = sample[::2].count(0), sample[1::2].count(0)
     name = "utf_16_be" if even > odd else "utf_16_le"
     text = _decode(sample[: len(sample) // 2 * 2], name)
@@ -283,7 +283,7 @@ def _utf16(sample: bytes) -> str | None:
 
 
 def _decode(sample: bytes, name: str) -> str | None:
-    """The sample decoded, when all but its cut-off end and a trace (0.1 %) of its characters can be."""
+    """The decoded sample if it is text and at most 0.1 % of its characters are broken, otherwise None; its end may be cut off."""
     try:
         text = codecs.getincrementaldecoder(name)("replace").decode(sample)
     except (UnicodeError, LookupError):
@@ -302,14 +302,14 @@ def _decodes(path: Path, name: str) -> bool:
     for chunk in _chunks(path):
         try:
             text = decoder.decode(chunk)
-        except UnicodeError:  # UTF-16 without its mark, which no way of replacing helps with
+        except UnicodeError:  # UTF-16 without a byte order mark, for which "replace" does not help
             return False
         broken, total = broken + text.count("�"), total + len(text)
     return broken * 1000 <= total
 
 
 def _plausible(text: str, name: str) -> bool:
-    """Do the characters beyond ASCII look like the language of this encoding, rather than like its bytes misread?"""
+    """Whether the non-ASCII characters look like text in this encoding rather than like misread bytes."""
     foreign = [c for c in text if c > "\x7f"]
     if not foreign:
         return True
@@ -322,7 +322,7 @@ def _share(foreign: Sequence[str], name: str) -> float:
     if name in ("gb18030", "big5"):
         return _common_hanzi(foreign, name)
     if name in ("cp1251", "koi8_r", "koi8_u"):
-        # Each of the two misread as the other is Cyrillic as well, but with the case turned over.
+        # CP1251 and KOI8 misread as each other are also Cyrillic, but with upper and lower case swapped.
         letters = [c for c in foreign if "Ѐ" <= c <= "ӿ"]
         small = sum(c.islower() for c in letters)
         return 0.0 if small * 2 < len(letters) else len(letters) / len(foreign) + 0.1
@@ -330,7 +330,7 @@ def _share(foreign: Sequence[str], name: str) -> float:
 
 
 def _common_hanzi(foreign: Iterable[str], name: str) -> float:
-    """Share of the hanzi that are on the standard's first level: GB 2312 rows 16 to 55, Big5 A440 to C67E."""
+    """Share of the hanzi that are on the first level of the standard: GB 2312 rows 16 to 55, Big5 A440 to C67E."""
     standard, low, high = ("gb2312", 0xB0, 0xD7) if name == "gb18030" else ("big5", 0xA4, 0xC6)
     hanzi = [c for c in foreign if "㐀" <= c <= "鿿"]
     if not hanzi:

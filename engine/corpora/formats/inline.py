@@ -6,9 +6,9 @@ LINE_BREAKS = ("lb", "x-lb", "x-br", "br", "fmt:lb")
 
 
 class Flow:
-    """Collects one flow of text, at most `limit` characters; longer text is truncated, which `cut` reports.
+    """Collects one flow of text; `cut` reports that it is longer than `limit` characters and therefore incomplete.
 
-    `pieces` are the parts inside numbered segment marks (XLIFF's `<mrk mtype="seg" mid="…">`), by their number.
+    `pieces` are the parts inside numbered segment marks (XLIFF's `<mrk mtype="seg" mid="…">`), by number.
     """
 
     def __init__(self, limit: int) -> None:
@@ -17,18 +17,18 @@ class Flow:
         self.size = 0
         self.cut = False
         self.hidden = 0  # depth inside elements whose content is code
-        self.open: list[tuple[str, bool]] = []  # what closing each open element writes, and whether it hid its content
+        self.open: list[tuple[str, bool]] = []  # per open element: its end tag and whether it hides its content
         self.pieces: dict[str, list[str]] = {}
         self.piece: list[str] | None = None
 
     def add(self, text: str) -> None:
-        """Characters."""
+        """Add characters."""
         if self.hidden or not text:
             return
         self._write(text)
 
     def tag(self, text: str) -> None:
-        """A tag that represents an inline element."""
+        """Add a tag that represents an inline element."""
         if not self.hidden:
             self._write(text)
 
@@ -42,19 +42,19 @@ class Flow:
             self.piece.append(text)
 
     def begin(self, before: str = "", after: str = "", *, hides: bool = False) -> None:
-        """An inline element begins: `before` is written now, `after` when it ends; one that hides has code inside."""
+        """Begin an inline element: `before` is written now, `after` at its end; `hides` means that its content is code."""
         self.tag(before)
         self.open.append((after, hides))
         self.hidden += hides
 
     def end(self) -> None:
-        """The innermost inline element ends."""
+        """End the innermost inline element."""
         after, hid = self.open.pop()
         self.hidden -= hid
         self.tag(after)
 
     def begin_piece(self, number: str) -> None:
-        """A numbered segment begins; the ones before it have ended."""
+        """Begin a numbered segment, which ends the one before."""
         self.piece = self.pieces.setdefault(number, [])
         self.open.append(("", False))
 
@@ -64,7 +64,7 @@ class Flow:
 
 
 def alone(number: str, kind: str = "") -> str:
-    """The tag of an element without content; a line break where its type says so."""
+    """The tag of an element without content, or of a line break if its type is one."""
     return "<br/>" if kind.lower() in LINE_BREAKS else f'<x id="{_safe(number)}"/>'
 
 

@@ -17,9 +17,9 @@ NO_TEXT = "no text in the object"
 
 
 def read_jsonl(path: Path, request: Request) -> Reading:
-    """Reader of JSON Lines. Keys: text, target, tgt, translation; source, src; domain; or codes of languages.
+    """Reader of JSON Lines. Keys include text, target, tgt, translation; source, src; domain; and language codes.
 
-    {"translation": {"en": …, "zh": …}}, as in the Hugging Face data sets, is understood too.
+    {"translation": {"en": …, "zh": …}}, as in data sets on Hugging Face, is also supported.
     """
     file = TextFile(path, request)
     return Reading(file.encoding, _items(file, request), lambda: file.lines, file.position)

@@ -1,4 +1,4 @@
-"""Which side of a bilingual file is the user's text: by the languages that the file states, and those of the project."""
+"""The side of a bilingual file that is the user's text, according to the languages of the file and of the project."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ plain_language = lru_cache(maxsize=512)(base_language)
 
 
 class Sides:
-    """Gives records of units with a source and a target, and counts the languages that were stated."""
+    """Turns units with a source and a target into records, and counts the languages that the file states."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -30,8 +30,7 @@ class Sides:
     def record(
         self, line: int, source: str | None, target: str | None, source_code: str, target_code: str, domain: str = ""
     ) -> Record | SkippedLine:
-        """The unit as the project sees it. A file of the other direction is turned round; an unstated target language is
-        taken to be the project's."""
+        """The record of a unit, with sides swapped if the file's direction is opposite; an unstated target is the project's."""
         from_, into = plain_language(source_code or ""), plain_language(target_code or "")
         for code, text in ((from_, source), (into, target)):
             if code and text and text.strip():
@@ -52,7 +51,7 @@ class Sides:
         return not self.source or not code or code == self.source
 
     def hint(self) -> str:
-        """What languages the file has, for the sentence that says that none of it fits; empty when it states none."""
+        """The languages of the file, for the message that nothing in it fits; empty if unstated or if the target is among them."""
         if not self.stated_languages or self.language in self.stated_languages:
             return ""
         names = ", ".join(language_name(code) for code, _ in self.stated_languages.most_common(6))
@@ -60,7 +59,7 @@ class Sides:
 
 
 class UnitHandler(Handler[Record | SkippedLine]):
-    """What the readers of TMX and XLIFF share: the first element, the unit's line and the text that is being read."""
+    """The common part of the TMX and XLIFF readers: the first element, the unit's line and the text being read."""
 
     def __init__(self, request: Request) -> None:
         super().__init__()
@@ -77,9 +76,7 @@ class UnitHandler(Handler[Record | SkippedLine]):
 
 
 def read_units(path: Path, handler: UnitHandler, root: str) -> Reading:
-    """The units of an XML file whose first element has to be `root` (the format's name in small letters). Raises
-    CorpusError for another first element.
-    """
+    """The units of an XML file. Reading raises CorpusError if its first element is not `root` (the format's name in lower case)."""
     with path.open("rb") as file:
         encoding = xml_encoding(file.read(1024))
     size = 0

@@ -1,12 +1,12 @@
-"""Texts with XML or HTML tags: cut into texts whose tags go with their words, and put together again, every tag in its place.
+"""Texts with XML or HTML tags: split into units with inline tags, and joined again with every tag in its position.
 
-    markup = Markup(["<p>Press <b>Continue</b> to go on.</p>"], "xml")
-    markup.units                             # one, of the text "Press Continue to go on." with a pair of tags
+    markup = TaggedMarkup(["<p>Press <b>Continue</b> to go on.</p>"], "xml")
+    markup.units                             # one unit: the text "Press Continue to go on." with a pair of tags
     markup.join(results)                     # ["<p>按<b>继续</b>往下。</p>"]
 
-Tags are kept letter by letter. Tags that hold whole texts (paragraphs, titles, cells) split a document, others (bold, links,
-placeholders) go with the words of a sentence; see `TaggedMarkup` for how they are distinguished. The units are those of
-`engine.serving.units`, which places tags and placeholders.
+Tags are preserved verbatim. Tags around whole texts (paragraphs, titles, cells) split a document; other tags (bold, links,
+placeholders) move with the words of a sentence. `TaggedMarkup` describes how they are distinguished. The units are translated
+by `engine.serving.units`, which places tags and placeholders.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ UNTRANSLATED = re.compile(r"""\btranslate\s*=\s*["']?no\b|\bclass\s*=\s*["'][^"'
 
 @dataclass(eq=False)
 class _Block:
-    """A stretch of text with the tags in it: its unit's place, and how its tags are written, by their numbers."""
+    """A text with inline tags: the index of its unit, and its tags as written, by number."""
 
     unit: int
-    written: list[tuple[str, str]]  # what opens and what closes; a standalone tag has no second
+    written: list[tuple[str, str]]  # (opening tag, closing tag), or (standalone tag, "")
 
 
 class TaggedMarkup:
-    """`kind` says how tags are read: XML must be well-formed, HTML is taken as browsers do, "short" is plain text with such tags
-    as CAT tools show in place of a format's own (<g1>, <x2/>), where everything else is text.
+    """Texts with tags, as units and back.
 
-    A tag goes with the words around it when it is a usual inline one, when it is in `non_splitting_tags`, or when its parent
-    has words of its own beside it; all others split the text, as do those in `splitting_tags`. `outline` False leaves the
-    guessing out: then only `splitting_tags` split. What is in `ignore_tags` is not translated. `split` is `Layout`'s, except
-    that line breaks count as blank space. Raises InputError on XML that is not well-formed.
+    `kind` is how tags are read: "xml" must be well-formed, "html" is read leniently as by browsers, and "short" is plain text
+    with the short tags of CAT tools (<g1>, <x2/>).
+
+    Tags in `splitting_tags` split the text. Any other tag does unless it is a usual inline tag, is in `non_splitting_tags` or
+    `ignore_tags`, or (in XML) has text beside it in its parent. If `outline` is False, or in "short" texts, only
+    `splitting_tags` split. The content of `ignore_tags` is not translated. `split` is as in `PlainTextLayout`, but line breaks
+    count as white space. Raises InputError if XML is not well-formed.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class TaggedMarkup:
         return not any(child.text.strip() for child in parent.children if not child.name and not child.opaque)
 
     def _walk(self, parent: MarkupNode, parts: list[str | _Block]) -> None:
-        """Blocks and the text between them, in order."""
+        """Add the blocks in `parent` and the text between them to `parts`, in order."""
         run: list[MarkupNode] = []
         for child in parent.children:
             inside = child.name and not child.opaque
@@ -103,7 +105,7 @@ class TaggedMarkup:
         self._block(run, parts)
 
     def _holds_split(self, node: MarkupNode) -> bool:
-        """Does an inline element hold one that splits, as a link around paragraphs?"""
+        """Whether an inline element contains one that splits, such as a link around paragraphs."""
         if self._is_untranslated(node):
             return False
         return any(
@@ -112,7 +114,7 @@ class TaggedMarkup:
         )
 
     def _is_untranslated(self, node: MarkupNode) -> bool:
-        """Is what it holds not to be translated?"""
+        """Whether the content of the element is not to be translated."""
         name = self._name(node.name)
         return name in self._ignored or name.lower() in CODE or bool(UNTRANSLATED.search(node.before))
 
@@ -128,7 +130,7 @@ class TaggedMarkup:
         if not any(map(str.isalnum, text_of(stripped))):
             parts.append("".join(node.raw(self._kind) for node in nodes))
             return
-        first, last = nodes[0].text, nodes[-1].text  # blank space around a block is layout
+        first, last = nodes[0].text, nodes[-1].text  # white space around a block is layout
         start, end = first[: len(first) - len(first.lstrip())], last[len(last.rstrip()) :]
         block = _Block(len(self.units), written)
         self.units.append(Unit(stripped, words=frozenset(words), whole=self._whole))
@@ -137,8 +139,9 @@ class TaggedMarkup:
     def _fill(
         self, nodes: Sequence[MarkupNode], parts: TaggedText, written: list[tuple[str, str]], words: set[int]
     ) -> None:
-        """Text and tags of a block; runs of blank space become one space. What is not translated, but has words, goes through
-        as a word of its sentence.
+        """Add the text and tags of a block to `parts`, with white space collapsed.
+
+        An untranslated element that contains words, unless it is code, is treated as a word of its sentence.
         """
         for node in nodes:
             number = len(written)
@@ -159,9 +162,7 @@ class TaggedMarkup:
                 parts.append(Tag("close", number))
 
     def join(self, results: Sequence[Result]) -> list[str]:
-        """The texts with their tags, and the results in the places of the units. Raises ValueError for another number
-        of results.
-        """
+        """The texts with tags, with the results in place of the units. Raises ValueError if their numbers differ."""
         if len(results) != len(self.units):
             raise ValueError(f"{len(results)} results for {len(self.units)} units")
         return [
@@ -183,9 +184,9 @@ def _rendered(parts: TaggedText, written: Sequence[tuple[str, str]], kind: Kind)
 
 
 def _stripped(parts: TaggedText, words: Container[int]) -> TaggedText:
-    """Without white space at the ends of the text, and without double spaces around a tag."""
+    """The parts without white space at either end of the text and without double spaces around tags."""
     results: TaggedText = []
-    space = True  # nothing yet, or a space before
+    space = True  # at the start or after a space
     for part in parts:
         if isinstance(part, str):
             results.append(part.lstrip() if space else part)

@@ -1,4 +1,4 @@
-"""Reading the tags of a text into a tree whose leaves are texts; every tag is kept letter by letter."""
+"""Parsing a text with tags into a tree with texts as leaves; every tag is preserved verbatim."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.messages import Message
 Kind = Literal["xml", "html", "short"]
 NAME = r"[A-Za-z_:\u0080-\U0010ffff][-\w.:\u0080-\U0010ffff]*+"
 ATTRIBUTE = rf"""\s+{NAME}\s*=\s*(?:"[^"<]*"|'[^'<]*')"""
-# What is opened and never closed goes on to the end, so that every character is looked at once.
+# An unclosed comment or section extends to the end of the text, so that every character is scanned only once.
 TOKEN = {
     "xml": re.compile(
         rf"(?P<opaque><!--[^-]*+(?:-[^-]++)*-->|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
@@ -27,7 +27,7 @@ TOKEN = {
         rf"|<(?P<close>/)(?P<closed>{NAME})[^<>]*+>|<(?P<name>{NAME})(?P<rest>(?:[^<>\"']|\"[^\"]*\"|'[^']*')*?)(?P<empty>/?)>",
         re.DOTALL,
     ),
-    # The tags that CAT tools show in place of a format's own, in what is plain text otherwise: <g1>, </g1>, <x2/>.
+    # Short tags with which CAT tools replace those of a format, in otherwise plain text: <g1>, </g1>, <x2/>.
     "short": re.compile(r"(?P<opaque>(?!))|<(?P<close>/)(?P<closed>[a-z]\d+)>|<(?P<name>[a-z]\d+)(?P<rest>)(?P<empty>/?)>"),
 }  # fmt: skip
 VOIDS = "area base br col embed hr img input link meta param source track wbr"
@@ -36,21 +36,21 @@ INLINES = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark nobr q s samp small span strike "
     "strong sub sup time tt u var wbr g x bx ex bpt ept ph it mrk pc sc ec cp sm em hi ut"
 )
-CODES = "script style bpt ept ph it ut"  # what they hold is code, not text
-DEEPEST = 200  # elements within each other
-OPTIONALS = "p li dt dd tr td th thead tbody tfoot option colgroup"  # HTML lets their ends be left out
+CODES = "script style bpt ept ph it ut"  # their content is code, not text
+DEEPEST = 200  # levels of nested elements
+OPTIONALS = "p li dt dd tr td th thead tbody tfoot option colgroup"  # their end tags are optional in HTML
 VOID, INLINE, CODE, OPTIONAL = (frozenset(names.split()) for names in (VOIDS, INLINES, CODES, OPTIONALS))
 
 
 @dataclass(eq=False)
 class MarkupNode:
-    """An element, or a piece of text (`name` empty)."""
+    """An element, or a piece of text (with an empty `name`)."""
 
     name: str = ""
     before: str = ""
     after: str = ""
     text: str = ""
-    opaque: bool = False  # written as it is
+    opaque: bool = False  # written without escaping
     children: list[MarkupNode] = field(default_factory=list)
 
     def says(self) -> bool:
@@ -63,12 +63,12 @@ class MarkupNode:
 
 
 def escape(text: str, kind: Kind = "xml") -> str:
-    """Text as it is written among tags."""
+    """The text escaped for use among tags."""
     return text if kind == "short" else html.escape(text, quote=False)
 
 
 def has_short_tags(text: str) -> bool:
-    """Are there tags such as CAT tools show in place of a format's own?"""
+    """Whether the text has short tags, as CAT tools show them instead of those of a format."""
     return "<" in text and TOKEN["short"].search(text) is not None
 
 
@@ -80,12 +80,12 @@ def texts_of(node: MarkupNode) -> Iterator[str]:
 
 
 def parsed(text: str, kind: Kind) -> MarkupNode:
-    """The tree of a text. Raises InputError where XML is not well-formed, and where tags are nested too deeply."""
+    """The tree of a text. Raises InputError if XML is not well-formed or if tags are nested too deeply."""
     root = MarkupNode(name="#")
     stack = [root]
     at = 0
     for token in TOKEN[kind].finditer(text):
-        if token.start() < at:  # inside what was taken whole
+        if token.start() < at:  # inside a script or style
             continue
         _text(stack[-1], text[at : token.start()], kind)
         at = token.end()
@@ -131,7 +131,7 @@ def _text(parent: MarkupNode, text: str, kind: Kind) -> None:
 
 
 def _close(stack: list[MarkupNode], name: str, written: str, kind: Kind) -> None:
-    """The innermost open element of that name ends; what HTML left open in it ends without a tag."""
+    """End the innermost open element of that name; in HTML, elements still open inside it end without a tag."""
     if kind == "xml":
         if len(stack) == 1 or stack[-1].name != name:
             opened = Message(" where {tag} is open", tag=stack[-1].before[:40]) if len(stack) > 1 else ""
@@ -152,6 +152,6 @@ def _close(stack: list[MarkupNode], name: str, written: str, kind: Kind) -> None
 
 
 def _end_open(stack: list[MarkupNode], name: str) -> None:
-    """A new paragraph, item or cell ends the one before, whose end may be left out."""
+    """End an open paragraph, item or cell when the next one begins, since its end tag is optional."""
     if name in OPTIONAL and len(stack) > 1 and stack[-1].name.lower() == name:
         stack.pop()

@@ -1,4 +1,4 @@
-"""Tables inside documents: which columns are a text and its source, and what a row gives then."""
+"""Tables inside documents: which columns are a text and its source, and the records of a row."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from engine.corpora.formats.columns import Columns, columns_of_header, looks_lik
 from engine.corpora.formats.records import Record, Request, SkippedLine
 from engine.corpora.language import base_language, identify
 
-PEEK = 300  # rows looked at
-FEWEST = 3  # rows with both texts that make a table one of pairs
+PEEK = 300  # rows examined
+FEWEST = 3  # rows with both texts that a table of pairs must have
 SURE = 0.6  # share of a column's cells in its language
 
 Cell = list[Record | SkippedLine]  # its paragraphs
 
 
 def columns_of_rows(rows: Sequence[Sequence[str]], request: Request) -> Columns | None:
-    """The columns in the target and in the source language; None where most of the rows are no pairs of these.
+    """The columns in the target and in the source language; None if there are no such columns.
 
-    They are identified by a first row that names them (`English | Chinese`), else by what stands in them.
+    They are identified by a first row that names them (`English | Chinese`), otherwise by the language of their cells.
     """
     width = Counter(len(row) for row in rows if len(row) > 1).most_common(1)
     if not width:
@@ -46,7 +46,7 @@ def columns_of_rows(rows: Sequence[Sequence[str]], request: Request) -> Columns 
 
 
 def as_pairs(cells: Sequence[Cell], columns: Columns | None) -> Iterator[Record | SkippedLine]:
-    """What a row gives: with such columns pairs, paragraph by paragraph where both cells have as many; else all paragraphs."""
+    """The pairs of a row with these columns (per paragraph if both cells have as many, otherwise one), or else all paragraphs."""
     flat = [item for cell in cells for item in cell]
     if columns is None or columns.source is None or len(cells) != columns.width:
         yield from flat

@@ -1,4 +1,4 @@
-"""The text of PDF files, by pypdf: lines put together to paragraphs, without running heads and page numbers."""
+"""The text of PDF files, read by pypdf: lines are joined into paragraphs, without running heads and page numbers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ HYPHEN = re.compile(r"[^\W\d_][-\u00ad\u2010]$")
 PAGE_NUMBER = re.compile(
     r"^\W*(?:(?:page|seite|第)\s*)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of|von|页|頁)\s*\d{0,4})?\W*$", re.I
 )
-SHORT = 0.7  # of the usual width: a line that ends before is the last of its paragraph
+SHORT = 0.7  # of the usual width; a shorter line is the last of its paragraph
 
 
 def read_pdf(path: Path, request: Request) -> Reading:
-    """Reader of PDF files that hold text. Pages of pictures give nothing, and the report says so. Raises CorpusError
-    where no page holds text.
-    """
+    """Reader of PDF files with text; pages without text are mentioned in the report. Raises CorpusError if no page has text."""
     size = check_file(path)
     reader = _open(path)
     pages = _count(path, reader)
@@ -36,13 +34,13 @@ def read_pdf(path: Path, request: Request) -> Reading:
     def items() -> Iterator[Record | SkippedLine]:
         blank = 0
         before: tuple[int, str] | None = None
-        full = False  # did the page before end in the midst of a paragraph?
+        full = False  # whether the previous page ended with a full line
         for number, lines in _without_running_heads(_pages(path, reader, pages, position)):
             blank += not lines
             for order, text in enumerate(paragraphs(lines)):
                 going_on = text[:1].islower() or (full and before and _wide(before[1][-1:], text[:1]))
                 if before and order == 0 and going_on and not ENDS.search(before[1]):
-                    before = (before[0], _joined(before[1], text))  # it went on over the page
+                    before = (before[0], _joined(before[1], text))  # the paragraph continues on the next page
                     continue
                 if before:
                     yield _item(*before, request)
@@ -77,11 +75,11 @@ def _open(path: Path) -> Any:
 
     import pypdf
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it remarks on every oddity; what matters is raised
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs every oddity; serious problems are raised
     try:
         reader = pypdf.PdfReader(path, strict=False)
         locked = reader.is_encrypted and not reader.decrypt("")
-    except Exception as error:  # damaged files make it fail in every way there is
+    except Exception as error:  # damaged files can raise any exception
         raise _damaged(path, error) from None
     if locked:
         raise CorpusError("{path} is protected by a password. Save it without one.", path=path)
@@ -131,7 +129,7 @@ def _pages(path: Path, reader: Any, pages: int, current_page: list[int]) -> Iter
 
 
 def _without_running_heads(pages: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    """Pages without a first or last line that also occurs, except for digits, on one of the two pages before or after."""
+    """Pages without a first or last line that recurs, apart from digits, on one of the two pages before or after."""
     before: deque[tuple[str, str]] = deque(maxlen=2)
     ahead: deque[tuple[int, list[str]]] = deque()
 
@@ -155,7 +153,7 @@ def _without_running_heads(pages: Iterator[tuple[int, list[str]]]) -> Iterator[t
 
 
 def _edges(lines: list[str]) -> tuple[str, str]:
-    """The first and the last line as they are compared."""
+    """The first and the last line, normalised for comparison."""
     return (_edge(lines[0]), _edge(lines[-1])) if lines else ("", "")
 
 
@@ -164,7 +162,7 @@ def _edge(line: str) -> str:
 
 
 def paragraphs(lines: Sequence[str]) -> Iterator[str]:
-    """The paragraphs of a page's lines: a blank line, or one that ends early, ends a paragraph."""
+    """The paragraphs of a page's lines; a blank or short line ends a paragraph."""
     width = _width(lines)
     text = ""
     for line in lines:
@@ -190,5 +188,5 @@ def _joined(before: str, line: str) -> str:
 
 
 def _wide(left: str, right: str) -> bool:
-    """Scripts that put no spaces between words."""
+    """Whether both characters are of scripts without spaces between words."""
     return left > "\u2e7f" and right > "\u2e7f"

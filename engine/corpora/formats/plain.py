@@ -1,4 +1,4 @@
-"""Plain text: one sentence or paragraph a line, or paragraphs wrapped at a fixed width with blank lines between them."""
+"""Plain text: one sentence or paragraph per line, or paragraphs wrapped at a fixed width and separated by blank lines."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def read_plain(path: Path, request: Request) -> Reading:
 
 
 def is_wrapped(lines: list[str]) -> bool:
-    """Do these lines look like paragraphs cut at a fixed width: blank lines, few ends of sentences, near-equal lengths?
+    """Whether these lines look like paragraphs wrapped at a fixed width: blank lines, few sentence ends, similar lengths.
 
-    Verse has short uneven lines and one sentence per line has ends of sentences; both stay as they are.
+    Verse (short, uneven lines) and text with one sentence per line (sentence ends) do not.
     """
     filled = [line.rstrip() for line in lines if line.strip()]
     if len(filled) < 20 or len(filled) > 0.97 * len(lines):
@@ -77,7 +77,7 @@ def _joined(lines: list[Line]) -> Record:
     text = lines[0].text.rstrip()
     for line in lines[1:]:
         more = line.text.strip()
-        # Text without spaces between words (Chinese, Japanese) is joined without one.
+        # Scripts without spaces between words (Chinese, Japanese) are joined without one.
         gap = "" if text[-1:] > "\u2e7f" and more[:1] > "\u2e7f" else " "
         text = f"{text}{gap}{more}".rstrip()
     return Record(lines[0].number, text)

@@ -1,7 +1,7 @@
-"""Texts of several lines, cut into what is translated on its own, and put together in the same layout.
+"""Texts of several lines: split into units that are translated separately, and joined again in the same layout.
 
-layout = Layout(["One. Two.\\n\\n  Three."])
-layout.units                             # of the texts "One. Two." and "Three."
+layout = PlainTextLayout(["One. Two.\\n\\n  Three."])
+layout.units                             # units with the texts "One. Two." and "Three."
 layout.join(results)                     # ["一。二。\\n\\n  三。"]
 """
 
@@ -19,13 +19,14 @@ LINE = re.compile(r"(\r\n|[\n\r\u2028\u2029\x0b\x0c\x85])")
 
 
 class PlainTextLayout:
-    """`split` says where texts are cut, in DeepL's words: "1" at line breaks and sentence ends, "nonewlines" at sentence ends
-    alone, "0" at line breaks alone. Blank space around a line stays as it is.
+    """Plain texts, as units and back; white space around lines is preserved.
+
+    `split` is as in DeepL's API: "1" at line breaks and sentence ends, "nonewlines" only at sentence ends, "0" only at line breaks.
     """
 
     def __init__(self, texts: Sequence[str], split: str = "1") -> None:
         self.units: list[Unit] = []
-        self._parts: list[list[str | int]] = []  # of each text: what stays, and places of units
+        self._parts: list[list[str | int]] = []  # per text: unchanged strings and indices of units
         for text in texts:
             parts: list[str | int] = []
             for index, line in enumerate([text] if split == "nonewlines" else LINE.split(text)):
@@ -39,7 +40,7 @@ class PlainTextLayout:
             self._parts.append(parts)
 
     def join(self, results: Sequence[Result]) -> list[str]:
-        """The texts, with the results in the places of the units. Raises ValueError for another number of results."""
+        """The texts, with the results in place of the units. Raises ValueError if their numbers differ."""
         if len(results) != len(self.units):
             raise ValueError(f"{len(results)} results for {len(self.units)} units")
         return [

@@ -1,4 +1,4 @@
-"""PO files of gettext, read by polib: messages and their translations."""
+"""Gettext PO files, read by polib: messages and their translations."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ if TYPE_CHECKING:
 
 FUZZY = "fuzzy: not checked by the translator"
 OBSOLETE = "obsolete"
-LARGEST = 32 << 20  # bytes; polib holds the whole file, and no program has a larger one
+LARGEST = 32 << 20  # bytes; polib holds the whole file in memory, and real PO files are smaller
 
 
 def read_po(path: Path, request: Request) -> Reading:
-    """Reader of PO. A plural gives a pair for its singular and one for its last form. Raises CorpusError for a file
-    that is too large.
-    """
+    """Reader of PO; plurals yield a pair for the singular and one for the last form. Raises CorpusError if too large or damaged."""
     size = check_file(path)
     if size > LARGEST:
         raise CorpusError(
@@ -53,7 +51,7 @@ def read_po(path: Path, request: Request) -> Reading:
 
 
 def _source(sides: Sides, into: str) -> str:
-    """The language of the messages themselves, which PO does not state: the project's other one, mostly English."""
+    """The language of the messages, which PO does not state: the project's source language, otherwise English."""
     if sides.source and sides.source != into:
         return sides.source
     return "en" if into and not into.startswith("en") else ""

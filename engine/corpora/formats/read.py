@@ -1,4 +1,4 @@
-"""The formats that samples can be in: one reader per format, chosen by the file's ending. A new format is one entry here."""
+"""The file formats of samples: one reader per format, selected by the file's ending. To add a format, add an entry to READERS."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ READERS: dict[str, Format] = {
 
 
 def format_of(path: Path) -> str:
-    """The name of the format in READERS; plain text for an ending that none of them has (corpora end in .en or .zh)."""
+    """The name in READERS of a file's format; plain text for unknown endings (corpora end in .en or .zh)."""
     ending = path.suffix.lower()
     return next((name for name, item in READERS.items() if ending in item.endings), "txt")
 
 
 def open_samples(path: Path, request: Request) -> Reading:
-    """Open a file of samples in the reader of its format. Raises CorpusError when it cannot be read."""
+    """Open a file of samples with the reader of its format. Raises CorpusError if it cannot be read."""
     return READERS[format_of(path)].reader(path, request)
 
 
 def all_records(path: Path, request: Request, max_records: int | None = None) -> list[Record]:
-    """The records of a file of samples, the first `max_records` of them, without what is skipped."""
+    """The first `max_records` records (all by default) of a file of samples, without skipped lines."""
     items = open_samples(path, request).items
     return list(islice((one for one in items if isinstance(one, Record)), max_records))

@@ -1,4 +1,4 @@
-"""What every reader gives, whatever the format: records and skipped lines, one after the other, in bounded memory."""
+"""The output of every reader, whatever the format: a stream of records and skipped lines in bounded memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Record:
 
 @dataclass(frozen=True)
 class SkippedLine:
-    """One line or row that gives no text, and why. `record` is what it gives when the user wants it all the same."""
+    """One line or row that is skipped, and why. `record` is used if the user keeps it nevertheless."""
 
     line: int
     reason: str
@@ -29,7 +29,7 @@ class SkippedLine:
 
 @dataclass(frozen=True)
 class Request:
-    """The input of a reader: the project's languages (bare codes) and the limits."""
+    """The parameters of a reader: the project's language codes and the reading options."""
 
     language: str
     source_language: str | None = None
@@ -45,9 +45,9 @@ class Request:
 class Reading:
     """A file being read: `lines` and `position` grow while `items` is consumed.
 
-    `notes` say how the file was understood, `warnings` what the user should look at; both are sentences. `unit` is what
-    `line` of a record counts: "line", "paragraph" or "page". `stated_languages` counts texts by the languages that the file states;
-    `hint` says, when nothing of the file fits, what is in it instead.
+    `notes` state how the file was interpreted, `warnings` what the user should check; both are sentences. `unit` is what a
+    record's `line` counts: "line", "paragraph" or "page". `stated_languages` counts texts by the language that the file
+    states; `hint` states, if nothing in the file fits, what it contains instead.
     """
 
     encoding: str

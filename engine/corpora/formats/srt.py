@@ -1,4 +1,4 @@
-"""SRT subtitles: the spoken text, with sentences that run over several subtitles joined again."""
+"""SRT subtitles: the spoken text, with sentences that span several subtitles joined."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cue:
 
 
 def read_srt(path: Path, request: Request) -> Reading:
-    """Reader of SRT. Two speakers in one subtitle are two records. Raises CorpusError for a text without times."""
+    """Reader of SRT; two speakers in one subtitle are two records. Raises CorpusError if the file has no times."""
     file = TextFile(path, request)
 
     def items() -> Iterator[Record | SkippedLine]:
@@ -61,7 +61,7 @@ def read_srt(path: Path, request: Request) -> Reading:
 
 
 def _cues(file: TextFile) -> Iterator[Cue]:
-    """Subtitles with their lines. A number is only skipped when it precedes a line with times."""
+    """Subtitles with their lines; a number is skipped only if it precedes a line with times."""
     cue: Cue | None = None
     number: str | None = None
     for line in file:
@@ -92,7 +92,7 @@ def _seconds(parts: list[int]) -> float:
 
 
 def _speeches(lines: list[str]) -> Iterator[str]:
-    """The lines of a subtitle as one text, or one per speaker where dashes separate them."""
+    """The lines of a subtitle as one text, or as one text per speaker if dashes mark them."""
     texts: list[str] = []
     for raw in lines:
         line = OVERRIDE.sub("", raw).strip()
@@ -108,6 +108,6 @@ def _speeches(lines: list[str]) -> Iterator[str]:
 
 
 def _goes_on(waiting: tuple[Cue, str], cue: Cue, text: str) -> bool:
-    """Is this the rest of the sentence before? Told by the missing end there and the small letter here."""
+    """Whether this text continues the previous sentence: it lacks an end mark, and this follows soon, in lower case."""
     first, before = waiting
     return not ENDS.search(before) and text[:1].islower() and cue.start - first.end <= LONGEST_GAP

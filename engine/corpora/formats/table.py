@@ -19,9 +19,9 @@ from engine.errors import CorpusError
 from engine.messages import Message
 
 WRONG_WIDTH = "wrong number of columns"
-PEEK = 200  # rows looked at to find out what the columns hold
-CELLS = 60  # of a column of these, by which its language is identified
-OPEN_LINES = 100  # lines that one quoted cell may span before its quote counts as never closed
+PEEK = 200  # rows examined to determine what the columns hold
+CELLS = 60  # cells of a column by which its language is identified
+OPEN_LINES = 100  # lines that a quoted cell may span before its quote counts as unclosed
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class TableRow:
 
 
 def read_csv(path: Path, request: Request) -> Reading:
-    """Reader of tables with commas, semicolons, tabs or bars."""
+    """Reader of tables separated by commas, semicolons, tabs or bars."""
     return _read_table(path, request, ",;\t|")
 
 
 def read_tsv(path: Path, request: Request) -> Reading:
-    """Reader of tables with tabs."""
+    """Reader of tables separated by tabs."""
     return _read_table(path, request, "\t")
 
 
@@ -68,7 +68,7 @@ def _rows(file: TextFile, dialect: Dialect) -> Iterator[TableRow | SkippedLine]:
         taken = [line]
         cells = parse_record(_continued(file, taken), dialect)
         if cells is None:
-            # A quote that is the author's own, or never closed: the line is read as it stands, the next ones afresh.
+            # The quote is part of the text or unclosed: split this line as it is and restart at the next one.
             file.put_back(taken[1:])
             taken = taken[:1]
             cells = line.text.split(dialect.delimiter)
@@ -76,7 +76,7 @@ def _rows(file: TextFile, dialect: Dialect) -> Iterator[TableRow | SkippedLine]:
 
 
 def _continued(file: TextFile, taken: list[Line]) -> Iterator[str]:
-    """The lines that an open quote may take: bounded, and each remembered in `taken`."""
+    """The lines that an open quote may span, up to a limit; each is appended to `taken`."""
     size = len(taken[0].text)
     yield taken[0].text
     while len(taken) < OPEN_LINES and (line := next(file, None)) is not None:
@@ -89,7 +89,7 @@ def _continued(file: TextFile, taken: list[Line]) -> Iterator[str]:
 
 
 def _columns(path: Path, first: deque[TableRow | SkippedLine], request: Request, notes: list[str]) -> Columns:
-    """What the columns hold; a header is taken off `first`."""
+    """The meaning of the columns; a header is removed from `first`."""
     rows = [row for row in first if isinstance(row, TableRow) and any(cell.strip() for cell in row.cells)]
     if not rows:
         return Columns(1, 0)
@@ -124,7 +124,7 @@ def _columns(path: Path, first: deque[TableRow | SkippedLine], request: Request,
 
 
 def _by_language(table: Sequence[Sequence[str]], width: int, request: Request) -> Columns:
-    """The column with most of the target language is the text, one in one other language its source."""
+    """The columns by language: the text is the column with most of the target language, its source one in another language."""
     language = base_language(request.language)
     shares = [
         identify([clean(row[i]) for row in table], *request.languages, max_texts=CELLS) or {} for i in range(width)
@@ -137,7 +137,7 @@ def _by_language(table: Sequence[Sequence[str]], width: int, request: Request) -
         return Columns(width, text, source if shares[source].get(wanted, 0.0) >= 0.3 else None)
     for i in others:
         code, share = next(iter(shares[i].items()), ("", 0.0))
-        # A column of labels or names repeats itself, and is no language for certain.
+        # A column with many repetitions holds labels or names, so its language is uncertain.
         varied = len({row[i] for row in table}) * 2 > len(table)
         if share >= 0.5 and varied and code not in (language, "unknown"):
             return Columns(width, text, i)

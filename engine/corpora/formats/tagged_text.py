@@ -1,4 +1,4 @@
-"""Text with tags in it: pieces of text and numbered tags, in order."""
+"""Text with inline tags: pieces of text and numbered tags, in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Tag:
-    """A tag in a text. The two of a pair have the same `id`, which nothing else in the text has."""
+    """A tag in a text. The two tags of a pair share an `id`; otherwise ids are unique in the text."""
 
     kind: Literal["open", "close", "alone"]
     id: int
@@ -19,7 +19,7 @@ TaggedText = list[str | Tag]
 
 
 def add_text(parts: TaggedText, text: str) -> None:
-    """Put a text behind the parts: one piece with the text that they end with, if they do."""
+    """Append a text to the parts, merging it with a text at their end."""
     if parts and isinstance(parts[-1], str):
         parts[-1] += text
     elif text:

@@ -24,7 +24,7 @@ MOST_CHARACTERS = 500  # of one term or note; longer terms are left out
 
 @dataclass(frozen=True)
 class ConceptTerm:
-    """A term of a concept, its language as the file writes it, and its status, as `preferredTerm-admn-sts`."""
+    """A term of a concept, its language as written in the file, and its status, such as `preferredTerm-admn-sts`."""
 
     text: str
     language: str
@@ -32,7 +32,7 @@ class ConceptTerm:
 
     @property
     def rank(self) -> int | None:
-        """0 for a preferred term, 1 for an admitted one; None for one that is not to be used."""
+        """0 for a preferred term, None for a discouraged one, 1 for any other."""
         status = self.status.casefold().replace(" ", "").replace("-", "")
         if status.startswith(DISCOURAGED):
             return None
@@ -40,7 +40,7 @@ class ConceptTerm:
 
 
 def is_tbx(path: Path) -> bool:
-    """By its ending, or by what it begins with."""
+    """Whether a file is TBX, by its ending or its first characters."""
     if path.suffix.lower() == ".tbx":
         return True
     with path.open("rb") as file:
@@ -50,11 +50,11 @@ def is_tbx(path: Path) -> bool:
 
 
 def read_tbx(path: Path, language: str, source_language: str = "") -> Iterator[tuple[str, str]]:
-    """(source term, target term) of each concept: every source term that is there, with the preferred target term, else the first
-    that is not deprecated. The source term is "" where no source language is given.
+    """(source term, target term) of each concept: every source term with the best target term that is not discouraged.
 
-    Languages are compared without their region; of several sections the one in the very language comes first. Raises CorpusError
-    where the XML is damaged or declares entities, is no TBX, or has no concept in both languages.
+    Languages are compared without region, but the term in the exact language is preferred, then the one marked as preferred,
+    then the first. The source term is "" if no source language is given. Raises CorpusError if the XML is damaged or declares
+    entities, if it is not TBX, or if no concept has usable terms.
     """
     with path.open("rb") as file:
         encoding = xml_encoding(file.read(1024))
@@ -92,7 +92,7 @@ def read_tbx(path: Path, language: str, source_language: str = "") -> Iterator[t
 
 
 def pairs_of(concept: list[ConceptTerm], language: str, source_language: str) -> list[tuple[str, str]]:
-    """What `read_tbx` gives of one concept."""
+    """The pairs of one concept, as in `read_tbx`."""
     targets = [term for term in concept if plain_language(term.language) == plain_language(language)]
     usable = [(rank, _distance(term, language), term) for term in targets if (rank := term.rank) is not None]
     if not usable:
@@ -105,25 +105,25 @@ def pairs_of(concept: list[ConceptTerm], language: str, source_language: str) ->
 
 
 def _distance(term: ConceptTerm, language: str) -> int:
-    """Of `zh-CN`, `zh` and `zh-TW` in a project of `zh-CN`: 0, 1 and 2."""
+    """How far a term's language is from the project's: 0, 1 and 2 for `zh-CN`, `zh` and `zh-TW` in a project for `zh-CN`."""
     if term.language.replace("_", "-").casefold() == language.replace("_", "-").casefold():
         return 0
     return 1 if same_language(term.language, language) else 2
 
 
 class Concepts(Handler[list[ConceptTerm]]):
-    """One concept at a time. A note belongs to the term before it, in `tig` and `termSec` alike."""
+    """Handles one concept at a time. A note belongs to the preceding term, in both `tig` and `termSec`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.root = ""
         self.language = ""
         self.concept: list[ConceptTerm] = []
-        self.parts: list[str] | None = None  # of the term or the status that is being read
+        self.parts: list[str] | None = None  # of the term or status being read
         self.size = 0
         self.depth = 0  # of elements inside it
         self.kind = ""
-        self.last_added = False  # whether the last term that was read is in the concept
+        self.last_added = False  # whether the last term read is in the concept
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         tag = local_name(name)

@@ -1,4 +1,4 @@
-"""The lines of a text to translate: every one of them kept, whatever its encoding, so that output is a line for a line."""
+"""The lines of a text to translate, in any encoding; every line is kept, so that the output has one line per input line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from engine.errors import CorpusError, InputError
 
 
 def read_lines(path: str, language: str) -> list[str]:
-    """The lines of a text file or of standard input (`-`, UTF-8), without their ends; blank ones too.
+    """All lines, including blank ones, of a text file or of standard input (`-`, UTF-8), without line ends.
 
-    Raises CorpusError on a binary file or on bytes that are no text, InputError on an empty one.
+    Raises CorpusError if a file is empty, binary or cannot be decoded, InputError if there is no text.
     """
     if path == "-":
         where, data, encoding = "Standard input", sys.stdin.buffer.read(), "utf-8-sig"
@@ -28,13 +28,13 @@ def read_lines(path: str, language: str) -> list[str]:
 
 
 def lines_of_file(path: Path, encoding: str, where: str) -> list[str]:
-    """All lines of a file, blank ones too, without their ends. Raises CorpusError as `decoded` does."""
+    """All lines of a file, including blank ones, without line ends. Raises CorpusError as `decoded` does."""
     lines = decoded(path.read_bytes(), encoding, where).replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def decoded(data: bytes, encoding: str, where: str) -> str:
-    """Text from bytes. Raises CorpusError naming the line that cannot be decoded."""
+    """The decoded text. Raises CorpusError, naming the line, if it cannot be decoded."""
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:

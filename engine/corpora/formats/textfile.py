@@ -1,4 +1,4 @@
-"""The lines of a text file of any size and encoding: a line longer than the limit is cut, never held in memory whole."""
+"""The lines of a text file of any size and encoding; a line longer than the limit is cut, so memory is bounded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.corpora.formats.records import Request
 
 @dataclass(frozen=True)
 class Line:
-    """One line without its end; `cut` when it was longer than the limit and `text` is only its start."""
+    """One line without its line end; `cut` means that it is longer than the limit and `text` is only its start."""
 
     number: int
     text: str
@@ -22,7 +22,7 @@ class Line:
 
 
 class TextFile:
-    """An iterator over the lines, with a look ahead. Raises CorpusError when the file is no readable text."""
+    """An iterator over lines with lookahead. Raises CorpusError if the file is not readable text."""
 
     def __init__(self, path: Path, request: Request) -> None:
         self.path = path
@@ -30,14 +30,14 @@ class TextFile:
         self.encoding = detect_encoding(path, request.languages)
         self.lines = 0
         self._bytes = io.FileIO(path)
-        # "replace": the broken characters show as U+FFFD, and the lines that hold them are skipped by that reason.
+        # "replace": broken characters become U+FFFD, for which their lines are skipped later.
         self._text = io.TextIOWrapper(
             io.BufferedReader(self._bytes), encoding=self.encoding, errors="replace", newline=None
         )
         self._ahead: deque[Line] = deque()
 
     def position(self) -> int:
-        """Bytes read so far; the size of the file at its end."""
+        """Bytes read so far; at the end, the size of the file."""
         return self._bytes.tell() if not self._bytes.closed else self.path.stat().st_size
 
     def _next(self) -> Line | None:
@@ -51,7 +51,7 @@ class TextFile:
         if text.endswith("\n"):
             return Line(self.lines, text[:-1])
         if len(text) <= self.limit:
-            return Line(self.lines, text)  # the last line, without an end
+            return Line(self.lines, text)  # the last line, without a line end
         while (rest := self._text.readline(1 << 16)) and not rest.endswith("\n"):
             pass
         return Line(self.lines, text[: self.limit], cut=True)
@@ -66,11 +66,11 @@ class TextFile:
         return line
 
     def put_back(self, lines: list[Line]) -> None:
-        """Give these lines (in their order) again."""
+        """Return these lines, in this order, to the front of the iterator."""
         self._ahead.extendleft(reversed(lines))
 
     def look_ahead(self, lines: int = 500, chars: int = 1_000_000) -> list[Line]:
-        """The next lines, at most so many lines and characters, without consuming them."""
+        """The next lines, without consuming them, up to about `lines` lines or `chars` characters."""
         seen: list[Line] = []
         while len(seen) < lines and chars > 0 and (line := next(self, None)) is not None:
             seen.append(line)

@@ -14,12 +14,12 @@ DOMAINS = ("domain", "x-domain", "subject", "x-subject")
 
 
 def read_tmx(path: Path, request: Request) -> Reading:
-    """Reader of TMX. Of each unit the variants in the project's two languages are taken, whatever else it holds."""
+    """Reader of TMX; from each unit, the variants in the project's two languages are read."""
     return read_units(path, Tmx(request), "tmx")
 
 
 class Tmx(UnitHandler):
-    """One translation unit at a time."""
+    """Handles one translation unit at a time."""
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
@@ -57,7 +57,7 @@ class Tmx(UnitHandler):
             self.flow.begin(closed(attributes.get("i", number)), hides=True)
         elif tag in ("ph", "it", "ut"):
             self.flow.begin(alone(f"{tag}{number}", attributes.get("type", "")), hides=True)
-        else:  # sub is text of its own, not of this sentence; others are unknown
+        else:  # sub is separate text, not part of this sentence; other elements are unknown
             self.flow.begin(hides=True)
 
     def end(self, name: str) -> None:
@@ -99,7 +99,7 @@ class Tmx(UnitHandler):
         return Record(line, flow.text, source[2].text if source else None, self.domain)
 
     def _variant(self, language: str) -> tuple[str, int, Flow] | None:
-        """The variant in a language: the very code, else the first of the same language."""
+        """The variant with the exact language code, otherwise the first in the same language."""
         fitting = [one for one in self.variants if plain_language(one[0]) == plain_language(language)]
         exact = [one for one in fitting if one[0].replace("_", "-").lower() == language.replace("_", "-").lower()]
         return next(iter([*exact, *fitting]), None)

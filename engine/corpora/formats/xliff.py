@@ -1,4 +1,4 @@
-"""XLIFF 1.0 to 1.2 (also as SDL, memoQ and Phrase write it) and 2.0 to 2.2: files that are being translated."""
+"""XLIFF 1.0 to 1.2 (including the dialects of SDL, memoQ and Phrase) and 2.0 to 2.2: files in translation."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from engine.corpora.formats.xmlstream import local_name
 
 NOT_DONE = "not translated yet"
 NOT_MEANT = "not to be translated"
-# Version 1.2 and version 2 states of a target that nobody has translated.
+# States of an untranslated target in versions 1.2 and 2.
 UNDONE = ("new", "needs-translation", "initial")
 PARENTS = {"trans-unit": "1", "segment": "2"}
 
 
 def read_xliff(path: Path, request: Request) -> Reading:
-    """Reader of XLIFF. Units with a translation are taken; alternatives, notes and what is marked undone are not."""
+    """Reader of XLIFF; units with a translation are read, but not alternatives, notes and units marked as untranslated."""
     return read_units(path, Xliff(request), "xliff")
 
 
 class Xliff(UnitHandler):
-    """One unit of version 1, or one segment of version 2, at a time."""
+    """Handles one unit of version 1, or one segment of version 2, at a time."""
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
@@ -72,7 +72,7 @@ class Xliff(UnitHandler):
         elif tag in ("x", "ph", "it"):
             flow.begin(alone(number, kind), hides=True)
         elif tag == "cp":
-            flow.begin(hides=True)  # a character that XML cannot hold is none of a sentence
+            flow.begin(hides=True)  # a character that XML cannot represent, hence not part of a sentence
         elif tag in ("mrk", "sm", "em"):
             flow.begin()
         else:

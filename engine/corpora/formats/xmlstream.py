@@ -1,7 +1,7 @@
-"""XML of any size, read piece by piece: what a handler finds is handed on before the next piece is read.
+"""Streaming XML of any size: the items of a handler are passed on before the next piece is read.
 
-Entities are refused where they are declared, and no document type is ever fetched, so that a file can neither grow while
-it is read nor look at other files. Text is decoded here, since expat itself knows few encodings.
+Entity declarations are refused and document types are never fetched, so a file can neither expand while it is read nor access
+other files. Text is decoded here, since expat supports few encodings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHUNK = 1 << 16  # bytes
 DEEPEST = 500
 DECLARED = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,40})["']""")
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-# Characters that XML forbids and tools write all the same; they become spaces.
+# Characters that XML forbids but some tools write; they become spaces.
 CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF], " ")
 CONTROL_REFERENCE = re.compile(
     r"&#(?:x0*(?:[0-8bBcCeEfF]|1[0-9a-fA-F]|[fF]{3}[eEfF])|0*(?:[0-8]|1[124-9]|2\d|3[01]|6553[45]));"
@@ -33,9 +33,9 @@ OPEN_REFERENCE = re.compile(r"&[#\w]{0,12}$")
 
 
 class Handler(Generic[Item]):
-    """What is made of a document: override `start`, `end` and `text`, append to `items`.
+    """Turns a document into items: override `start`, `end` and `text`, and append to `items`.
 
-    Names are "namespace local" or "local"; `line` is the line that is being read.
+    Names are "namespace local" or "local"; `line` returns the number of the line being read.
     """
 
     def __init__(self) -> None:
@@ -43,13 +43,13 @@ class Handler(Generic[Item]):
         self.line: Callable[[], int] = lambda: 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """An element begins."""
+        """Called at the start of an element."""
 
     def end(self, name: str) -> None:
-        """An element ends."""
+        """Called at the end of an element."""
 
     def text(self, data: str) -> None:
-        """Character data."""
+        """Called with character data."""
 
 
 def local_name(name: str) -> str:
@@ -58,7 +58,7 @@ def local_name(name: str) -> str:
 
 
 def xml_encoding(head: bytes) -> str:
-    """The encoding of a document that begins so: its mark, its declaration, else UTF-8."""
+    """The encoding of a document with this beginning, by its byte order mark or declaration, otherwise UTF-8."""
     for mark, name in MARKS:
         if head.startswith(mark):
             return name
@@ -84,9 +84,9 @@ def parse(
     encoding: str,
     read: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Item]:
-    """Feed the file to the handler and pass on what it emits. `read` is called with the bytes of each piece.
+    """Feed the file to the handler and yield its items. `read` is called with the number of bytes of each piece.
 
-    Raises CorpusError, naming `where` and the line, when the XML is not well formed or declares entities.
+    Raises CorpusError, naming `where` and the line, if the XML is not well-formed or declares entities.
     """
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
@@ -117,7 +117,7 @@ def parse(
         )
 
     def unknown(name: str, parameter: bool) -> None:
-        # An entity of a document type that is not fetched: those of HTML are known, others say nothing.
+        # An entity of a document type that is not fetched: those of HTML are resolved, others become a space.
         handler.text(html.unescape(f"&{name};") if not parameter and f"{name};" in html.entities.html5 else " ")
 
     parser.StartElementHandler, parser.EndElementHandler = start, end

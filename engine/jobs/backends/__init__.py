@@ -1,7 +1,7 @@
-"""Where the process of a job is started: on this machine (`local`), or on a node of a Ray cluster (`ray`).
+"""Backends, which start the processes of jobs on this machine (`local`) or on a node of a Ray cluster (`ray`).
 
-A worker claims a job and asks its backend to start it; what it gets back it treats alike, wherever the process is. The
-process itself is the same: `engine.jobs.child`, which writes progress, looks for a cancel and goes on from a checkpoint.
+A worker claims a job and has its backend start it; it handles the returned process the same way, wherever that runs. The
+process itself is always `engine.jobs.child`, which writes progress, checks for cancellation and resumes from checkpoints.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def open_backend(settings: Settings, lasting: bool = False) -> Backend:
-    """The backend that the settings name; `lasting`: for a worker that stays, so that preparing the start of many jobs pays.
+    """The backend specified in the settings; `lasting`: for a long-running worker, for which preloading libraries pays off.
 
-    Raises MissingError where its library is not installed, InputError where it cannot be reached.
+    Raises MissingError if its library is not installed, InputError if it cannot be reached.
     """
     if settings.backend == "ray":
         from engine.jobs.backends.ray_tasks import RayBackend
@@ -31,7 +31,7 @@ def open_backend(settings: Settings, lasting: bool = False) -> Backend:
     if lasting and sys.platform == "linux":
         from engine.jobs.backends.forking import ForkingBackend
 
-        # Without sockets for it, or in a script without a main guard, processes are started anew.
+        # Without sockets, or in a script without a main guard, each job starts a new Python process.
         with contextlib.suppress(OSError, RuntimeError):
             return ForkingBackend()
     from engine.jobs.backends.local import LocalBackend
@@ -40,7 +40,7 @@ def open_backend(settings: Settings, lasting: bool = False) -> Backend:
 
 
 def remote_mapper_for(settings: Settings) -> RemoteMapper | None:
-    """What a job's process offers parts of its work to; None where it does all by itself."""
+    """The mapper to which a job's process offers parts of its work; None if it does all of it itself."""
     if settings.backend != "ray" or not settings.ray_actors:
         return None
     from engine.jobs.backends.ray_data import RayMap
@@ -49,7 +49,7 @@ def remote_mapper_for(settings: Settings) -> RemoteMapper | None:
 
 
 def open_batcher(models: ModelCache) -> Batcher:
-    """What translates the texts of requests: this process, or copies on a Ray cluster where the settings ask for them."""
+    """The batcher that translates requests: in this process or, if set, with replicas on a Ray cluster."""
     if models.settings.replicas:
         from engine.jobs.backends.ray_serve import ReplicaBatcher
 

@@ -1,4 +1,4 @@
-"""What a worker needs of a backend, and of a job's process, wherever it runs."""
+"""The interfaces of backends and of the processes of jobs."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from engine.store.records import JobRow
 
 
 class JobProcess(Protocol):
-    """A job's process, started; ended exactly when `poll` gives a number."""
+    """A started process of a job; it has ended exactly if `poll` returns a number."""
 
     @property
     def pid(self) -> int | None:
-        """Its number on this machine; None where it runs on another."""
+        """The process id on this machine; None if it runs on another."""
 
     @property
     def lost(self) -> bool:
-        """Whether it ended because its machine did: no fault of the job, which another machine can do."""
+        """Whether it ended because its machine was lost, so that another machine can run the job."""
 
     def poll(self) -> int | None:
-        """The exit code, or None while it runs; negative: the signal that ended it."""
+        """The exit code, or None while it runs; if negative, the signal that ended it."""
 
     def wait(self, seconds: float) -> int | None:
-        """As `poll`, but waits for the end, for so long at most."""
+        """Like `poll`, but waits up to this time for the end."""
 
     def ask(self) -> None:
-        """Let it know that the worker ends: it stops at its next look and keeps what it can go on from."""
+        """Notify it that the worker ends: it stops at its next check and can be resumed."""
 
     def terminate(self) -> None:
-        """Tell it to stop by a signal."""
+        """Stop it with a signal."""
 
     def end(self) -> None:
-        """End it and all that it started, at once; free what belongs to it. May be called more than once."""
+        """Kill it with all its descendants and free its resources. May be called more than once."""
 
 
 class Backend(Protocol):
     """Starts jobs."""
 
     def start(self, job: JobRow, payload: Json, log: Path) -> JobProcess:
-        """Start the process of a job, its output appended to `log`. Raises OSError when that cannot be done."""
+        """Start the process of a job, its output appended to `log`. Raises OSError on failure."""
 
     def slots(self, settings: Settings) -> list[Slot]:
-        """The places for jobs that may be at work at once."""
+        """The slots for jobs that may run at once."""
 
     def close(self) -> None:
-        """Let go of what was opened."""
+        """Release all resources."""

@@ -1,8 +1,8 @@
-"""Jobs as forks of a process that has loaded the libraries, so that a job begins at once instead of after seconds (Linux).
+"""Jobs as forks of a process that has loaded the libraries, so that they start without delay (Linux).
 
-The process is Python's own fork server: it runs nothing but imports (`engine.jobs.preload`), so there are no threads or locks that
-a fork could lose. A job's process is otherwise as `engine.jobs.child` describes it. Once the program was updated, which a worker
-outlives, what has been imported would not fit what a job imports itself: from then on each job starts a new Python.
+The forked process is Python's fork server, which runs only imports (`engine.jobs.preload`), so that there are no threads or
+locks that a fork could lose. Otherwise, a job's process is as described in `engine.jobs.child`. If the program is updated while
+the worker runs, the preloaded modules no longer match those on disk; from then on, each job starts a new Python process.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from engine.store.records import JobRow
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess
 
-_LOCK = threading.Lock()  # multiprocessing looks at all its processes when it starts one
+_LOCK = threading.Lock()  # multiprocessing polls all its processes when it starts one
 
 
 class ForkedProcess:
-    """A process that ends by itself when the pipe to it is closed."""
+    """A forked process, which ends when the pipe to it is closed."""
 
     lost = False
 
@@ -52,7 +52,7 @@ class ForkedProcess:
 
     def ask(self) -> None:
         if not self._pipe.closed:
-            with contextlib.suppress(OSError):  # it has ended already
+            with contextlib.suppress(OSError):  # already ended
                 os.write(self._pipe.fileno(), STOP)
             self._pipe.close()
 
@@ -66,7 +66,7 @@ class ForkedProcess:
 
 
 class ForkingBackend(LocalBackend):
-    """Starts jobs on this machine by forking; the process that is forked is begun here, and ends with this one."""
+    """Starts jobs on this machine by forking; the fork server is started here and ends with this process."""
 
     def __init__(self) -> None:
         self._installed = installed()
@@ -75,9 +75,9 @@ class ForkingBackend(LocalBackend):
         forkserver.ensure_running()
 
     def start(self, job: JobRow, payload: Json, log: Path) -> JobProcess:
-        if installed() != self._installed:  # updated since
+        if installed() != self._installed:  # updated meanwhile
             return super().start(job, payload, log)
-        log.open("ab").close()  # here, where it can be reported
+        log.open("ab").close()  # here, so that errors can be reported
         reading, writing = self._context.Pipe(duplex=False)
         process = self._context.Process(target=run_job, args=(job.id, reading, str(log), dict(os.environ)))
         with _LOCK:
@@ -88,7 +88,7 @@ class ForkingBackend(LocalBackend):
 
 
 def installed() -> tuple[float, float] | None:
-    """When the program and the libraries beside it were last changed, in seconds since 1970; None while they are being changed."""
+    """Modification times of the program and of its libraries, in seconds since 1970; None while they are being changed."""
     try:
         program = max(file.stat().st_mtime for file in (ROOT / "engine").rglob("*.py"))
         return program, Path(sysconfig.get_paths()["purelib"]).stat().st_mtime
@@ -97,7 +97,7 @@ def installed() -> tuple[float, float] | None:
 
 
 def run_job(number: int, pipe: Connection, log: str, environment: dict[str, str]) -> None:
-    """In the fork: a session, a name, an input and a log of its own, as a process that is started anew would have; then the job."""
+    """Run a job in the fork, with a separate session, name, stdin and log, as in a newly started process."""
     os.setsid()
     name_process(number)
     os.dup2(pipe.fileno(), 0)

@@ -1,4 +1,4 @@
-"""Jobs as child processes of the worker, on its machine."""
+"""Jobs as child processes of the worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.store.records import JobRow
 
 
 class LocalProcess:
-    """A child process that ends by itself when the pipe to it is closed."""
+    """A child process, which ends when the pipe to it is closed."""
 
     lost = False
 
@@ -35,7 +35,7 @@ class LocalProcess:
     def ask(self) -> None:
         pipe = self._process.stdin
         if pipe is not None and not pipe.closed:
-            with contextlib.suppress(OSError):  # it has ended already
+            with contextlib.suppress(OSError):  # already ended
                 pipe.write(STOP)
             pipe.close()
 

@@ -1,6 +1,6 @@
-"""The process of one job on a node of a cluster: `engine.jobs.child`, which here also dies with the task that started it.
+"""The process of one job on a node of a cluster: `engine.jobs.child`, which here also ends with the task that started it.
 
-Otherwise a node that was given up for lost could go on for seconds beside the next attempt.
+Otherwise, a node considered lost could continue for seconds alongside the next attempt.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent() -> None:
-    """Ask Linux for SIGKILL at the parent's end; elsewhere the closing pipe has to do."""
+    """Request SIGKILL on Linux when the parent ends; elsewhere, only the closing pipe ends the process."""
     parent = os.getppid()
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it ended in between
+        if os.getppid() != parent:  # the parent ended in between
             os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -1,4 +1,4 @@
-"""Joining a Ray cluster, and what the cluster has. All of `import ray` in the program is in the modules `ray_*` here."""
+"""Joining a Ray cluster, and its capacity. Ray is only imported in the modules `ray_*` of this package."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from engine.errors import InputError, MissingError
 NAMESPACE = "tailormt"
 ANSWER_SECONDS = 5.0
 ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # it would report its use to its makers over the network
+    "RAY_USAGE_STATS_ENABLED": "0",  # disables usage reports over the network
     "RAY_DEDUP_LOGS": "0",
-    # A copy of the translator on a node with busy processors answers later than the tenth of a second that Serve gives it.
+    # On a busy node, a translator replica may not respond within Serve's default deadline of 0.1 s.
     "RAY_SERVE_QUEUE_LENGTH_RESPONSE_DEADLINE_S": "2",
 }
 
 
 def import_ray() -> Any:
-    """The library. Raises MissingError where it is not installed."""
+    """Import Ray. Raises MissingError if it is not installed."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
@@ -37,9 +37,9 @@ def import_ray() -> Any:
 
 
 def join(address: str) -> str:
-    """Connect this process to the cluster, once; returns the cluster's address as other machines know it.
+    """Connect this process to the cluster, if not connected yet; returns the cluster's address for other machines.
 
-    Raises MissingError without the library, InputError where no cluster answers there.
+    Raises MissingError without the library, InputError if no cluster responds at the address.
     """
     ray = import_ray()
     if not ray.is_initialized():
@@ -53,48 +53,48 @@ def join(address: str) -> str:
             )  # fmt: skip
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise _nothing(address, (str(error).strip().splitlines() or [type(error).__name__])[0]) from None
-        finally:  # Ray takes SIGTERM for itself, but who is called here wants to end in order
+        finally:  # Ray replaces the SIGTERM handler, but callers must be able to shut down normally
             for number, handler in handlers.items():
                 signal.signal(number, handler)
     return str(ray.get_runtime_context().gcs_address)
 
 
 def leave() -> None:
-    """Disconnect; nothing where there is no connection."""
+    """Disconnect from the cluster, if connected."""
     ray = import_ray()
     if ray.is_initialized():
         ray.shutdown()
 
 
 def capacity() -> dict[str, float]:
-    """CPUs and GPUs of all living nodes, as {"CPU": 8.0, "GPU": 1.0}."""
+    """CPUs and GPUs of all live nodes, such as {"CPU": 8.0, "GPU": 1.0}."""
     return {str(name): float(value) for name, value in import_ray().cluster_resources().items()}
 
 
 def room(own: Mapping[str, float]) -> int:
-    """How many such shares of `share` are free now."""
+    """How many jobs or actors that need `own`, as returned by `share`, currently fit in the cluster."""
     free = import_ray().available_resources()
     wanted = {"CPU": own["num_cpus"], "GPU": own["num_gpus"]}
     return int(min(free.get(name, 0.0) // amount for name, amount in wanted.items() if amount))
 
 
 def wants_gpu(settings: Settings) -> bool:
-    """Whether models run on GPUs: where the settings name them, or leave it open and the cluster has one."""
+    """Whether models run on GPUs: if set, or if the device is "auto" and the cluster has a GPU."""
     return settings.device.startswith("cuda") or (settings.device == "auto" and capacity().get("GPU", 0) > 0)
 
 
 def share(settings: Settings, *, gpu: bool) -> dict[str, float]:
-    """What one job or actor takes of the cluster: {"num_cpus": …, "num_gpus": …}."""
+    """The resources of one job or actor: {"num_cpus": …, "num_gpus": …}."""
     return {"num_cpus": float(settings.threads or 1), "num_gpus": settings.gpus_per_job if gpu else 0.0}
 
 
 def without_secrets(settings: Settings) -> dict[str, object]:
-    """For those that never open the store."""
+    """The settings without the database URL, for processes that never open the store."""
     return settings.replace(database_url="").to_mapping()
 
 
 def _answers(address: str) -> None:
-    """Ray itself tries for minutes. Raises InputError where nothing listens at a named address."""
+    """Raises InputError if nothing listens at a host and port; Ray itself would retry for minutes."""
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdigit():
         return

@@ -1,7 +1,7 @@
-"""Parts of one job's work on several nodes: a Ray Dataset whose rows are the parts, mapped over a pool of actors.
+"""Parts of one job's work on several nodes: a Ray Dataset with one part per row, mapped over a pool of actors.
 
-An actor loads a base or a parser once and does part after part. Ray does the parts of a lost node again on others, and
-gives the results in order. The job's process is the driver; when it ends, its actors do.
+An actor loads a base or a parser once and processes parts one by one. Ray repeats the parts of a lost node on other nodes and
+returns the results in order. The job's process is the driver; its actors end with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class Worker:
-    """One actor's work: batches of one row each, as {"part": [JSON]} to {"result": [JSON]}."""
+    """The work of an actor: maps batches of one row, {"part": [JSON]}, to {"result": [JSON]}."""
 
     def __init__(self, stage: str, arguments: str) -> None:
         module, _, name = stage.partition(":")
@@ -35,7 +35,7 @@ class Worker:
         self.fault: dict[str, str] | None = None
         try:
             self.stage = getattr(importlib.import_module(module), name)(**json.loads(arguments))
-        except Exception as error:  # Ray would make the actor again and again
+        except Exception as error:  # Ray would recreate the actor endlessly
             self.fault = describe_error(error, os.uname().nodename)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
@@ -49,11 +49,11 @@ class Worker:
 
 
 class RayMap:
-    """Takes parts to the actors of a cluster, as many as the settings allow and there is room for."""
+    """Distributes parts over the actors of a cluster, up to the number set and the free resources."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.taken = 0  # parts done by actors
+        self.taken = 0  # parts processed by actors
 
     def take(
         self, stage: str, arguments: Mapping[str, Any], parts: Sequence[Any], progress: Progress
@@ -101,7 +101,7 @@ def _run(
     rows: list[dict[str, str]], stage: str, arguments: str, actors: int, own: dict[str, float], output: queue.Queue[Any],
     over: threading.Event,
 ) -> None:  # fmt: skip
-    """In a thread: each result into the queue as it comes, or the error that ended it."""
+    """In a thread, put each result into the queue as it arrives, or the error that ended the work."""
     import_ray()
     from ray import data
 
@@ -115,7 +115,7 @@ def _run(
             compute=data.ActorPoolStrategy(size=actors), **own,
         )  # fmt: skip
         for row in results.iter_rows():
-            if over.is_set():  # leaving the loop ends the actors
+            if over.is_set():  # leaving the loop stops the actors
                 break
             output.put(str(row["result"]))
     except BaseException as error:

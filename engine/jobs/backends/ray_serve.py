@@ -1,8 +1,8 @@
-"""Copies of the translator on a Ray cluster, by Ray Serve; each is a process with its own bases and plugins.
+"""Replicas of the translator on a Ray cluster, using Ray Serve; each is a process with separate bases and plugins.
 
-A copy loads a plugin when a text first asks for it and keeps as many as `loaded_plugins` says, the one used longest ago
-makes room. Serve sends texts for a plugin to a copy that holds it already, where there is one that is not too busy
-(model multiplexing). Copies are asked through Ray's own connections; no port is opened.
+A replica loads a plugin when it is first requested and keeps up to `loaded_plugins`, evicting the least recently used. Serve
+sends texts for a plugin to a replica that already holds it, if one is not too busy (model multiplexing). Requests use Ray's
+connections; no port is opened.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from engine.serving.model_cache import ModelCache
 from engine.serving.turns import OverloadedError
 
 APP = "tailormt"
-PIECE = 128  # texts sent to one copy at once
-ASKING = 32  # pieces on their way at once
-MOST_AT_ONCE = 64  # requests that one copy takes; its queue puts them into common batches
-TRIES = 4  # where a copy is lost in the middle
+PIECE = 128  # texts sent to a replica at once
+ASKING = 32  # concurrent requests to replicas
+MOST_AT_ONCE = 64  # concurrent requests to one replica; its queue combines them into batches
+TRIES = 4  # if a replica is lost during a request
 READY_SECONDS = 300.0
 GONE = (
     "ActorDiedError",
@@ -46,18 +46,18 @@ GONE = (
 
 
 class Translator:
-    """One copy: the same loaded models and the same queue as in the studio's process."""
+    """One replica: the same model cache and the same queue as in the studio's process."""
 
     def __init__(self, settings: str) -> None:
         self.settings = Settings.from_mapping(json.loads(settings))
-        with quick_imports():  # now, since a copy that imports answers nobody
+        with quick_imports():  # now, since a replica cannot respond while importing
             import torch
 
             model_class("marian")
         if self.settings.threads:
             torch.set_num_threads(model_threads(self.settings.threads))
         self.batcher = Batcher(ModelCache(self.settings))
-        self.batcher.most_each = MOST_WAITING  # the studio's own queue has seen to the shares of its clients
+        self.batcher.most_each = MOST_WAITING  # the studio's queue already limits each client
         self.loads = 0
 
     async def translate(self, work: str, texts: list[str]) -> Json:
@@ -73,12 +73,12 @@ class Translator:
             return {"error": describe_error(error, os.uname().nodename)}
 
     async def held(self, plugin: str) -> str:
-        """Tells Serve that this copy holds the plugin; `Models` loads it with the first text."""
+        """Registers the plugin with Serve as held by this replica; `ModelCache` loads it with the first text."""
         self.loads += 1
         return plugin
 
     async def about(self) -> Json:
-        """What this copy holds."""
+        """The state of this replica: process, node, batches, loaded plugins and bases."""
         models = self.batcher.models
         return {
             "pid": os.getpid(),
@@ -96,8 +96,9 @@ def _read(work: str) -> TranslationSpec:
 
 
 def start_replicas(settings: Settings, count: int) -> Json:
-    """Start the copies, or change their number, and wait until they are there. Raises InputError where the cluster has
-    no room for them.
+    """Start the replicas, or change their number, and wait until they run; returns the status, like `replicas`.
+
+    Raises InputError if they do not fit in the cluster.
     """
     address = join(settings.ray_address)
     import_ray()
@@ -109,7 +110,7 @@ def start_replicas(settings: Settings, count: int) -> Json:
     device = "cuda" if own["num_gpus"] else "cpu"
     sent = without_secrets(settings.replace(home=str(settings.home_dir.resolve()), ray_address=address, device=device))
     more = count - replicas(settings)["running"]
-    if more > max(0, room(own)):  # Serve would wait for ever
+    if more > max(0, room(own)):  # Serve would wait forever
         raise InputError(
             "The cluster has room for {room} more copies of the translator now, not {more}. Ask for fewer, or add "
             "nodes.",
@@ -126,7 +127,7 @@ def start_replicas(settings: Settings, count: int) -> Json:
 
 
 def stop_replicas(settings: Settings) -> None:
-    """End all copies; nothing where there are none."""
+    """Stop all replicas, if any."""
     join(settings.ray_address)
     from ray import serve
 
@@ -134,7 +135,7 @@ def stop_replicas(settings: Settings) -> None:
 
 
 def replicas(settings: Settings) -> Json:
-    """{"state", "running", "wanted", "address"}; state is "" where none were started."""
+    """{"state", "running", "address"}; state is "" if no replicas were started."""
     address = join(settings.ray_address)
     from ray import serve
 
@@ -151,7 +152,7 @@ def replicas(settings: Settings) -> Json:
 
 
 class ReplicaBatcher(Batcher):
-    """The same queue, whose batches go to the copies, several at once. Alignments are made here."""
+    """A queue that sends its batches to the replicas, several at once. Alignments are computed here."""
 
     part = PIECE
     most_weight = 4 * MOST_WEIGHT
@@ -164,10 +165,10 @@ class ReplicaBatcher(Batcher):
         self._opening = threading.Lock()
 
     def _batch_key(self, work: TranslationSpec) -> None:
-        return None  # a copy puts what it is asked into common batches
+        return None  # the replicas combine requests into batches
 
     def _loading(self, work: TranslationSpec) -> bool:
-        return False  # the copies load the plugins
+        return False  # the replicas load the plugins
 
     def _translate(self, works: Sequence[TranslationSpec], texts: Sequence[Any]) -> list[Any]:
         return super()._translate(works, texts) if works[0].alignment else self._ask(works[0], list(texts))
@@ -181,7 +182,7 @@ class ReplicaBatcher(Batcher):
             except Exception as error:
                 if type(error).__name__ not in GONE or not left:
                     raise
-                time.sleep(0.5)  # Serve makes another copy; a translation asked twice is the same
+                time.sleep(0.5)  # Serve replaces the replica; repeating a translation is safe
         if "busy" in answer:
             raise OverloadedError(answer["busy"])
         if "error" in answer:
@@ -210,7 +211,7 @@ def _open_handle(settings: Settings) -> Any:
 
 
 def about(settings: Settings, tries: int = 20) -> Mapping[int, Json]:
-    """What each copy that answered holds, by its process number; asks several times, since Serve chooses who answers."""
+    """{process id: state} of the replicas; sends several requests, since Serve chooses which replica responds."""
     join(settings.ray_address)
 
     from ray import serve
@@ -221,6 +222,6 @@ def about(settings: Settings, tries: int = 20) -> Mapping[int, Json]:
         answers = [handle.about.remote() for _ in range(tries)]
         return [one.result(timeout_s=60) for one in answers]
 
-    # In a thread of its own, since Serve's answers cannot be waited for where an event loop runs.
+    # In a separate thread, since Serve's responses cannot be awaited synchronously inside a running event loop.
     with ThreadPoolExecutor(1) as pool:
         return {answer["pid"]: answer for answer in pool.submit(ask).result()}

@@ -1,8 +1,8 @@
-"""Jobs as tasks of a Ray cluster: on the node that Ray chooses, a task starts the job's process and waits for it.
+"""Jobs as tasks of a Ray cluster: a task starts the job's process on a node chosen by Ray and waits for it.
 
-The worker's machine, the driver, claims jobs and writes how they end; the processes read and write the same store, and
-work in the same data folder, which all nodes see under the same path. A node that is lost takes its tasks with it; each
-is given to another node as the job's next attempt, so that a node that was only cut off writes nothing more.
+The worker, the driver, claims jobs and monitors them; the processes use the same store and the same data folder, which all
+nodes must have under the same path. If a node is lost, its jobs start on other nodes as their next attempt, so that a node
+that was only disconnected can write nothing more.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from engine.jobs.processes import STOP, end_tree, spawn
 from engine.jobs.slots import CPU, GPU, Slot
 from engine.store.records import JobRow
 
-GRACE_SECONDS = 5.0  # for a job to stop by itself
-FORCE_SECONDS = 2.0  # for it to stop after a signal
+GRACE_SECONDS = 5.0  # for a job to stop before it is signalled
+FORCE_SECONDS = 2.0  # for it to stop after the signal
 SPAWN_TRIES = 20
 LOST_CODE = -9
 
 
 def run_child(job_id: int, payload: Mapping[str, Any], log: str) -> int:
-    """The task: run the process of a job to its end; its exit code. Cancelling the task makes the process stop in order.
+    """The task: run the process of a job and return its exit code. Cancelling the task stops the process normally.
 
-    The process also stops when this one is gone: the pipe between them closes.
+    The process also stops if this one is lost, since the pipe between them closes.
     """
     process = _spawn(job_id, dict(payload), Path(log))
     try:
-        while (code := _wait(process, 1.0)) is None:  # in short turns: a cancel is heard between them
+        while (code := _wait(process, 1.0)) is None:  # in short intervals, so that a cancellation is noticed
             pass
         return code
     except BaseException:  # the task was cancelled: KeyboardInterrupt
         assert process.stdin is not None
-        with contextlib.suppress(OSError):  # it has ended already
+        with contextlib.suppress(OSError):  # already ended
             process.stdin.write(STOP)
         process.stdin.close()
         code = _wait(process, GRACE_SECONDS)
@@ -57,7 +57,7 @@ def _spawn(job_id: int, payload: Json, log: Path) -> subprocess.Popen[bytes]:
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
             return spawn("engine.jobs.backends.ray_child", [str(job_id)], payload, log)
-        except OSError:  # a shared folder that is not mounted yet, or no memory for a moment
+        except OSError:  # a shared folder not mounted yet, or a temporary lack of memory
             if not left:
                 raise
             time.sleep(0.5)
@@ -72,7 +72,7 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
 
 
 class RayProcess:
-    """A job's process somewhere in the cluster."""
+    """A job's process on a node of the cluster."""
 
     pid: int | None = None  # on another machine
 
@@ -100,9 +100,9 @@ class RayProcess:
         except known.RayTaskError as error:
             cause = error.cause
             return int(cause.errno or 1) if isinstance(cause, OSError) else 1
-        except known.OutOfMemoryError:  # Ray ended it to save the node
+        except known.OutOfMemoryError:  # killed by Ray to protect the node
             return LOST_CODE
-        except known.RayError:  # the node died, or its raylet, or the process that held the task
+        except known.RayError:  # the node, its raylet or the task's process was lost
             self.lost = True
             return LOST_CODE
 
@@ -110,7 +110,7 @@ class RayProcess:
         self._cancel(force=False)
 
     def terminate(self) -> None:
-        self._cancel(force=False)  # the task goes from the pipe to the signal by itself
+        self._cancel(force=False)  # the task itself escalates from the pipe to the signal
 
     def end(self) -> None:
         if self.poll() is None:
@@ -127,11 +127,11 @@ class RayProcess:
 
 
 class RayBackend:
-    """Starts jobs as tasks of the cluster that the settings name."""
+    """Starts jobs as tasks of the cluster specified in the settings."""
 
     def __init__(self, settings: Settings) -> None:
         self.address = join(settings.ray_address)
-        # What is left to the user's defaults on this machine may be another folder for the user of a node.
+        # Resolve defaults here, since the user of a node may have different default folders.
         self.settings = settings.replace(
             home=str(settings.home_dir.resolve()), database_url=settings.store_url, ray_address=self.address
         )
@@ -145,7 +145,7 @@ class RayBackend:
         return RayProcess(task.remote(job.id, payload | {"settings": given}, str(log.resolve())))
 
     def slots(self, settings: Settings) -> list[Slot]:
-        """As many as the cluster has room for when the worker starts, less what the actors of a job take."""
+        """The slots that fit in the cluster when the worker starts, minus the actors of a job."""
         there, threads = capacity(), settings.threads or 1
         count = max(1, int(there.get("CPU", 0) // threads) - settings.ray_actors)
         if not wants_gpu(settings):

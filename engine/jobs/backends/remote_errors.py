@@ -1,4 +1,4 @@
-"""Errors that cross machines as what JSON can hold: the class by name and its sentence."""
+"""Serialising errors between machines as JSON: the class name and the message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.messages import pack, unpack
 
 
 def describe_error(error: Exception, where: str) -> dict[str, Any]:
-    """What `raise_remote_error` raises again."""
+    """Serialise an error for `raise_remote_error`."""
     if isinstance(error, TailorError):
         return pack({"error": type(error).__name__, "sentence": error.message})
     last = "".join(traceback.format_exception(error)).strip()
@@ -21,9 +21,9 @@ def describe_error(error: Exception, where: str) -> dict[str, Any]:
 
 
 def raise_remote_error(error: Mapping[str, Any]) -> None:
-    """Raise an error of another node: the same class where it is one of `engine.errors`, its nearest otherwise.
+    """Raise an error of another node: with the same class if it is in `engine.errors`, else as TailorError.
 
-    A fault of the program becomes a RuntimeError with the trace from where it was.
+    Errors that are no TailorErrors become a RuntimeError with the original traceback.
     """
     if "trace" in error:
         raise RuntimeError(f"{error['error']}: {error['sentence']}\n{error['trace']}")

@@ -1,1 +1,1 @@
-"""What each kind of job does: thin functions from a job's context to a workflow."""
+"""The handlers of the kinds of jobs: thin functions that run a workflow in a job's context."""

@@ -1,4 +1,4 @@
-"""Adding a base as a job: downloaded from the hub or copied from a folder, checked, and registered."""
+"""The job that adds a base: downloads or copies it, checks it, and registers it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ TEXTS = ("origin", "revision", "name")
 
 
 def check(arguments: Mapping[str, Any]) -> Json:
-    """`origin` (hub id or folder), `revision`, `name` and `convert`. Raises InputError where there is no origin."""
+    """The arguments: `origin` (hub id or folder), `revision`, `name`, `convert`. Raises InputError without an origin."""
     if not str(arguments.get("origin", "")).strip():
         raise InputError("A job that adds a base needs origin, a hub id or a folder.")
     return {key: str(arguments.get(key, "")).strip() for key in TEXTS} | {"convert": bool(arguments.get("convert"))}
 
 
 def run(context: JobContext) -> Json:
-    """Add it; returns its name and folder. Where an earlier attempt came to the end, it is taken as it is."""
+    """Add the base, unless an earlier attempt already did; returns its name and folder."""
     from engine.base.registry import BaseRegistry
 
     request, shelf = check(context.job.arguments), BaseRegistry(context.settings)

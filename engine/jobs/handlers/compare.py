@@ -1,4 +1,4 @@
-"""A comparison as a job: translate what is missing, and measure if requested or free of cost. It resumes where it stopped."""
+"""The comparison job: translates missing texts, and measures if requested or without cost. It resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from engine.jobs.registry import JobContext
     from engine.store import ProjectRow, Store
 
-CLOSELY = 1000  # lines up to which TER, 50 ms each in Chinese, and ten thousand trials of every figure take seconds
-PART = 16  # lines between two looks at whether to stop, and until they can be read
-FEW = 60  # lines of which four at a time are made, since somebody reads along
-PARTS_COUNTED = 64  # parts between two counts of the lines that are done
+CLOSELY = 1000  # lines up to which TER and randomisation tests of all figures take only seconds
+PART = 16  # lines per part; stops are checked and results shown after each
+FEW = 60  # lines up to which a part has only four, so that the user sees results earlier
+PARTS_COUNTED = 64  # parts between two counts of the finished lines
 
 
 def check(arguments: Mapping[str, Any]) -> Json:
-    """The job's arguments: the comparison's number, terms to be counted and enforced, where there are some, and "measure" where it
-    is false: then figures are made only if all that they take is kept already. Raises InputError without a number.
+    """The arguments: `comparison_id`, `terms` to count and enforce if any, and `measure` if false.
+
+    Without `measure`, figures are computed only if all their inputs are already cached. Raises InputError without an id.
     """
     more: Json = {"terms": str(arguments["terms"])} if arguments.get("terms") else {}
     if not arguments.get("measure", True):
@@ -43,7 +44,7 @@ def check(arguments: Mapping[str, Any]) -> Json:
 
 
 def run(context: JobContext) -> Json:
-    """Fill the comparison, and measure it; returns its number and how many sentences differ."""
+    """Fill the comparison and measure it; returns its id and the number of sentences, and of those that differ."""
     from engine.evaluation.style_scorers import load_style
     from engine.serving.model_cache import ModelCache
 
@@ -78,7 +79,7 @@ def run(context: JobContext) -> Json:
             lines = list(store.sheets.lines(number))
             figures = measure(lines, sheet.systems, translate, ground, progress, further)
         if sheet.revision == store.sheets.get(number).revision and not store.sheets.pending(number, 1):
-            break  # else a strength was changed meanwhile
+            break  # otherwise a strength was changed meanwhile
     if figures is not None:
         store.sheets.update(number, figures=figures)
         scorers = load_style(ground.texts, translate.base, ground.folder) if ground.texts else None
@@ -89,20 +90,20 @@ def run(context: JobContext) -> Json:
 
 
 def _translate(context: JobContext, number: int, translate: Translate, language: str, steps: int) -> None:
-    """Translate what is missing; what was there before counts as done."""
+    """Translate missing lines; existing ones count as done."""
     store, progress = context.store, context.progress
     lines = store.sheets.get(number).lines
     progress.begin("Translating", 1, steps)
     done = store.sheets.count(number)[0]
     progress.advance(done, lines)
     for parts, lately in enumerate(fill(store, number, translate, language, PART if lines > FEW else 4), start=1):
-        # Counting reads every line, so it is done rarely; a strength that was changed meanwhile leaves fewer of them done.
+        # Counting reads every line, so it is done rarely; a changed strength reduces the number of finished lines.
         done = store.sheets.count(number)[0] if parts % PARTS_COUNTED == 0 else min(done + len(lately), lines)
         progress.advance(done, lines)
 
 
 def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) -> ExtraMetrics:
-    """What a comparison of so many lines has beside the usual figures; `terms` is a glossary's text."""
+    """The additional metrics of a comparison with this number of lines; `terms` is the text of a glossary."""
     from engine.evaluation.comet import Comet
 
     wanted = parse_terms(terms.splitlines(), Message("The terms"), project.target, project.source)
@@ -113,8 +114,9 @@ def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) 
 
 
 def translator_of(store: Store, project: ProjectRow, models: Any) -> SystemTranslator:
-    """Translates with the project's base and its plugins, held in `models` (engine.serving.model_cache.ModelCache).
-    Raises InputError for a plugin without its bundle.
+    """A translator with the project's base and plugins, cached in `models` (engine.serving.model_cache.ModelCache).
+
+    Raises InputError for a plugin whose bundle is missing.
     """
     base = models.base(project.base, project.source, project.target)
 
@@ -128,7 +130,7 @@ def translator_of(store: Store, project: ProjectRow, models: Any) -> SystemTrans
 
 
 def ground_of(settings: Settings, workspace: Path, project: ProjectRow, base: BaseModel) -> EvalContext:
-    """The project's samples, and the base turned round where it translates both ways, else the shelf's reverse one."""
+    """The context for measuring: the project's samples, and a reverse base if any."""
     file = workspace / "corpus.jsonl"
     rows = list(read_jsonl(file)) if file.exists() else []
     texts, sources = [str(row["text"]) for row in rows], [row.get("source") for row in rows]
@@ -138,7 +140,7 @@ def ground_of(settings: Settings, workspace: Path, project: ProjectRow, base: Ba
 
 
 def reverse_of(settings: Settings, source: str, target: str, base: BaseModel) -> BaseModel | None:
-    """The base turned round, else the first of the shelf that translates back; None where there is none."""
+    """The base in the reverse direction if supported, else the registry's default for it; None if there is none."""
     from engine.base.registry import BaseRegistry
 
     try:

@@ -1,4 +1,4 @@
-"""The documents of a project: uploaded, translated by a job, downloaded, deleted. Each has a folder of its own."""
+"""The documents of a project: uploading, translating with a job, editing and deleting. Each has a separate folder."""
 
 from __future__ import annotations
 
@@ -32,45 +32,43 @@ if TYPE_CHECKING:
     from engine.store import JobRow, PluginRow, ProjectRow, Store
 
 KIND = "translate"
-SHORT = 20_000  # characters of a document that somebody waits for: a training goes on after it
-EARLY_BYTES = (
-    4 << 20
-)  # documents up to this size are read at once, so that a fault is reported before the job is queued
+SHORT = 20_000  # characters up to which a document is translated at once; training pauses for it
+EARLY_BYTES = 4 << 20  # up to this size, documents are read first, to report errors before queueing
 PARTIAL = "sentences.jsonl"
 _EDITING = threading.Lock()  # an edit changes a document's segments and the document
 
 
 @dataclass(frozen=True)
 class TranslatedDocument:
-    """A document as people see it: its job, what it is called, and how it is or was translated."""
+    """A document as shown to users: its job, its name, and how it is translated."""
 
     job: JobRow
     name: str
     plugin_id: int | None
-    plugin: str  # the plugin's name when it was asked; empty for the base alone
+    plugin: str  # the plugin's name at the time of the request; empty for the base only
     strength: float
-    language: str = ""  # the code of the language that it is plainly in, where that is not the project's source
+    language: str = ""  # the code of the detected language if it is clearly not the project's source language
 
     @property
     def output(self) -> Path | None:
-        """The translation; None while there is none."""
+        """The translation; None if there is none yet."""
         path = self.job.result.get("output")
         return Path(path) if path and Path(path).is_file() else None
 
     @property
     def segments(self) -> Path | None:
-        """The file of its segments, as `write_segments` has it; None where there is no translation, or none was kept."""
+        """The segments file written by `write_segments`; None if there is none."""
         path = self.output and self.output.with_name(SEGMENTS)
         return path if path and path.is_file() else None
 
     @property
     def report(self) -> Json:
-        """The report, as `DocumentReport.to_mapping` has it; empty while there is none."""
+        """The report, as returned by `DocumentReport.to_mapping`; empty if there is none yet."""
         return self.job.result
 
 
 class Documents:
-    """What can be done with the documents of projects."""
+    """Operations on the documents of projects."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store, self.settings = store, settings
@@ -80,7 +78,7 @@ class Documents:
         return [_document(job) for job in self.store.jobs.list(project_id, kinds=(KIND,))]
 
     def get(self, number: int) -> TranslatedDocument:
-        """The document with that job. Raises InputError when there is none."""
+        """The document of the job with this id. Raises InputError if there is none."""
         job = self.store.jobs.get(number)
         if job.kind != KIND:
             raise NotFoundError("There is no document {number}: it may have been deleted.", number=number)
@@ -89,7 +87,7 @@ class Documents:
     def read(
         self, project: ProjectRow, file: Path, options: Mapping[str, Any] | None = None, name: str = ""
     ) -> FirstReading:
-        """How much of a document is translated. Raises DocumentError, OptionError, TransientError where it cannot be read."""
+        """Read a document and report how much to translate. Raises DocumentError, OptionError, TransientError on failure."""
         given = DocumentOptions.from_mapping(options or {})
         context = Context(_plain(name or file.name), project.source, project.target, given)
         return first_reading(file, context, self.settings.max_upload_mib << 20)
@@ -106,8 +104,10 @@ class Documents:
         terms: str = "",
         read: FirstReading | None = None,
     ) -> TranslatedDocument:
-        """Take a copy of a document and queue its translation; `terms` is a glossary that is enforced, `read` is what
-        `read` has given, where it was asked. Raises what that raises, and InputError where it cannot be queued.
+        """Copy a document and queue its translation.
+
+        `terms`: a glossary to enforce; `read`: the result of `read` if already called. Raises InputError if the document cannot
+        be queued, and the errors of `read`.
         """
         from engine.jobs import enqueue
 
@@ -143,17 +143,15 @@ class Documents:
             raise
 
     def cancel(self, number: int) -> TranslatedDocument:
-        """Stop the translation of a document; what is finished is kept."""
+        """Stop the translation of a document; finished parts are kept."""
         return _document(self.store.jobs.cancel(self.get(number).job.id))
 
     def resume(self, number: int) -> TranslatedDocument:
-        """Go on with a translation that was stopped or failed. Raises InputError where it was not."""
+        """Resume a translation that was stopped or failed. Raises InputError if it was neither."""
         return _document(self.store.jobs.resume(self.get(number).job.id))
 
     def edit(self, number: int, index: int, text: str) -> None:
-        """Give a segment (from 0) of a translated document another translation, and build the document again. Raises InputError
-        where it has no segments, DocumentError as `edit_apart` does.
-        """
+        """Replace the translation of a segment (from 0) and rebuild the document. Raises InputError, DocumentError."""
         document = self.get(number)
         if document.segments is None or document.output is None or document.job.project_id is None:
             raise InputError("{paper} has no segments to edit. Translate it again.", paper=document.name)
@@ -191,7 +189,7 @@ def _document(job: JobRow) -> TranslatedDocument:
 
 
 def _plain(name: str) -> str:
-    """A file's name without folders and without what a file system or a header takes badly."""
+    """A file name without folders and without characters that are unsafe in file systems or headers."""
     bare = re.sub(r"[\x00-\x1f\x7f/\\:*?\"<>|]+", "_", Path(name).name).strip(" .")
     stem, ending = Path(bare).stem[:120], Path(bare).suffix[:20]
     return f"{stem or 'document'}{ending}"
@@ -210,8 +208,9 @@ def check(arguments: Mapping[str, Any]) -> Json:
 
 
 def run(context: JobContext) -> Json:
-    """Translate a document of a project; goes on from the last finished sentences. Returns the report and the output's
-    path. Raises InputError for a job without a project, or a plugin without its bundle.
+    """Translate a document of a project, resuming after the last finished sentences; returns the output's path and the report.
+
+    Raises InputError for a job without a project, or a plugin whose bundle is missing.
     """
     from engine.serving.units.translate import BaseTranslator
     from engine.workflows.documents import translate_document
@@ -228,7 +227,7 @@ def run(context: JobContext) -> Json:
         row = context.store.plugins.get(document.plugin_id)
         if not row.exists:
             raise InputError("The bundle of {row} no longer exists. Train it again or import it.", row=row.name)
-        bundle = "" if context.settings.artefacts else row.path  # where machines share no folder, only this one has it
+        bundle = "" if context.settings.artefacts else row.path  # else not shared between machines
         plugin = Plugin.load(row.path, base, cache=context.settings.home_dir / "unpacked")
     glossary = str(job.arguments.get("terms", "")).splitlines()
     terms = parse_terms(glossary, Message("The terms"), project.target, project.source)

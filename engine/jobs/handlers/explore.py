@@ -23,14 +23,14 @@ from engine.store.records import PluginRow
 if TYPE_CHECKING:
     from engine.jobs.registry import JobContext
 
-HELD_OUT = 100  # sentences of the samples at most
+HELD_OUT = 100  # maximum number of held-out sentences
 
 
 def check_ablation(arguments: Mapping[str, Any]) -> Json:
-    """The job's arguments: the plugin's number, sources with their references, both empty for the samples held out, and the
-    memories to compare `against`, all where none is named.
+    """The arguments: the plugin's id, sources and references (both empty for the held-out set), and the memories to
+    compare `against` (default: all).
 
-    Raises InputError or OptionError on what cannot be compared.
+    Raises InputError or OptionError for invalid arguments.
     """
     from engine.methods.ablation import KINDS, kinds_of
     from engine.plugins.ablate import Ablation, check_lines
@@ -47,7 +47,7 @@ def check_ablation(arguments: Mapping[str, Any]) -> Json:
 
 
 def ablation(context: JobContext) -> Json:
-    """Translate with a plugin's memory and with others in its place; see `engine.plugins.ablate`."""
+    """Translate with a plugin's memory and with replacements of it; see `engine.plugins.ablate`."""
     from engine.plugins.ablate import Ablation, ablate_bundle
 
     arguments, row = context.job.arguments, _plugin(context, int(context.job.arguments["plugin_id"]))
@@ -59,12 +59,12 @@ def ablation(context: JobContext) -> Json:
         Path(row.path), wanted, base=_pair(context).forward, settings=context.settings, progress=context.progress
     )
     for one in (figures["base"], *figures["variants"]):
-        one.pop("translations", None)  # too many for a row of the store
+        one.pop("translations", None)  # too large for a row of the store
     return figures
 
 
 def _held_out(context: JobContext) -> tuple[list[str], list[str]]:
-    """Sources and targets of the project's samples that no plugin has learnt from. Raises InputError where there are none."""
+    """Sources and targets from the project's held-out set. Raises InputError if it is empty."""
     file = context.workspace / "pairs.jsonl"
     rows = read_jsonl(file) if file.exists() else ()
     pairs = [(row["source"], row["target"]) for row in rows if row["part"] == "valid"][:HELD_OUT]
@@ -74,7 +74,7 @@ def _held_out(context: JobContext) -> tuple[list[str], list[str]]:
 
 
 def after_samples(context: JobContext) -> Callable[[Corpus, LanguagePair], None]:
-    """Fits the proportions as soon as the samples are read; an error is stored for their page."""
+    """A function to call once samples are read, which fits the domain proportions; errors in it do not fail the job."""
 
     def fit(corpus: Corpus, pair: LanguagePair) -> None:
         if context.job.project_id is None:
@@ -85,14 +85,14 @@ def after_samples(context: JobContext) -> Callable[[Corpus, LanguagePair], None]
             raise
         except CorpusError as error:
             print(f"no domain proportions: {error}", flush=True)
-        except Exception:  # the samples are read, whatever happens to a picture of them
+        except Exception:  # must not fail the job
             traceback.print_exc()
 
     return fit
 
 
 def proportions(context: JobContext) -> Json:
-    """Fit the proportions of a project's samples, or read those of its plugin `plugin_id`."""
+    """Fit the domain proportions of a project's samples and, with `plugin_id`, read those of a plugin."""
     from engine.workflows.explore.domain_proportions import explore_plugin
 
     corpus, pair = Corpus.load(context.workspace), _pair(context)
@@ -106,7 +106,7 @@ def proportions(context: JobContext) -> Json:
 
 
 def proportions_of_plugin(context: JobContext, plugin_id: int, method: str) -> None:
-    """Queue the reading of a new plugin's proportions, where its method has some."""
+    """Queue reading the domain proportions of a new plugin, if its method offers them."""
     if get_method(method).capabilities.offers_proportions:
         context.store.jobs.enqueue(
             "proportions", {"plugin_id": plugin_id}, project_id=context.job.project_id, owner=context.job.owner,

@@ -1,4 +1,4 @@
-"""Choosing the weight of the ratio by the likelihood of held-out sentence pairs and of general text."""
+"""Chooses the weight of the density ratio by the likelihood of held-out sentence pairs and of general text."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from engine.methods.losses import log_probabilities
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 COST = 0.005  # nats per token that general text may lose
-NUMBERS = 2**25  # of a batch's distributions, all held at once
+NUMBERS = 2**25  # limit of the values in a batch's distributions, which are held in memory at once
 
 
 def choose_weight(
     base: BaseModel, module: Any, held_out: Sequence[SentencePair], general: Sequence[SentencePair], progress: Progress
 ) -> dict[str, Any]:
-    """The weight under which the held-out pairs are likeliest, of those under which general ones are as likely as by the base
-    alone; and `losses` and `losses_general`, nats per token for each of `WEIGHTS`.
+    """Choose the `weight` with the lowest loss on held-out pairs, among those that increase the loss on general pairs by at most
+    `COST`. Also returns `losses` and `losses_general`, nats per token for each of `WEIGHTS`.
 
-    Raises CorpusError where there are no held-out pairs.
+    Raises CorpusError if there are no held-out pairs.
     """
     if not held_out:
         raise CorpusError("There are no held-out sentence pairs to choose the weight on. Add samples.")
@@ -45,7 +45,7 @@ def choose_weight(
 def mean_losses(
     base: BaseModel, module: Any, pairs: Sequence[SentencePair], weights: Sequence[float], progress: Progress
 ) -> list[float]:
-    """Nats a token of the pairs' target sides under each weight; the base runs over them once."""
+    """The loss of the pairs' targets in nats per token under each weight, from one pass of the base."""
     encoded = Pairs.encode(base, pairs)
     losses, tokens, done = torch.zeros(len(weights), dtype=torch.float64), 0, 0  # (W,)
     words = len(base.model.get_output_embeddings().weight)

@@ -1,4 +1,4 @@
-"""ngrams.safetensors: the counts of the samples ("style.…") and of general text ("general.…")."""
+"""Reading and writing ngrams.safetensors: the counts of the samples ("style.…") and of general text ("general.…")."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ COLUMNS = ("keys", "starts", "sums", "tokens", "counts")
 
 
 def save(models: Mapping[str, Mapping[str, Tensor]], folder: Path) -> Path:
-    """Write the tensors of models by name; returns the file."""
+    """Write the tensors of the models, given by name. Returns the file's path."""
     tensors = {f"{name}.{key}": value for name, model in models.items() for key, value in model.items()}
     return save_tensors(folder / FILE, tensors, "the n-gram counts")
 
 
 def read(file: Path, models: Sequence[str], order: int, words: int) -> dict[str, dict[str, Tensor]]:
-    """The tensors of the models by name. Raises BundleError where they are not those of such models over V words."""
+    """The tensors of the models by name. Raises BundleError unless they are valid for this order and vocabulary size."""
     data = load_tensors(file)
     names = ["unigram", *(f"{column}_{m}" for m in range(1, order) for column in COLUMNS)]
     check_keys(file, data, {f"{model}.{name}" for model in models for name in names})
@@ -35,7 +35,7 @@ def read(file: Path, models: Sequence[str], order: int, words: int) -> dict[str,
 
 
 def _fits(model: Mapping[str, Tensor], order: int, words: int) -> bool:
-    """Whether types, shapes and numbers are such that a model can be read without leaving its tensors."""
+    """Whether types, shapes and values are valid, so that no index of the model is out of range."""
     import torch
 
     unigram = model["unigram"]

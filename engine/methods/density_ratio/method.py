@@ -1,9 +1,9 @@
-"""Density ratio: log p(y | x) + β (log p(y | h) - log q(y | h)), with n-gram language models and h the last tokens.
+"""Density ratio: log p(y | x) + β (log p(y | h) - log q(y | h)), with n-gram language models p and q of the last tokens h.
 
-Shallow fusion (Gulcehre et al., 2015) adds a language model p of the target text to a translation model's scores; the density
-ratio (McDermott et al., 2019) divides by a model q of text like that which the translation model was trained on. Here p is made of
-counts of the samples, and q by default of their unigrams, so that a history that the samples do not have changes nothing. Nothing
-is trained, and every sentence in the target language is used, with a source or without.
+Shallow fusion (Gulcehre et al., 2015) adds a language model p of the target text to a translation model's scores. The density
+ratio (McDermott et al., 2019) divides by a model q of text similar to the translation model's training data. Here p is estimated
+from counts of the samples, and q by default from their unigrams, so that unseen histories have no effect. Nothing is trained, and
+all sentences in the target language are used, with or without a source.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from engine.methods.data import Samples
     from engine.methods.density_ratio.module import DensityRatio
 
-CHOICE = "choice.json"  # in the workspace: the weight that was chosen, and what it was chosen by
-BYTES = 20  # of the counts of a token, with a history of two
+CHOICE = "choice.json"  # in the workspace: the chosen weight and the losses it is based on
+BYTES = 20  # of counts per token, with histories of up to two tokens
 
 
 class DensityRatioMethod(LogitDifference):
-    """Prefers what the samples say where their context is like that of the translation so far."""
+    """Prefers tokens that follow the last tokens of the hypothesis in the samples."""
 
     name: ClassVar[str] = "density_ratio"
     config_class = DensityRatioConfig
@@ -45,14 +45,14 @@ class DensityRatioMethod(LogitDifference):
         "(2019); Gulcehre et al., On Using Monolingual Corpora in Neural Machine Translation (2015)",
         needs_held_out=True,
         trains=False,
-        identity_at_start=False,  # there is no untrained state: it acts from the moment it is made
+        identity_at_start=False,  # there is no untrained state
         replays=False,
         offers_swap=True,
         swaps_pairs=False,
     )
 
     def prepare(self, samples: Samples, config: DensityRatioConfig, progress: Progress) -> Artefacts:
-        """The counts of all samples but the held-out ones, and a weight chosen on half of the validation pairs."""
+        """Count n-grams of all samples except the held-out ones, and choose a weight on half of the held-out pairs."""
         from engine.core.atomic_files import read_json, write_json
         from engine.corpora.general_text import general_domain
         from engine.methods.density_ratio.choose_weight import choose_weight
@@ -105,7 +105,7 @@ class DensityRatioMethod(LogitDifference):
         self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
-        """The counts of other samples, under the old weight and over the same general text."""
+        """Count n-grams of other samples, with the same weight and general text."""
         from engine.methods.density_ratio.ngrams import Ngrams
 
         style = _count(base, [one.target for one in pairs], module.config.order)
@@ -114,7 +114,7 @@ class DensityRatioMethod(LogitDifference):
         return Artefacts(files={FILE: save(models, workspace)})
 
     def batches_beams_per_sentence(self, module: Any) -> bool:
-        """Only scores are changed."""
+        """True: only scores are changed."""
         return True
 
     def next_difference(self, module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -122,7 +122,7 @@ class DensityRatioMethod(LogitDifference):
 
 
 def _count(base: BaseModel, texts: Sequence[str], order: int) -> dict[str, torch.Tensor]:
-    """The tensors of a model of texts in the target language."""
+    """The tensors of an n-gram model of texts in the target language."""
     from engine.methods.density_ratio.ngrams import count
 
     labels = [ids[: base.max_tokens] for ids in base.encode_target(texts)]

@@ -1,4 +1,4 @@
-"""The log of the ratio of two densities of the next token, at positions of decoder inputs."""
+"""The log ratio of two densities of the next token, at positions of decoder inputs."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from engine.methods.density_ratio.ngrams import NONE, Ngrams
 
 
 class DensityRatio(nn.Module):
-    """log p(y | h) by the samples, less log q(y | h), where q is what `config.against` says. Nothing in it is trained."""
+    """log p(y | h) - log q(y | h), with p from the samples and q according to `config.against`. Has no trained weights."""
 
     def __init__(self, style: Ngrams, general: Ngrams | None, config: DensityRatioConfig) -> None:
         super().__init__()
         self.style, self.general, self.config = style, general, config
-        self.strength = 1.0  # of the block that it is attached for
+        self.strength = 1.0  # set by `attach`
 
     def after(self, history: Tensor) -> Tensor:
-        """After the last decoder inputs (R, h): (R, V)."""
+        """The log ratio (R, V) after the last decoder inputs (R, h)."""
         result = self.style(history)  # (R, V)
         if self.config.against == "unigrams":
             return result - self.style.unigram.log()  # (R, V)
         return result if self.general is None else result - self.general(history)  # (R, V)
 
     def next_difference(self, prefixes: Tensor) -> Tensor:
-        """After each prefix (R, t): (R, V)."""
+        """The log ratio (R, V) after each prefix (R, t)."""
         return self.after(prefixes[:, 1 - self.style.order :] if self.style.order > 1 else prefixes[:, :0])
 
     def difference(self, inputs: Tensor, real: Tensor | None = None) -> Tensor:
-        """At every position of decoder inputs (B, T): (B, T, V), or at those where `real` (B, T) is true: (M, V)."""
+        """The log ratio (B, T, V) at all positions of decoder inputs (B, T), or (M, V) where `real` (B, T) is true."""
         history = histories(inputs, self.style.order - 1)  # (B, T, h)
         if real is not None:
             return self.after(history[real])  # (M, V)
@@ -37,6 +37,6 @@ class DensityRatio(nn.Module):
 
 
 def histories(inputs: Tensor, length: int) -> Tensor:
-    """The last `length` decoder inputs up to each position, from inputs (B, T): (B, T, h)."""
+    """The last `length` decoder inputs (B, T, h) up to each position of inputs (B, T)."""
     padded = torch.nn.functional.pad(inputs, (max(0, length - 1), 0), value=NONE)  # (B, h - 1 + T)
     return padded.unfold(1, length, 1) if length else inputs[..., None][..., :0]  # (B, T, h)

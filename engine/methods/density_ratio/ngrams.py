@@ -1,13 +1,13 @@
-"""An n-gram language model over the base's target vocabulary, with the smoothing of Witten and Bell (1991).
+"""An n-gram language model over the base's target vocabulary, with Witten-Bell smoothing (Witten and Bell, 1991).
 
     p(w | h) = (c(h w) + T(h) p(w | h')) / (c(h) + T(h))
 
-c counts, T(h) is the number of different tokens after h, h' is h without its first token; below the unigrams all tokens are
-equally likely. A history h is the decoder's last inputs, so it begins with the start token of the base.
+c is the count, T(h) the number of distinct tokens after h, and h' is h without its first token; unigrams back off to a uniform
+distribution. A history h consists of the last decoder inputs, so it can include the base's start token.
 
-Tensors: `unigram` (V,), and for each length m of a history, with C histories and E pairs of a history and a token:
-`keys_m` (C,) sorted numbers of the histories, `starts_m` (C + 1,) where each one's pairs begin, `sums_m` (C,) c(h),
-`tokens_m` (E,) and `counts_m` (E,).
+Tensors: `unigram` (V,), and for each history length m, with C histories and E pairs of a history and a token: `keys_m` (C,) the
+sorted numbers of the histories, `starts_m` (C + 1,) the first pair of each history, `sums_m` (C,) c(h), `tokens_m` (E,) and
+`counts_m` (E,).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-BASIS = 1_000_003  # of a history's number, which wraps around at 64 bits
-NONE = -1  # in a history: there is no token
+BASIS = 1_000_003  # base of the polynomial that numbers a history, modulo 2^64
+NONE = -1  # in a history: no token
 
 
 def count(
     inputs: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], words: int, order: int
 ) -> dict[str, Tensor]:
-    """The tensors of a model of sentences: decoder inputs and labels, of the same lengths; `words` is V."""
+    """The tensors of a model of sentences, given as decoder inputs and labels of equal lengths; `words` is V."""
     history = np.full((sum(map(len, labels)), max(1, order - 1)), NONE, dtype=np.int64)  # (N, h), the last input last
     at = 0
     for row in inputs:
@@ -44,7 +44,7 @@ def count(
 
 
 def _level(keys: np.ndarray, tokens: np.ndarray, m: int) -> dict[str, Tensor]:
-    """Histories of one length: what follows each (N,), and how often."""
+    """The tensors for histories of length m, from the number of the history and the following token at each position (N,)."""
     order = np.lexsort((tokens, keys))  # (N,)
     keys, tokens = keys[order], tokens[order]
     new_key = np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)]  # (N,)
@@ -60,7 +60,7 @@ def _level(keys: np.ndarray, tokens: np.ndarray, m: int) -> dict[str, Tensor]:
 
 
 def fold(history: Tensor) -> Tensor:
-    """The numbers (R,) of histories (R, m)."""
+    """The numbers (R,) that represent histories (R, m)."""
     result = torch.zeros(len(history), dtype=torch.long, device=history.device)  # (R,)
     for column in history.unbind(1):
         result = result * BASIS + column + 1  # (R,)
@@ -68,7 +68,7 @@ def fold(history: Tensor) -> Tensor:
 
 
 class Ngrams(nn.Module):
-    """The model of such tensors. It has no weights to train."""
+    """An n-gram model from the tensors of `count`. Has no trained weights."""
 
     unigram: Tensor
 
@@ -79,7 +79,7 @@ class Ngrams(nn.Module):
         self.order = 1 + sum(name.startswith("keys_") for name in tensors)
 
     def forward(self, history: Tensor) -> Tensor:
-        """Log-probabilities (R, V) of the next token after decoder inputs (R, h), the last one last; -1 where there is none."""
+        """Log-probabilities (R, V) of the next token after decoder inputs (R, h), the last one last; `NONE` where missing."""
         words = len(self.unigram)
         p = self.unigram.expand(len(history), words).clone()  # (R, V)
         for m in range(1, min(self.order, history.shape[1] + 1)):

@@ -1,4 +1,4 @@
-"""Plain everyday sentences that an anti-expert learns from."""
+"""General sentences from which an anti-expert learns."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from engine.errors import OptionError
 
 
 def draw_general(assets: Path, language: str, count: int) -> list[str]:
-    """`count` sentences, drawn once and again from the start where there are too few.
+    """`count` sentences in a fixed random order, repeated if there are too few.
 
-    Raises OptionError where no general sample of the language comes with the program.
+    Raises OptionError if no general sample of the language is bundled.
     """
     lines = general_sentences(assets, language)
     if not lines:

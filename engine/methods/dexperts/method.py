@@ -1,7 +1,7 @@
 """DExperts (Liu et al., 2021): at each step the base's logits z become z + α (z⁺ - z⁻).
 
-z⁺ is of a language model of the samples, z⁻ of one of what the base itself writes for the same sources (or of general text).
-Their difference is what the samples say more often; it knows the translation so far, and nothing of the source.
+z⁺ are the logits of a language model of the samples, z⁻ those of a language model of the base's translations of the same sources
+(or of general text). The difference favours what the samples say more often. It depends on the prefix, but not on the source.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TwoTargets(Pairs):
-    """Pairs with a sentence for the anti-expert beside each."""
+    """Pairs, each with an additional target sentence for the anti-expert."""
 
     machine: list[list[int]]
 
 
 class DExperts(LogitDifference):
-    """Two language models steer the choice of each token."""
+    """Steers the choice of each token with two language models."""
 
     name: ClassVar[str] = "dexperts"
     config_class = DExpertsConfig
@@ -50,7 +50,7 @@ class DExperts(LogitDifference):
         from engine.methods.dexperts.general import draw_general
 
         if config.anti == "general":
-            draw_general(samples.settings.assets_dir, samples.pair.forward.target, 0)  # refused here, before any work
+            draw_general(samples.settings.assets_dir, samples.pair.forward.target, 0)  # raises before any work is done
         keep_settings(samples, config)
         return Artefacts()
 
@@ -65,7 +65,7 @@ class DExperts(LogitDifference):
         return DExpertsModule(base, config).to(base.device)
 
     def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
-        """Source, sample, and a sentence that the anti-expert learns from: the base's translation, or a general one."""
+        """Pairs with a sentence for the anti-expert each: the base's translation of the source, or a general sentence."""
         from engine.methods.base_translations import machine_translations, prepared_settings
         from engine.methods.dexperts.general import draw_general
 
@@ -80,7 +80,7 @@ class DExperts(LogitDifference):
         return TwoTargets(result.sources, result.labels, result.sentences, rows)
 
     def changes_encoder(self, module: nn.Module) -> bool:
-        return True  # training needs no encoder; validation runs it itself
+        return True  # so that training does not compute encoder outputs, which it does not need
 
     def next_difference(self, module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
         from engine.methods.dexperts.module import PrefixCache
@@ -88,7 +88,7 @@ class DExperts(LogitDifference):
         return partial(module.next_difference, memory=PrefixCache())
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
-        """Each model's likelihood of its own texts; the base has no part in it."""
+        """The loss of each language model on its own texts; the base is not used."""
         assert isinstance(batch.pairs, TwoTargets)
         machine = base.pad_batch([batch.pairs.machine[row] for row in batch.rows])  # (B, T')
         expert = language_loss(module.expert, batch.inputs, batch.labels, base.pad)
@@ -97,7 +97,7 @@ class DExperts(LogitDifference):
 
 
 def language_loss(model: Any, inputs: torch.Tensor, labels: torch.Tensor, pad: int) -> torch.Tensor:
-    """Mean negative log-likelihood of labels (B, T), nats per token; padding is at the right, where no token sees it."""
+    """Mean negative log-likelihood (nats per token) of labels (B, T); causal attention ignores the padding on the right."""
     real = labels != pad  # (B, T)
     log_p = model.logits(model.states(inputs)[real]).float().log_softmax(-1)  # (M, V)
     return -log_p.gather(1, labels[real][:, None]).mean()  # ()

@@ -14,11 +14,11 @@ from engine.base.cache_argument import cache_argument
 from engine.errors import OptionError
 from engine.methods.dexperts.config import DExpertsConfig
 
-STD = 0.02  # of GPT-2's embeddings at the start
+STD = 0.02  # of untrained GPT-2 embeddings
 
 
 class LanguageModel(nn.Module):
-    """A GPT-2 whose output layer is its embedding; it reads decoder inputs, as the base's decoder does."""
+    """A GPT-2 with tied input and output embeddings that reads the same inputs as the base's decoder."""
 
     def __init__(self, words: int, positions: int, hidden: int, heads: int, config: DExpertsConfig) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class LanguageModel(nn.Module):
         self.named = cache_argument(self.network)
 
     def states(self, inputs: Tensor, cache: Any = None) -> Tensor:
-        """Hidden states (B, T, h) of decoder inputs (B, T); with a cache, of the tokens that follow what it holds."""
+        """Hidden states (B, T, h) of decoder inputs (B, T), which continue the cached tokens if a cache is given."""
         result = self.network(input_ids=inputs, use_cache=cache is not None, **{self.named: cache})
         return result.last_hidden_state  # (B, T, h)
 
@@ -43,19 +43,19 @@ class LanguageModel(nn.Module):
 
 @dataclass
 class PrefixCache:
-    """What the models computed for the prefixes of the last decoding step, so that a step costs one token."""
+    """The models' caches for the prefixes of the last decoding step, so that each step processes only one token."""
 
     rows: dict[tuple[int, ...], int] = field(default_factory=dict)  # {prefix: its row in the caches}
     caches: list[Any] = field(default_factory=list)
 
 
 class DExpertsModule(nn.Module):
-    """Expert and anti-expert. Both start with the same weights, so that untrained their difference is zero."""
+    """Expert and anti-expert. Both are initialised with the same weights, so that the untrained difference is zero."""
 
     def __init__(self, base: BaseModel, config: DExpertsConfig) -> None:
         super().__init__()
         self.config = config
-        self.strength = 1.0  # of the block that it is attached for
+        self.strength = 1.0  # set by `attach`
         output = base.model.get_output_embeddings().weight  # (V, d)
         hidden = config.hidden or base.d_model
         heads = config.heads or max(1, hidden // 64)
@@ -74,14 +74,14 @@ class DExpertsModule(nn.Module):
         self.anti.load_state_dict(self.expert.state_dict())
 
     def difference(self, inputs: Tensor, real: Tensor | None = None) -> Tensor:
-        """z⁺ - z⁻ at every position of decoder inputs (B, T), or at those where `real` (B, T) is true: (M, V)."""
+        """z⁺ - z⁻ (B, T, V) at all positions of decoder inputs (B, T), or (M, V) where `real` (B, T) is true."""
         states = [model.states(inputs) for model in (self.expert, self.anti)]  # (B, T, h) each
         if real is not None:
             states = [one[real] for one in states]  # (M, h) each
         return self.expert.logits(states[0]) - self.anti.logits(states[1])  # (B, T, V) or (M, V)
 
     def next_difference(self, prefixes: Tensor, memory: PrefixCache) -> Tensor:
-        """z⁺ - z⁻ after each prefix (R, t): (R, V). Rows may be other than at the last step, in another order."""
+        """z⁺ - z⁻ (R, V) after each prefix (R, t). Rows may be reordered, repeated or missing compared with the last step."""
         from transformers import DynamicCache
 
         rows = prefixes.tolist()

@@ -1,4 +1,4 @@
-"""The proportions of each token of a translation under a trained plugin, as data."""
+"""The domain proportions of each token of a translation under a trained plugin, as plain data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from engine.methods.reading import given, row
 def attributions(
     base: BaseModel, module: MixingModule, source: str, translation: str, top: int
 ) -> list[dict[str, object]]:
-    """A row a token and decoder layer; the module is attached. `gate` is 1: the base's own map takes part in full.
+    """A row per token and decoder layer; the module must be attached. `gate` is 1: the base's linear maps contribute fully.
 
-    The end of the sentence has no row: nothing goes in after it.
+    The end-of-sentence token has no row, since it is never an input of the decoder.
     """
     sources, labels, _ = given(base, source, translation)
     with torch.no_grad():
@@ -31,6 +31,6 @@ def attributions(
         for layer, values in enumerate(shares[position].tolist()):
             ranked = sorted(zip(values, module.domains, strict=True), key=lambda pair: -pair[0])[:top]
             items: list[dict[str, object]] = [{"text": name, "source": "", "weight": one} for one, name in ranked]
-            # Of the token among the labels: it goes in one step after it came out.
+            # Position of the token among the labels, which are the inputs shifted by one.
             rows.append(row(position - 1, tokens[position], layer, "decoder", 1.0, items))
     return rows

@@ -1,4 +1,4 @@
-"""Settings of domain mixing. Defaults are the paper's where it states them; low rank and the frozen base are ours."""
+"""Settings of domain mixing. Defaults follow the paper if it states them; it has neither low rank nor a frozen base."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bundled general sample as a further domain, for samples of one domain only."""
+"""The bundled general sample as an additional domain, for samples with only one domain."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 def label(domain: str) -> str:
-    """The name of a domain; sentences without a label are the samples' own."""
+    """The name of a domain; sentences without a domain label belong to the domain "samples"."""
     return domain or UNNAMED
 
 
 def by_domain(segments: Sequence[Segment]) -> dict[str, list[Segment]]:
-    """Sentences by the name of their domain, in order of appearance."""
+    """Sentences grouped by the name of their domain, in order of appearance."""
     result: dict[str, list[Segment]] = {}
     for segment in segments:
         result.setdefault(label(segment.domain), []).append(segment)
@@ -30,7 +30,7 @@ def by_domain(segments: Sequence[Segment]) -> dict[str, list[Segment]]:
 
 
 def wanted(domains: Sequence[str], general: str) -> bool:
-    """Does the general sample join these domains? Raises CorpusError where it may not, and there is one domain only."""
+    """Whether the general sample is added to these domains. Raises CorpusError if there is only one and `general` is "never"."""
     if general == "never" and len(domains) < 2:
         raise CorpusError(
             "The samples have one domain, and general=never excludes the bundled sample that would be the "
@@ -40,14 +40,14 @@ def wanted(domains: Sequence[str], general: str) -> bool:
 
 
 def general_name(domains: Sequence[str]) -> str:
-    """The general sample's domain: "general", where the user has no domain of that name."""
+    """The name of the general sample's domain: "general", or "bundled general" if the user has a domain of that name."""
     return GENERAL if GENERAL not in domains else "bundled general"
 
 
 def with_general(
     sentences: Mapping[str, Sequence[T]], language: str, assets: Path, general: str, texts: Sequence[str]
 ) -> dict[str, Sequence[T | str]]:
-    """The domains, and the general one where `general` ("auto", "always", "never") wants it; `texts` are the user's."""
+    """The domains, with the general sample, except for `texts`, if `general` ("auto", "always", "never") requires it."""
     result: dict[str, Sequence[T | str]] = dict(sentences)
     if wanted(list(sentences), general):
         result[general_name(list(sentences))] = general_domain(assets, language, exclude=texts)

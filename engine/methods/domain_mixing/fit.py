@@ -1,4 +1,4 @@
-"""Fitting the proportion layers alone: L_mix is convex in R but for ε, so a quasi-Newton method finds it in seconds."""
+"""Fits the proportion layers separately: L_mix is convex in R for ε = 0, so a quasi-Newton method converges quickly."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 from engine.methods.domain_mixing.layers import ProportionLayer, word_losses
 
 RIDGES = (1e-3, 1e-2, 1e-1)
-STEPS = 40  # at most; steps of L-BFGS
-LEAST_STD = 1e-3  # of the mean standard deviation: dimensions that never change tell nothing
+STEPS = 40  # maximum steps of L-BFGS
+LEAST_STD = 1e-3  # minimum standard deviation relative to the mean one: constant dimensions are uninformative
 
 
 def domain_weights(counts: Sequence[float], balance: bool) -> list[float]:
-    """The weight of a word of each domain, 1 on average over words: all domains alike, or all words alike."""
+    """The weight per word of each domain, 1 on average over words: so that domains (`balance`) or words count equally."""
     present = [count for count in counts if count]
     if not balance or not present:
         return [1.0] * len(counts)
@@ -25,8 +25,8 @@ def domain_weights(counts: Sequence[float], balance: bool) -> list[float]:
 def fit_layer(
     states: Tensor, domain: Tensor, domains: int, *, epsilon: float, ridge: float, weights: Sequence[float]
 ) -> ProportionLayer:
-    """R of one place from states (n, d) and their sentences' domains (n,): the least weighted mean of -log D_J(x) plus
-    ridge / 2 |W|².
+    """Fit R of one layer to states (n, d) and the domains of their sentences (n,), minimising the weighted mean of -log D_J(x)
+    plus ridge / 2 |W|².
     """
     x = states.float()  # (n, d)
     layer = ProportionLayer(x.shape[1], domains).to(x.device)
@@ -55,7 +55,7 @@ def fit_layer(
 def best_ridge(
     train: tuple[Tensor, Tensor], held: tuple[Tensor, Tensor], domains: int, *, epsilon: float, weights: Sequence[float]
 ) -> float:
-    """The ridge that makes held-out words' L_mix least at one place; each part is states (n, d) and domains (n,)."""
+    """The ridge with the lowest L_mix of held-out words at one layer; each part consists of states (n, d) and domains (n,)."""
 
     def loss(ridge: float) -> float:
         layer = fit_layer(*train, domains, epsilon=epsilon, ridge=ridge, weights=weights)

@@ -1,4 +1,4 @@
-"""Looking at what goes into each layer of a base."""
+"""Hooks that observe the input of each layer of a base."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def encoder_layers(base: BaseModel) -> Any:
 
 
 def proportion_layer_counts(base: BaseModel) -> dict[str, int]:
-    """How many places with proportions a side has: the input of each layer, and for the encoder its output."""
+    """The number of positions with proportions on each side: the input of each layer, and the output of the encoder."""
     return {"encoder": len(encoder_layers(base)) + 1, "decoder": len(base.decoder_layers)}
 
 
 @contextlib.contextmanager
 def watching(base: BaseModel, see: See) -> Iterator[None]:
-    """Call `observe(side, layer, states)` with the input (B, T, d) of each layer while the block runs.
+    """Call `see(side, layer, states)` with the input (B, T, d) of each layer for the duration of the block.
 
-    The encoder's output, which the decoder's cross-attention reads, is the encoder's last place.
+    The last position of the encoder is its output, which the decoder's cross-attention reads.
     """
 
     def before(side: str, layer: int) -> Any:

@@ -1,4 +1,4 @@
-"""The two parts of domain mixing as equations: a layer's proportions D(x), and a linear map mixed by them."""
+"""The two parts of domain mixing: the proportions D(x) of a layer, and linear maps mixed by the proportions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def mix(logits: Tensor, epsilon: float) -> Tensor:
 
 
 def word_losses(logits: Tensor, domain: Tensor, epsilon: float) -> Tensor:
-    """-log D_J(x) of each word: logits (n, k), the number J of its sentence's domain (n,)."""
+    """-log D_J(x) (n,) of words with logits (n, k), where J (n,) is the domain of the word's sentence."""
     own = mix(logits, epsilon).gather(1, domain[:, None])[:, 0]  # (n,)
     return -own.clamp(min=1e-12).log()  # (n,); ε = 0 allows a proportion of 0
 
 
 class ProportionLayer(nn.Module):
-    """R of one layer, on the layer's input with mean and spread taken off, and a constant: R x = W (x - μ) / σ + b.
+    """R of one layer, with standardised input and a bias: R x = W (x - μ) / σ + b.
 
-    That is the paper's R on a state with a 1 put behind it; taking off mean and spread changes no D that can be reached,
-    only how fast it is found. Computed in float32 at least: the states of some bases are large.
+    This equals the paper's R on states with a constant 1 appended. Standardisation does not restrict D, but speeds up fitting.
+    Computed at least in float32, since the states of some bases are large.
     """
 
     mean: Tensor
@@ -47,9 +47,9 @@ class ProportionLayer(nn.Module):
 
 
 class MixedDelta(nn.Module):
-    """What Σ_j D_j(x) W_j x adds to the frozen W x with W_j = W + ΔW_j: Σ_j D_j(x) ΔW_j x, as the proportions sum to 1.
+    """The change Σ_j D_j(x) ΔW_j x of the frozen W x. As the proportions sum to 1, the result is Σ_j D_j(x) W_j x, W_j = W + ΔW_j.
 
-    ΔW_j is a full matrix, or up_j down_j of a rank. Both start with ΔW_j = 0, which is the base.
+    ΔW_j is a full matrix or a low-rank product up_j down_j. It is initialised to zero, which leaves the base unchanged.
     """
 
     def __init__(self, inputs: int, outputs: int, domains: int, rank: int) -> None:
@@ -64,7 +64,7 @@ class MixedDelta(nn.Module):
     def forward(self, x: Tensor, proportions: Tensor) -> Tensor:
         """The change (..., out) of a map's output for its input x (..., in) and the words' proportions (..., k).
 
-        Over a base held in half precision a module that is not (one in training) computes in its own.
+        In training over a half-precision base, it is computed in the precision of the module.
         """
         weight = self.up if self.rank else self.delta
         if own_precision(x, weight):

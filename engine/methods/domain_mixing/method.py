@@ -1,4 +1,4 @@
-"""Domain mixing as a method (paper 5): domains, their proportions, experts of all attention maps, and L_gen + L_mix."""
+"""Domain mixing (paper 5): domain proportions, experts for all attention maps, and the loss L_gen + L_mix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GENERAL_PAIRS = "general_pairs.jsonl"
 
 
 class DomainMixing(Method):
-    """Each word mixes the maps of several domains, at every layer of encoder and decoder."""
+    """Mixes the linear maps of several domains for each word, at every layer of encoder and decoder."""
 
     name: ClassVar[str] = "domain_mixing"
     config_class = DomainMixingConfig
@@ -42,7 +42,7 @@ class DomainMixing(Method):
     )
 
     def prepare(self, samples: Samples, config: DomainMixingConfig, progress: Progress) -> Artefacts:
-        """Pairs of the general sample where the samples have one domain, then R of every layer on the frozen base."""
+        """Make pairs of the general sample if the domains require it, then fit R of every layer on the frozen base."""
         from engine.methods.domain_mixing.domains import label
         from engine.methods.domain_mixing.model import ABOUT, TENSORS
         from engine.methods.domain_mixing.proportions import fit_proportions
@@ -58,7 +58,7 @@ class DomainMixing(Method):
         return Artefacts(files=files)
 
     def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
-        """The user's pairs; in training, those of the general sample as well."""
+        """The user's pairs; for training, also those of the general sample."""
         from engine.methods.batches import Pairs
 
         general = read_general(samples.workspace / GENERAL_PAIRS) if part == "train" else []
@@ -97,7 +97,7 @@ class DomainMixing(Method):
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
-        """Hooks on the layers and their linear maps; at strength 0 none are set. `strength` scales every ΔW_j."""
+        """Hook the layers and their linear maps; no hooks at strength 0. `strength` scales every ΔW_j."""
         if strength == 0.0:
             yield
             return
@@ -105,7 +105,7 @@ class DomainMixing(Method):
             yield
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
-        """L_gen + L_mix; the first trains the experts alone, the second R alone."""
+        """L_gen + `mix_weight` L_mix. L_gen trains only the experts, L_mix only R."""
         import torch
 
         from engine.methods.domain_mixing.domains import label
@@ -130,7 +130,7 @@ class DomainMixing(Method):
     def attributions(
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, object]]:
-        """The proportions of each token of the translation at each decoder layer; `items` are domains."""
+        """The proportions of each token of the translation at each decoder layer; the `items` are domains."""
         from engine.methods.domain_mixing.attribution import attributions
 
         with base.lock, self.attach(base, module):
@@ -138,8 +138,8 @@ class DomainMixing(Method):
 
 
 def make_general(samples: Samples, config: DomainMixingConfig, progress: Progress) -> list[SentencePair]:
-    """Pairs of the general sample, as many as the user's training pairs at most, their sources by the reverse model; none
-    where the samples have domains enough. Kept in the workspace.
+    """Pairs of the general sample with back-translated sources, cached in the workspace: at most as many as training pairs, or 40
+    if that is more. Empty if the samples need no general domain.
     """
     from engine.corpora.general_text import general_domain
     from engine.decoding.resumable import back_translate_all

@@ -1,4 +1,4 @@
-"""A fitted set of proportion layers, kept as proportions.safetensors and proportions.json; no text of anybody is in them."""
+"""A fitted set of proportion layers, stored as proportions.safetensors and proportions.json, which contain no text of the user."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ NEEDED: dict[str, type | tuple[type, ...]] = {
 
 @dataclass
 class ProportionModel:
-    """R of every layer: `layers[side]` holds the encoder's places (its layers' inputs, then its output) and the decoder's.
+    """R of every layer: `layers["encoder"]` for the inputs of the encoder's layers and its output, `layers["decoder"]` for the
+    inputs of the decoder's layers.
 
-    `encoder_reads` is "source", "target" (the encoder was shown the target's sentences, as in the other direction) or ""
-    (no encoder layers); `sources` says whether the decoder saw sources or none. `held_out` and `corpus` tell how it went
-    when it was fitted; `corpus` holds words of the user and is not saved.
+    `encoder_reads` is "source", "target" (the encoder read target sentences, as in the reverse direction) or "" (no encoder
+    layers). `sources` is whether the decoder read sources. `held_out` and `corpus` are figures of the fit; `corpus` contains words
+    of the user and is not saved.
     """
 
     domains: list[str]
     epsilon: float
     layers: dict[str, list[ProportionLayer]]
-    weights: list[float]  # of a word of each domain in L_mix
+    weights: list[float]  # per word of each domain in L_mix
     ridge: float = 0.0
     encoder_reads: str = "source"
     sources: bool = True
@@ -48,11 +49,11 @@ class ProportionModel:
     corpus: dict[str, CorpusSummary] = field(default_factory=dict)
 
     def about(self) -> dict[str, object]:
-        """What proportions.json says."""
+        """The content of proportions.json."""
         return {name: getattr(self, name) for name in (*NEEDED, "held_out")}
 
     def proportions(self, side: str, states: list[Tensor]) -> Tensor:
-        """D (n, P, k) of the states (n, d) at each place of a side."""
+        """D (n, P, k) of the states (n, d) at each position of a side."""
         import torch
 
         from engine.methods.domain_mixing.layers import mix
@@ -72,7 +73,7 @@ class ProportionModel:
         }  # fmt: skip
 
     def save(self, folder: Path) -> dict[str, Path]:
-        """Write both files to a folder; returns them by name. Raises StorageError."""
+        """Write both files to a folder. Returns their paths by name. Raises StorageError."""
         folder.mkdir(parents=True, exist_ok=True)
         save_tensors(folder / TENSORS, self.tensors(), "the proportions")
         write_json(folder / ABOUT, self.about(), "the proportions")
@@ -80,7 +81,7 @@ class ProportionModel:
 
     @classmethod
     def load(cls, folder: Path, base: BaseModel | None = None) -> ProportionModel:
-        """Read both files, and check them against the base where one is given. Raises BundleError."""
+        """Load both files and check them against the base, if given. Raises BundleError."""
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 

@@ -1,4 +1,4 @@
-"""The proportion layers and the experts of all linear maps, and how they hang on the base's layers."""
+"""The proportion layers, the experts of all linear maps, and the hooks that apply them in the base's layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEED_FORWARD = ("fc1", "fc2")
 
 
 def maps_of(base: BaseModel, feed_forward: bool) -> list[tuple[str, int, str, nn.Module]]:
-    """(side, layer, "self_attn.q_proj", the base's own map), from the bottom up."""
+    """(side, layer, name such as "self_attn.q_proj", linear map of the base), from the bottom up."""
     results = []
     for side, layers in (("encoder", encoder_layers(base)), ("decoder", base.decoder_layers)):
         blocks = ("self_attn",) if side == "encoder" else ("self_attn", "encoder_attn")
@@ -32,15 +32,15 @@ def maps_of(base: BaseModel, feed_forward: bool) -> list[tuple[str, int, str, nn
 
 
 def reads_the_encoder(name: str) -> bool:
-    """Does a map read the encoder's output and not its own layer's words?"""
+    """Whether a map reads the encoder's output instead of the states of its layer."""
     return name in ("encoder_attn.k_proj", "encoder_attn.v_proj")
 
 
 class MixingModule(nn.Module):
-    """R of each layer and ΔW_j of each map; their state_dict is what training changes, nothing else.
+    """R of each layer and ΔW_j of each map; the state_dict contains exactly the trained weights.
 
-    A layer's words have one D, from the layer's input, for all maps of the layer. Keys and values of the cross-attention
-    are of the encoder's words, so they take D from the encoder's output, which is the same for all decoder layers.
+    All maps of a layer share D, computed from the layer's input. The keys and values of the cross-attention belong to the
+    encoder's words, so their D is computed from the encoder's output and is the same for all decoder layers.
     """
 
     def __init__(self, base: BaseModel, start: ProportionModel, config: DomainMixingConfig) -> None:
@@ -61,7 +61,7 @@ class MixingModule(nn.Module):
             one[name.replace(".", "_")] = MixedDelta(inputs, outputs, k, config.rank)
         self.experts = nn.ModuleDict(experts)
         self.register_buffer("domain_weights", torch.tensor(start.weights), persistent=False)
-        self.seen: dict[tuple[str, int], Tensor] | None = None  # logits R x, filled while L_mix is to be computed
+        self.seen: dict[tuple[str, int], Tensor] | None = None  # logits R x, recorded to compute L_mix
         for side, layers in start.layers.items():
             for mine, theirs in zip(self.proportion_layers(side), layers, strict=True):
                 for part in PARTS:
@@ -75,16 +75,14 @@ class MixingModule(nn.Module):
         return self.experts[f"{side}_{layer}"][name.replace(".", "_")]  # type: ignore[index]
 
     def proportion_model(self) -> ProportionModel:
-        """The trained proportion layers, to be read with the module attached."""
+        """The trained proportion layers, for use with the module attached."""
         return ProportionModel(
             list(self.domains), self.epsilon, {side: list(self.proportion_layers(side)) for side in ("encoder", "decoder")},
             self.domain_weights.tolist(), self.ridge, base_fingerprint=self.base_fingerprint,  # type: ignore[operator]
         )  # fmt: skip
 
     def shares(self, side: str, layer: int, states: Tensor) -> Tensor:
-        """D (B, T, k) of states (B, T, d), cut off from all gradients: those of L_gen do not reach R, those of L_mix do not
-        reach what is below it.
-        """
+        """D (B, T, k) of states (B, T, d), detached: L_gen has no gradient for R, and L_mix none for the layers below R."""
         if self.seen is None:
             with torch.no_grad():
                 return mix(self.proportion_layers(side)[layer](states), self.epsilon)  # (B, T, k)
@@ -94,7 +92,7 @@ class MixingModule(nn.Module):
 
     @contextlib.contextmanager
     def hooked(self, base: BaseModel, strength: float) -> Iterator[None]:
-        """Hooks on the base's layers and maps for the duration of the block."""
+        """Hook the base's layers and linear maps for the duration of the block."""
         now: dict[tuple[str, int], Tensor] = {}
         last = len(self.proportion_layers("encoder")) - 1
 
@@ -117,11 +115,11 @@ class MixingModule(nn.Module):
         own: bool,
         strength: float,
     ) -> Any:
-        """A forward hook that adds Σ_j D_j(x) ΔW_j x to what a map of the base gives for x."""
+        """A forward hook that adds Σ_j D_j(x) ΔW_j x to the output of a map of the base for the input x."""
 
         def hook(linear: nn.Module, args: Any, output: Tensor) -> Tensor:
             x = args[0]  # (B, T, in)
-            # Beams repeat the encoder's output after it was computed, so its shares are read off what comes in.
+            # The encoder's output was repeated for beams since it was observed, so its shares are computed from the input.
             shares = now[position] if not own else self.again(position, x)  # (B, T, k)
             return output + (strength * expert(x, shares)).to(output.dtype)  # (B, T, out)
 
@@ -132,9 +130,9 @@ class MixingModule(nn.Module):
             return mix(self.proportion_layers(position[0])[position[1]](states), self.epsilon)  # (B, T, k)
 
     def mixing_loss(self, real: dict[str, Tensor], domain: Tensor) -> Tensor:
-        """L_mix of what was seen: -log D_J a word and layer, weighted by domain, plus the ridge of the first fit.
+        """L_mix of the recorded logits: -log D_J per word and layer, weighted by domain, plus the ridge penalty.
 
-        `real` (B, T) marks the words of each side; `domain` (B,) is the number J of each sentence's domain, -1 for none.
+        `real` (B, T) marks the words of each side; `domain` (B,) is the index J of each sentence's domain, -1 if unknown.
         """
         assert self.seen is not None
         weights: Tensor = self.domain_weights  # type: ignore[assignment]
@@ -151,7 +149,7 @@ class MixingModule(nn.Module):
 
 
 def sizes(linear: Any) -> tuple[int, int]:
-    """Inputs and outputs of a linear map, in whatever precision it is held."""
+    """The numbers of inputs and outputs of a linear map, which may be quantised."""
     if hasattr(linear, "in_features"):
         return int(linear.in_features), int(linear.out_features)
     outputs, inputs = linear.weight.shape

@@ -1,13 +1,13 @@
-"""Domain proportions by themselves: fitted on a frozen base right after an upload, and read off any sentence.
+"""Domain proportions without a trained plugin: fitted on a frozen base after an upload, and computed for any sentence.
 
-L_mix needs no translation model to be trained: only R, on the states of the base. So the proportions can be had before
-any training. Two things are decided here that the paper, whose sentences all have sources, leaves open.
+L_mix trains only R, on the states of the frozen base, so proportions are available before any training. In the paper all
+sentences have sources; two questions arise here in addition.
 
-Sources.  Where all sentences have sources (the user's, or back-translations), the encoder reads these, and the decoder
-    reads the sentence by teacher forcing over them. Where they have none, none are made, which would take minutes: the
-    decoder reads the sentence over an empty source, as a language model would, and the encoder reads the sentence itself
-    where the base translates the other way round as well.
-Amount.   Some thousand pieces a domain are enough for k numbers a layer; more are drawn at random, by whole sentences.
+Sources.  If all sentences have sources (the user's, or back-translations), the encoder reads them, and the decoder reads the
+    sentences by teacher forcing. Otherwise no sources are generated, as this would take minutes: the decoder reads the sentences
+    over an empty source, like a language model. The encoder reads the sentences if the base also translates in the reverse
+    direction.
+Amount.   Some thousand subwords per domain suffice to fit k numbers per layer; whole sentences are drawn at random up to that.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from engine.base.adapter import Adapter
     from engine.methods.domain_mixing.states import TokenStates
 
-LEAST = 8  # sentences of a domain
-HELD_OUT = 10  # one sentence of so many is held out
-LARGEST = 400 << 20  # bytes of states that are held at once
-LONGEST = 256  # tokens of a sentence
+LEAST = 8  # minimum sentences per domain
+HELD_OUT = 10  # one sentence in this many is held out
+LARGEST = 400 << 20  # maximum bytes of states in memory
+LONGEST = 256  # maximum tokens of a sentence
 
-Sentence = Any  # a text, or anything with `source` and `text` or `target`
+Sentence = Any  # a text, a (source, target) tuple, or an object with `source` and `text` or `target`
 
 
 def parts(sentence: Sentence) -> tuple[str | None, str]:
@@ -56,11 +56,11 @@ def fit_proportions(
     base: BaseModel, sentences: Mapping[str, Sequence[Sentence]], config: DomainMixingConfig | None = None, *,
     seed: int = 1, index: bool = False, progress: Progress | None = None,
 ) -> ProportionModel:  # fmt: skip
-    """Fit R of every layer by L_mix on the frozen base's states of the sentences of two or more domains.
+    """Fit R of every layer by L_mix on the frozen base's states for the sentences of two or more domains.
 
-    Of `config` epsilon, ridge, balance and words are read. The result's `held_out` says how well words of sentences that
-    were not fitted on lean to their own domain, and in `corpus` what is to be seen of all words, with an `index` of them where
-    asked. Raises CorpusError when a domain has fewer than 8 sentences or there is one domain only.
+    Uses epsilon, ridge, balance and words of `config`. In the result, `held_out` shows how well words of held-out sentences are
+    assigned to their domain, and `corpus` summarises all words, with an index of them if `index`. Raises CorpusError if a domain
+    has fewer than 8 sentences or there is only one domain.
     """
     import torch
 
@@ -99,7 +99,7 @@ def fit_proportions(
         out = held.to(tokens.sentence.device)[tokens.sentence]  # (n,)
         scale = domain_weights(torch.bincount(domain[~out], minlength=len(names)).tolist(), balance)
         with one_thread():
-            if ridge is None and side == "decoder":  # found first, used for both sides
+            if ridge is None and side == "decoder":  # fitted first; the ridge is used for both sides
                 middle = tokens.states[len(tokens.states) // 2]
                 model.ridge = best_ridge(
                     (middle[~out], domain[~out]), (middle[out], domain[out]), len(names), epsilon=epsilon, weights=scale
@@ -125,9 +125,8 @@ def corpus_proportions(
     base: BaseModel, model: ProportionModel, pairs: Mapping[str, Sequence[Sentence]], *,
     plugin: Adapter | None = None, progress: Progress | None = None,
 ) -> dict[str, CorpusSummary]:  # fmt: skip
-    """What `fit_proportions` leaves in `corpus`, with an index of the words, for proportions that are there already, as those of
-    a trained plugin, which is attached meanwhile. All sentences have sources; those of domains that the model does not know
-    are passed over.
+    """The `corpus` of `fit_proportions`, with an index of the words, for existing proportions, such as those of a trained plugin,
+    which is attached meanwhile. All sentences must have sources; sentences of unknown domains are skipped.
     """
     import torch
 
@@ -148,7 +147,7 @@ def corpus_proportions(
 
 
 def check_domains(sentences: Mapping[str, Sequence[Sentence]]) -> None:
-    """Raises CorpusError where there is nothing to tell apart."""
+    """Raises CorpusError if there are fewer than two domains, or a domain has too few sentences."""
     if len(sentences) < 2:
         raise CorpusError(
             "Proportions need two domains or more. Provide a file for each domain, or a general one as another."
@@ -162,7 +161,7 @@ def check_domains(sentences: Mapping[str, Sequence[Sentence]]) -> None:
 
 
 def reversed_base(base: BaseModel) -> BaseModel | None:
-    """The base for the other direction where the same weights know it, so that its encoder reads the target language."""
+    """The base for the reverse direction, whose encoder reads the target language; None if the base does not support it."""
     try:
         return base.for_direction(base.target, base.source)
     except ModelError:
@@ -170,14 +169,14 @@ def reversed_base(base: BaseModel) -> BaseModel | None:
 
 
 def short(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
-    """Source tokens, cut where the base can read no more."""
+    """Source tokens, truncated to the maximum that the base can read."""
     return [row[: base.max_tokens] for row in base.encode(texts)]
 
 
 def draw(
     base: BaseModel, sentences: list[Sentence], words: int, random_: random.Random
 ) -> tuple[list[Sentence], float]:
-    """Sentences in random order until they have `words` pieces, and how many pieces the whole domain has about."""
+    """Randomly drawn sentences with about `words` subwords in total, and an estimate of the subwords in the whole domain."""
     random_.shuffle(sentences)
     chosen: list[Sentence] = []
     pieces = 0
@@ -193,7 +192,7 @@ def draw(
 
 
 def held_out(owner: torch.Tensor, seed: int) -> torch.Tensor:
-    """True for the sentences held out: one of ten of each domain, at least one; `owner` (sentences,) names domains."""
+    """Mask of the held-out sentences: one in ten of each domain, at least one; `owner` (sentences,) are their domains."""
     import torch
 
     draw_ = torch.Generator().manual_seed(seed)
@@ -205,8 +204,10 @@ def held_out(owner: torch.Tensor, seed: int) -> torch.Tensor:
 
 
 def figures(shares: torch.Tensor, domain: torch.Tensor, sentence: torch.Tensor, side: str) -> HeldOut:
-    """Of held-out words: the mean proportion of their own domain and the share that leans to it, over all domains alike, by
-    layer; of held-out sentences the share whose mean leans to it. `shares` is (n, P, k), the others (n,).
+    """Figures of held-out words and sentences; `shares` is (n, P, k), the other tensors (n,).
+
+    For words, by layer: the mean proportion of their domain and the share of words for which it is the largest, averaged over
+    domains. For sentences: the share for which it is the largest on average over words and layers.
     """
     import torch
 
@@ -228,7 +229,7 @@ def figures(shares: torch.Tensor, domain: torch.Tensor, sentence: torch.Tensor, 
 
 
 def language_of(base: BaseModel, model: ProportionModel, side: str) -> str:
-    """The language of the words on a side."""
+    """The language that a side reads."""
     return base.source if side == "encoder" and model.encoder_reads == "source" else base.target
 
 
@@ -236,7 +237,7 @@ def corpus_summary(
     base: BaseModel, model: ProportionModel, side: str, tokens: TokenStates, shares: torch.Tensor, domain: torch.Tensor,
     index: bool,
 ) -> CorpusSummary:  # fmt: skip
-    """`summary` of words, each the mean of its pieces."""
+    """The `summary` of words, with proportions averaged over the subwords of each word."""
     rows, owners, texts = [], [], []
     values, where = shares.cpu().numpy(), tokens.sentence.cpu().numpy()
     named = domain.cpu().numpy()
@@ -263,12 +264,12 @@ def proportions_of(
     base: BaseModel, model: ProportionModel, sentences: Sequence[str], side: str = "decoder", *,
     sources: Sequence[str] | None = None, plugin: Adapter | None = None, progress: Progress | None = None,
 ) -> list[SentenceProportions]:  # fmt: skip
-    """The domain proportions of every word of sentences, as data: over all layers and for each.
+    """The domain proportions of every word of the sentences as plain data: averaged over layers, and per layer.
 
-    On the side "decoder" sentences are in the target language, over `sources` or an empty source. On the side "encoder"
-    they are in the language that the model's encoder reads (`encoder_reads`). `plugin` is attached meanwhile, for the
-    proportions of a trained one (`MixingModule.proportion_model`). A sentence longer than the base can read is cut. Raises
-    InputError where the model has no such side.
+    For the side "decoder", sentences are in the target language, read over `sources` or an empty source. For the side "encoder",
+    they are in the language that the model's encoder reads (`encoder_reads`). `plugin` is attached meanwhile, for the proportions
+    of a trained plugin (`MixingModule.proportion_model`). Sentences too long for the base are truncated. Raises InputError if the
+    model lacks the side, or the numbers of sentences and sources differ.
     """
     from engine.methods.domain_mixing.states import collect
 
@@ -319,7 +320,7 @@ def proportions_of(
 def described(
     model: ProportionModel, side: str, sentence: str, words: list[str], values: list[Any]
 ) -> SentenceProportions:
-    """A sentence's proportions as plain data; `values` (P, k) for each word."""
+    """A sentence's proportions as plain data, given `values` (P, k) of each word."""
     layers = np.mean(values, axis=0) if values else None  # (P, k)
     return {
         "sentence": sentence,

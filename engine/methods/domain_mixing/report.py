@@ -1,4 +1,4 @@
-"""The domain report of a corpus: proportions of domains by layer, histograms, words of one domain and shared words."""
+"""The domain report of a corpus: domain proportions by layer, histograms, domain-specific words and shared words."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from engine.methods.domain_mixing.shapes import CorpusSummary, DomainFigures, Wo
 
 BINS = 10
 SHOWN = 30  # words in each list
-LEAST = 2  # times a word occurs before it is listed
+LEAST = 2  # minimum count of a listed word
 
 
 def layer_names(side: str, count: int) -> list[str]:
-    """Names of a side's places, from the bottom up: "1" to "L", and "output" for what the decoder reads of the encoder."""
+    """Names of a side's positions, from the bottom up: "1" to "L", and "output" for the output of the encoder."""
     names = [str(i + 1) for i in range(count)]
     return [*names[:-1], "output"] if side == "encoder" else names
 
 
 def shared(proportions: Sequence[float]) -> float:
-    """How much domains share a word: the entropy of its proportions over log k; 0: one domain's own, 1: all alike."""
+    """How much a word is shared by domains: the entropy of its proportions over log k, from 0 (one domain) to 1 (all equally)."""
     if len(proportions) < 2:
         return 1.0
     entropy = -sum(float(p) * math.log(p) for p in proportions if p > 0)
@@ -30,7 +30,7 @@ def shared(proportions: Sequence[float]) -> float:
 
 
 def rounded(values: Any) -> Any:
-    """An array as nested lists of four digits."""
+    """An array as nested lists, rounded to four decimal places."""
     return np.round(np.asarray(values, dtype=np.float64), 4).tolist()
 
 
@@ -38,12 +38,12 @@ def summary(
     side: str, domains: Sequence[str], proportions: np.ndarray, owner: np.ndarray, words: Sequence[str],
     index: bool = False,
 ) -> CorpusSummary:  # fmt: skip
-    """Data for plots of a corpus: `proportions` (n, P, k) of its words, the domain (n,) each comes from, the words.
+    """Data for plots of a corpus, given the `proportions` (n, P, k) of its words, their domains `owner` (n,), and the words.
 
-    by_domain   of the words of each domain: count, mean proportions, and the mean of each layer (P, k)
-    histogram   counts of words by each domain's proportion, (P, k, 10); the bins are tenths
-    words       of each domain the words that lean to it most, and the words that the domains share most
-    index       where asked, every word: text, count, `in` (times in each domain), mean proportions, shared
+    by_domain   per domain: count of words, mean proportions, and means per layer (P, k)
+    histogram   counts of words by the proportion of each domain, (P, k, 10), in bins of a tenth
+    words       the words with the highest proportion of each domain, and the words most shared by domains
+    index       if requested, per word: text, count, `in` (counts by domain), mean proportions, shared
     """
     count, layers, k = proportions.shape
     mean = proportions.mean(1)  # (n, k)
@@ -74,7 +74,7 @@ def summary(
 
 
 def word_lists(domains: Sequence[str], mean: np.ndarray, words: Sequence[str]) -> WordLists:
-    """{"of": {domain: rows}, "shared": rows} of words that occur at least twice; a row: text, count, proportions, shared."""
+    """{"of": {domain: rows}, "shared": rows} of words that occur at least twice; rows have text, count, proportions and shared."""
     rows: list[WordRow] = []
     for word, positions in positions_by_word(words).items():
         if len(positions) >= LEAST:
@@ -99,7 +99,7 @@ def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
 
 
 def word_index(domains: int, mean: np.ndarray, owner: np.ndarray, words: Sequence[str]) -> list[WordRow]:
-    """A row for every word, the most frequent first: text, count, its times in each domain, mean proportions (n, k), shared."""
+    """A row per word by descending frequency: text, count, counts by domain (`in`), mean proportions and shared."""
     rows: list[WordRow] = []
     for word, positions in positions_by_word(words).items():
         average = rounded(mean[positions].mean(0))

@@ -1,4 +1,4 @@
-"""The shapes of domain proportions: of proportions.json, of shown.json, and of the REST interface's answers."""
+"""The data types of domain proportions in proportions.json, shown.json and REST responses."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import NotRequired, TypedDict
 
 WordRow = TypedDict(
     "WordRow", {"text": str, "count": int, "in": NotRequired[list[int]], "proportions": list[float], "shared": float}
-)  # a word of a corpus: how often, how often in each domain, its mean proportions, and how much domains share it
+)  # a word of a corpus: its count, counts by domain, mean proportions, and how much domains share it
 
 
 class WordLists(TypedDict):
-    """Of each domain the words that lean to it most, and the words that the domains share most."""
+    """The words with the highest proportion of each domain, and the words most shared by domains."""
 
     of: dict[str, list[WordRow]]
     shared: list[WordRow]
 
 
 class DomainFigures(TypedDict):
-    """Of a domain's words: how many, their mean proportions (k,), and those of each layer (P, k)."""
+    """The words of a domain: their count, mean proportions (k,), and mean proportions per layer (P, k)."""
 
     words: int
     mean: list[float] | None
@@ -25,7 +25,7 @@ class DomainFigures(TypedDict):
 
 
 class Histogram(TypedDict):
-    """Counts of words by each domain's proportion, (P, k, bins)."""
+    """Counts of words by the proportion of each domain, (P, k, bins)."""
 
     bins: int
     counts: list[list[list[int]]]
@@ -45,7 +45,7 @@ class CorpusSummary(TypedDict):
 
 
 class HeldOut(TypedDict):
-    """How well held-out words and sentences lean to their own domain; see `proportions.figures`."""
+    """How well held-out words and sentences are assigned to their domain; see `proportions.figures`."""
 
     layers: list[str]
     words: int
@@ -56,7 +56,7 @@ class HeldOut(TypedDict):
 
 
 class SentenceWord(TypedDict):
-    """A word's proportions (k,), over all layers and for each (P, k)."""
+    """A word's proportions: the mean over layers (k,), and per layer (P, k)."""
 
     text: str
     proportions: list[float]
@@ -65,7 +65,7 @@ class SentenceWord(TypedDict):
 
 
 class SentenceProportions(TypedDict):
-    """A sentence as one side reads it."""
+    """The proportions of a sentence on one side."""
 
     sentence: str
     side: str
@@ -77,7 +77,7 @@ class SentenceProportions(TypedDict):
 
 
 class SentenceShares(TypedDict):
-    """A sentence and its translation; a side that the proportions do not have is left out."""
+    """The proportions of a sentence and its translation; sides that the model lacks are omitted."""
 
     source: str
     translation: str
@@ -86,13 +86,13 @@ class SentenceShares(TypedDict):
 
 
 class Example(SentenceShares):
-    """A sentence of a domain that is ready to be looked at."""
+    """A precomputed example sentence of a domain."""
 
     domain: str
 
 
 class Shown(TypedDict, total=False):
-    """shown.json; nothing but `stamp` and `error` where fitting failed."""
+    """The content of shown.json; only `stamp` and `error` if fitting failed."""
 
     stamp: str
     error: str

@@ -1,4 +1,4 @@
-"""The states of each word at every layer of the frozen base, by teacher forcing: what proportions are fitted on."""
+"""The states of each token at every layer of a base, by teacher forcing, on which proportions are fitted."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from engine.core.progress import Progress
 from engine.decoding.translate import length_batches
 from engine.methods.domain_mixing.input_hooks import proportion_layer_counts, watching
 
-BATCH = 2048  # padded tokens of a forward pass
-LARGEST = 6e4  # float16's range
+BATCH = 2048  # padded tokens per forward pass
+LARGEST = 6e4  # within the range of float16
 
 
 @dataclass
 class TokenStates:
-    """All real tokens of one side: `states[place]` (n, d), the sentence of each token (n,), its id (n,)."""
+    """All real tokens of one side: `states[position]` (n, d), the sentence index of each token (n,), and its id (n,)."""
 
     states: list[Tensor]
     sentence: Tensor
@@ -27,7 +27,7 @@ class TokenStates:
 
 
 def real_tokens(base: BaseModel, ids: Tensor) -> Tensor:
-    """True where a token is a word's piece: no mark of language, start, end or padding; unknown characters are words."""
+    """Mask (B, T) of the text's tokens, including unknown ones, but not language codes, start, end and padding."""
     unknown = base.tokenizer.unk_token_id
     special = torch.tensor(sorted(base.special_ids - {unknown}), device=ids.device)
     return ~torch.isin(ids, special)  # (B, T)
@@ -38,10 +38,10 @@ def collect(
     base: BaseModel, sources: Sequence[Sequence[int]] | None, labels: Sequence[Sequence[int]] | None, *,
     half: bool = True, progress: Progress | None = None,
 ) -> dict[str, TokenStates]:  # fmt: skip
-    """The states of all tokens, sentence by sentence, by side.
+    """The states of all tokens by side, in the order of the sentences.
 
-    `sources` alone give the encoder's, `labels` as well the decoder's, `labels` alone the decoder's over an empty source.
-    What is attached to the base stays attached. `half` keeps the states as float16, which is enough to fit on.
+    With only `sources`: the encoder's states; with `labels` in addition: also the decoder's; with only `labels`: the decoder's over
+    an empty source. Everything attached to the base takes effect. `half` stores states as float16, which suffices for fitting.
     """
     progress = progress or Progress()
     rows = labels if labels is not None else sources
@@ -71,7 +71,7 @@ def collect(
 
 
 def joined(parts: list[tuple[Tensor, Tensor, list[Tensor]]]) -> TokenStates:
-    """Batches put together in the order of the sentences."""
+    """Concatenate batches and sort the tokens by sentence."""
     sentence = torch.cat([part[0] for part in parts])  # (n,)
     order = torch.argsort(sentence, stable=True)  # (n,)
     ids = torch.cat([part[1] for part in parts])[order]  # (n,)
@@ -80,10 +80,9 @@ def joined(parts: list[tuple[Tensor, Tensor, list[Tensor]]]) -> TokenStates:
 
 
 def run(base: BaseModel, inputs: Tensor, labels: Tensor | None) -> list[tuple[str, Tensor, list[Tensor]]]:
-    """(side, token ids (B, T), the states (B, T, d) of each place) of one forward pass of encoder and decoder.
+    """(side, token ids (B, T), states (B, T, d) of each position) of a forward pass of encoder and decoder.
 
-    A source of one row stands for all rows. A decoder's word is the token that goes in, so the states are those with
-    which the words after it are chosen.
+    A source with one row is used for all rows. The decoder's tokens are its inputs, so their states predict the next tokens.
     """
     seen: dict[tuple[str, int], Tensor] = {}
 

@@ -1,4 +1,4 @@
-"""Words from the pieces of a SentencePiece tokenizer."""
+"""Reconstruction of words from the pieces of a SentencePiece tokenizer."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ JOINERS = frozenset("'’-‐·_")
 
 
 def words_of(tokens: Sequence[str], *, unspaced: bool) -> list[tuple[str, list[int]]]:
-    """The words that the tokens spell, in order, each with the indices of its tokens; every token is in one word.
+    """The words that the tokens form, in order, each with the indices of its tokens. Every token belongs to exactly one word.
 
-    With spaces between words: a word is what stands between spaces; punctuation at its ends stands alone, inside it
-    (don't, well-known, 3.5) it belongs to it. Without (`unspaced`): a piece is a word, as a segmenter would have it, but
-    runs of Latin letters and digits stay together, and so do the bytes of one character.
+    Words are separated by spaces. Punctuation is a separate word at the ends of a word, but not inside (don't, well-known, 3.5).
+    If `unspaced`, every piece is a word, except that runs of Latin letters and digits and the bytes of a character stay together.
     """
     words: list[list[int]] = []
     fresh = True  # the next token begins a word
@@ -24,21 +23,21 @@ def words_of(tokens: Sequence[str], *, unspaced: bool) -> list[tuple[str, list[i
         begins = token.startswith(START)
         body = token[1:] if begins else token
         joined = bool(words) and not begins and not fresh and _continues(tokens, i, body, unspaced)
-        lone = bool(words) and fresh and not _text(tokens, words[-1])  # a mark of a space goes with what follows it
+        lone = bool(words) and fresh and not _text(tokens, words[-1])  # a space marker belongs to the following token
         if joined or lone:
             words[-1].append(i)
         else:
             words.append([i])
-        # After punctuation that stands alone a word begins, with or without a space.
+        # A word starts after separate punctuation, with or without a space.
         fresh = not body or (_is_punctuation(body) and not joined)
     return [(_text(tokens, word), word) for word in words]
 
 
 def _continues(tokens: Sequence[str], i: int, body: str, unspaced: bool) -> bool:
-    """Does token i, which no space precedes, go on with the word before it?"""
+    """Whether token i, which is not preceded by a space, continues the previous word."""
     byte, before = BYTE.match(body), tokens[i - 1].removeprefix(START)
     if byte and BYTE.match(before):
-        return not unspaced or int(byte[1], 16) & 0xC0 == 0x80  # 10xxxxxx goes on with a character
+        return not unspaced or int(byte[1], 16) & 0xC0 == 0x80  # 10xxxxxx continues a character
     if _is_punctuation(body):
         after = tokens[i + 1] if i + 1 < len(tokens) else START
         inner = body in JOINERS and after[:1].isalnum() and before[-1:].isalnum()

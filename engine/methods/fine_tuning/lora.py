@@ -1,7 +1,7 @@
-"""Low-rank changes W + s α/r B A of the base's linear maps (Hu et al., 2022), by PEFT's own layers.
+"""Low-rank updates W + s α/r B A of the base's linear maps (Hu et al., 2022), with PEFT's layers.
 
-PEFT wraps a linear map in a layer that holds it. Here the wrappers are made beside the base and stand in its place only for
-the length of a block; the module registers their A and B alone, under the base's names.
+PEFT wraps each linear map in a layer. Here the wrappers are created outside of the base and replace its linear maps only for the
+duration of a block. The module registers only their A and B, under the base's names.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from engine.methods.fine_tuning.config import FineTuningConfig
 from engine.methods.modules import submodule
 from engine.methods.weight_groups import part_of
 
-NAME = "default"  # PEFT's name of the adapter within a wrapper
+NAME = "default"  # name of the adapter in PEFT's wrappers
 
 
 class LowRank(nn.Module):
-    """A and B of every target map; untrained, B is zero and the base unchanged."""
+    """A and B of every target map. B is initialised to zero, so the untrained module does not change the base."""
 
     def __init__(self, base: BaseModel, config: FineTuningConfig) -> None:
         super().__init__()
         self.config = config
-        # The wrappers hold the base's own maps, so they are kept where state_dict does not look.
+        # The wrappers contain the base's linear maps, so they must not be registered as submodules.
         self.slots: list[tuple[nn.Module, str, Any, float]] = []
         result = targets(base, config)
         self.changes_encoder = any("encoder" in full.split(".") for full, _, _ in result)
@@ -39,13 +39,13 @@ class LowRank(nn.Module):
 
     def put(self, full: str, wrapper: Any) -> None:
         at = submodule(self, full.split("."))
-        at.add_module("lora_A", wrapper.lora_A[NAME].float())  # trained in float32, also over a base in half precision
+        at.add_module("lora_A", wrapper.lora_A[NAME].float())  # float32, even over a half-precision base
         at.add_module("lora_B", wrapper.lora_B[NAME].float())
         at.add_module("dropout", wrapper.lora_dropout[NAME])  # has no weights; follows train() and eval()
 
     @contextlib.contextmanager
     def exchanged(self, strength: float = 1.0) -> Iterator[None]:
-        """The wrappers stand in the base inside the block; at strength 0 nothing is exchanged."""
+        """Put the wrappers into the base for the duration of the block; no-op at strength 0."""
         if strength == 0.0:
             yield
             return
@@ -54,7 +54,7 @@ class LowRank(nn.Module):
             for parent, name, wrapper, scaling in self.slots:
                 now = parent._modules[name]
                 before.append((parent, name, now))
-                wrapper._modules["base_layer"] = now  # over another plugin's wrapper where there is one
+                wrapper._modules["base_layer"] = now  # possibly another plugin's wrapper
                 wrapper.scaling[NAME] = strength * scaling
                 parent._modules[name] = wrapper
             yield
@@ -65,14 +65,14 @@ class LowRank(nn.Module):
 
     @torch.no_grad()
     def shrink(self, share: float) -> None:
-        """Scale all changes once."""
+        """Scale all updates by `share`, in place."""
         if share != 1.0:
             for _, _, wrapper, _ in self.slots:
                 wrapper.lora_B[NAME].weight.mul_(share)
 
 
 def targets(base: BaseModel, config: FineTuningConfig) -> list[tuple[str, nn.Module, str]]:
-    """(full name, parent, name in it) of the linear maps that get a change. Raises OptionError where there are none."""
+    """(full name, parent, name in the parent) of the linear maps to update. Raises OptionError if there are none."""
     inside = {"all": ("encoder", "decoder"), "encoder": ("encoder",), "decoder": ("decoder",)}
     part = part_of(config.which)
     if part not in (*inside, "cross_attention"):
@@ -101,8 +101,8 @@ def targets(base: BaseModel, config: FineTuningConfig) -> list[tuple[str, nn.Mod
 
 
 def wrappers(linears: list[Any], config: FineTuningConfig) -> list[Any]:
-    """PEFT's wrapper of each map, in order. PEFT puts them into a holder of its own, so that the base is not touched.
-    Raises MissingError without PEFT.
+    """PEFT's wrappers of the linear maps, in order. PEFT inserts them into a temporary module, so that the base does not change.
+    Raises MissingError if PEFT is not installed.
     """
     try:
         from peft import LoraConfig, inject_adapter_in_model

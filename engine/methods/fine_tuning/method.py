@@ -1,4 +1,4 @@
-"""Fine-tuning as a plugin (Luong and Manning, 2015; paper 1, Table 7): tuned copies of weights, or low-rank changes."""
+"""Fine-tuning as a plugin (Luong and Manning, 2015; paper 1, Table 7): tuned copies of weights, or low-rank updates."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.methods.data import Samples
 
-SMOOTHED: Mapping[str, Any] = {"label_smoothing": 0.1}  # as the bases themselves are trained
+SMOOTHED: Mapping[str, Any] = {"label_smoothing": 0.1}  # as in the training of the bases
 PAIRS: Mapping[str, Any] = {"keep_pairs": 1.0, "max_epochs": 4}
 
 
 class FineTuning(Method):
-    """The base's own weights learn, in copies that stand in for them."""
+    """Trains copies of the base's weights, or low-rank updates to them."""
 
     name: ClassVar[str] = "fine_tuning"
     config_class = FineTuningConfig
     budgets: ClassVar[Budgets] = {
-        # At a lower rate, for three quarters of the way and from six tenths of the pairs it gained half (bench/EXPERIMENTS.md).
+        # A lower rate, shrinking and training on a share of the pairs gain only half as much (bench/EXPERIMENTS.md).
         "quick": {"method": dict(speed=0.25, **SMOOTHED), "training": dict(PAIRS, max_updates=300, max_minutes=5)},
         "balanced": {"method": dict(speed=0.5, **SMOOTHED), "training": dict(PAIRS, max_updates=2400)},
     }
@@ -48,11 +48,11 @@ class FineTuning(Method):
             blocks = shape.encoder + 2 * shape.decoder
             return Cost(weights=blocks * len(config.target_modules) * 2 * config.rank * shape.d, training=0.7)
         part = part_of(config.which, work.sourced)
-        above = part in ("decoder", "cross_attention")  # whose gradients end before the encoder
+        above = part in ("decoder", "cross_attention")  # no backward pass through the encoder
         return Cost(weights=shape.part(part), bytes_each=1, training=0.35 if above else 0.7)
 
     def prepare(self, samples: Samples, config: FineTuningConfig, progress: Progress) -> Artefacts:
-        """Nothing but the choice of what is tuned, where it is left open."""
+        """Resolve `which` if it is auto; nothing is computed."""
         return Artefacts(config=config.replace(which=part_of(config.which, samples.sourced)))
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: FineTuningConfig) -> nn.Module:
@@ -79,14 +79,14 @@ class FineTuning(Method):
         return weights if module.config.kind == "lora" else module.unpacked(weights)
 
     def batches_beams_per_sentence(self, module: Any) -> bool:
-        """The weights are others, not what they are applied to."""
+        """True: only weights are changed, not how they are applied."""
         return True
 
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:
         return module.exchanged(strength)
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
-        """The smoothed likelihood, with dropout in the base's layers, and the distance from the base where it has a weight."""
+        """The label-smoothed loss with dropout in the base's layers, plus `keep_close` times the distance from the base."""
         from engine.methods.weight_swap import dropout_in, smoothed
 
         config: FineTuningConfig = module.config

@@ -1,4 +1,4 @@
-"""Settings of Houlsby adapters. Defaults are the paper's, activation and initial scale those of the authors' code."""
+"""Settings of Houlsby adapters. Defaults follow the paper; the activation follows the authors' code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Houlsby adapters as a method: h + W_up f(W_down h + b) + b' on each sub-layer's output h, before the residual sum."""
+"""Houlsby adapters: h + W_up f(W_down h + b) + b' on each sub-layer's output h, before the residual sum."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class HoulsbyAdapter(LayerMethod):
-    """An adapter after each attention and each feed-forward, with the layer norms trained along."""
+    """Inserts an adapter after each attention and feed-forward block, and optionally trains the layer norms."""
 
     name: ClassVar[str] = "houlsby_adapter"
     config_class = HoulsbyAdapterConfig

@@ -1,4 +1,4 @@
-"""Replacements for a datastore, which show whether the samples' own matters; for kNN-MT and for plugins that carry one."""
+"""Replacements for a datastore that show whether its content matters, for kNN-MT and for plugins with a datastore."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from engine.methods.knn.decoder import Knn
 from engine.methods.knn.index import build_index
 from engine.methods.trained import TrainedMethod
 
-MOST = 1024  # entries that stand for the one mean row
+MOST = 1024  # entries that represent the single mean row
 
 
 def another_datastore(
     base: BaseModel, knn: Knn, kind: str, material: Material, plugin: TrainedMethod | None = None
 ) -> Knn:
-    """`knn` with a datastore of that kind under its own settings; `plugin` is what its keys are recorded with.
+    """`knn` with a datastore of that kind under the same settings; keys are recorded with `plugin` attached, if any.
 
-    A token has no mean, so the mean row's value is the distribution of all tokens, by entries that share its key.
-    Raises UnavailableError where the keys were left out of the bundle.
+    Tokens have no mean, so the mean row is represented by entries that share its key and have the distribution of all tokens.
+    Raises UnavailableError if the bundle does not contain the keys.
     """
     options, store = knn.options, knn.datastore
     if kind == "empty":
@@ -40,7 +40,7 @@ def another_datastore(
         index = None if knn.reader is not None else build_index(keys, options.index, options)
         return Knn(dataclasses.replace(store, keys=keys), index, options, base.device, knn.adaptive, knn.gate)
     mean = own.float().mean(0, keepdim=True).to(own)  # (1, d)
-    if knn.reader is not None:  # the shortlist still says which tokens are read, no key says which of them
+    if knn.reader is not None:  # the shortlist still selects tokens, but the keys no longer rank them
         return Knn(
             dataclasses.replace(store, keys=mean.expand(len(store), -1)), None, options, base.device, gate=knn.gate
         )

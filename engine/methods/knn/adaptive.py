@@ -1,13 +1,13 @@
-"""A share and a number of neighbours for each token, by a small network (Zheng et al., Adaptive Nearest Neighbor Machine
-Translation, 2021, section 3).
+"""Adaptive choice of the share and number of neighbours for each token by a small network (Zheng et al., Adaptive Nearest
+Neighbor Machine Translation, 2021, section 3).
 
-From the distances of the K nearest and the number of different tokens among the first i of them, a network of two layers
-gives a distribution over "none, 1, 2, 4, … K neighbours":
+From the distances of the K nearest neighbours and the number of distinct tokens among the first i of them, a two-layer network
+predicts a distribution over "none, 1, 2, 4, … K neighbours":
 
     p(y) = π_0 p_MT(y) + Σ_k π_k p_kNN,k(y)
 
-It is trained on the held-out pairs by the likelihood of the right tokens. Ours differs in one thing: distances go in as
-standardised logarithms, so that one learning rate does for bases of every size.
+It is trained on held-out pairs by the likelihood of the reference tokens. Unlike in the paper, distances are standardised
+logarithms, so that one learning rate suits bases of every size.
 
 adaptive.safetensors: the network's weights, with `mean` and `std` of the logarithms.
 """
@@ -31,11 +31,11 @@ from engine.methods.knn.tune import Evidence
 FILE = "adaptive.safetensors"
 HIDDEN = 32
 UPDATES, BATCH, RATE = 1000, 256, 1e-3
-FAR = 1e9  # stands for an infinite distance in the logarithm
+FAR = 1e9  # replaces larger and infinite distances in the logarithm
 
 
 class MetaK(nn.Module):
-    """π over "none, 1, 2, 4, …" neighbours, turned into what each neighbour brings."""
+    """Predicts π over "none, 1, 2, 4, …" neighbours and converts it into the probability mass of each neighbour."""
 
     mean: Tensor
     std: Tensor
@@ -50,14 +50,14 @@ class MetaK(nn.Module):
         self.register_buffer("std", torch.ones(()))
 
     def features(self, distances: Tensor, tokens: Tensor) -> Tensor:
-        """(R, 2K): standardised log-distances, and how many different tokens are among the first i."""
+        """Features (R, 2K): standardised log-distances, and the number of distinct tokens among the first i neighbours over K."""
         logs = torch.log1p(distances.clamp(max=FAR))  # (R, K)
         same = tokens[:, :, None] == tokens[:, None, :]  # (R, K, K)
         first = ~torch.tril(same, diagonal=-1).any(-1)  # (R, K), no earlier neighbour has this token
         return torch.cat([(logs - self.mean) / self.std, first.cumsum(1) / self.k], 1)  # (R, 2K)
 
     def forward(self, distances: Tensor, tokens: Tensor, temperature: float) -> Tensor:
-        """Masses (R, K); what is missing to 1 in a row is π_0."""
+        """Probability masses (R, K) of the neighbours; a row sums to 1 - π_0."""
         choice = self.out(torch.tanh(self.hidden(self.features(distances, tokens)))).softmax(-1)  # (R, 1 + C)
         total = torch.zeros_like(distances)  # (R, K)
         for i, count in enumerate(self.counts):
@@ -67,7 +67,7 @@ class MetaK(nn.Module):
 
 
 def train_adaptive(evidence: Evidence, k: int, temperature: float, progress: Progress | None = None) -> MetaK:
-    """Train on nine tenths of the evidence's sentences, keep the weights that are best on the rest; seeded, so repeatable."""
+    """Train on nine tenths of the evidence's sentences and keep the weights that are best on the rest; deterministic."""
     progress = progress or Progress()
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(1)
@@ -111,7 +111,7 @@ def save_adaptive(network: MetaK, folder: Path) -> Path:
 
 
 def load_adaptive(folder: Path, k: int) -> MetaK:
-    """The network of a folder. Raises BundleError unless its weights are those of a network for k neighbours."""
+    """Load the network from a folder. Raises BundleError if it is missing or not for k neighbours."""
     if not (folder / FILE).exists():
         raise BundleError("it has no {file}, which its decoding needs. Get a new copy of the bundle.", file=FILE)
     network = MetaK(k)
@@ -125,6 +125,6 @@ def load_adaptive(folder: Path, k: int) -> MetaK:
 
 
 def limited(mass: Tensor) -> Tensor:
-    """Masses (R, k) whose rows sum to at most `MOST_WEIGHT`."""
+    """The masses (R, k), scaled down in rows that sum to more than `MOST_WEIGHT`."""
     total = mass.sum(-1, keepdim=True)  # (R, 1)
     return mass * (MOST_WEIGHT / total.clamp(min=MOST_WEIGHT))  # (R, k)

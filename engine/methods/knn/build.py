@@ -1,4 +1,4 @@
-"""Making kNN decoding for a base, customized or not: the datastore, its index, the settings. Done once a folder."""
+"""Builds kNN decoding for a base, customized or not: the datastore, its index and the settings, once per folder."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from engine.methods.knn.tune_sentence import tune_sentence
 from engine.methods.trained import TrainedMethod
 
 SETTLED = "knn.json"
-MOST = 60  # held-out sentences that finalists translate
-# Nats a token by which looking up in all samples must be likelier. Of two that are as likely, retrieval by sentence translates
-# better and leaves other text alone, since it has a gate (docs/methods/knn.md).
+MOST = 60  # held-out sentences translated to compare finalists
+# Nats per token by which global retrieval must be better to be chosen. At equal likelihood, retrieval by sentence translates better
+# and affects other text less, because of its gate (docs/methods/knn.md).
 GAIN = 0.25
-COMPARED = 200_000  # entries up to which auto tries an exact search in all of them as well
+COMPARED = 200_000  # maximum entries for which auto also tries exact global search
 
 
 def check_method(plugin: TrainedMethod | None) -> None:
-    """Raises OptionError where a datastore can add nothing: the method has one, or does not decode with the base."""
+    """Raises OptionError if the plugin's method already has a datastore or provides no probabilities to mix with it."""
     if plugin is None:
         return
     offers = plugin.method.capabilities
@@ -54,10 +54,10 @@ def make_knn(
     progress: Progress | None = None,
     general: Callable[[], Sequence[SentencePair]] = tuple,
 ) -> tuple[Knn, dict[str, Path], dict[str, Any]]:
-    """Datastore of `train`, index, and settings chosen on `valid`, with `general` giving pairs of everyday text that a learned
-    gate leaves alone; returns it, its files in `folder`, and figures.
+    """Build a datastore of `train` and its index, and choose settings on `valid`. `general` returns pairs of general text, which a
+    learned gate should leave unchanged. Returns kNN decoding, its files in `folder`, and figures.
 
-    Files of a finished call are used again. Figures: `entries`, `index`, `seconds`, `loss_base`, `loss`, `best`.
+    Files of a finished call are reused. Figures include `entries`, `retrieval`, `index`, `seconds`, `loss_base`, `loss`, `best`.
     """
     progress = progress or Progress()
     check_method(plugin)
@@ -82,7 +82,7 @@ def make_knn(
 def _record(
     base: BaseModel, pairs: Sequence[SentencePair], options: KnnOptions, plugin: TrainedMethod | None, progress: Progress | None
 ) -> Datastore:  # fmt: skip
-    """The datastore of the pairs, recorded where `options` say."""
+    """The datastore of the pairs, with keys recorded at `options.keys`."""
     return Datastore.build(
         base,
         Pairs.encode(base, pairs),
@@ -94,15 +94,13 @@ def _record(
 
 
 def retrieval_of(options: KnnOptions) -> str:
-    """The way of retrieval that is asked for; where that is open, the one whose settings are named, and auto where none
-    is. Raises OptionError where the settings contradict each other.
-    """
+    """The requested retrieval; for auto, the one that the other settings imply, if any. Raises OptionError if they conflict."""
     if options.retrieval == "sentence" and options.adaptive:
         raise OptionError("retrieval: sentence has its own gate and cannot use the adaptive network. Omit one of them.")
     if options.retrieval != "auto":
         return options.retrieval
     if options.adaptive or options.temperature is not None or options.index != "auto":
-        return "global"  # T is of squared distances there, which is what it meant before there was a choice
+        return "global"  # a given T applies to squared distances
     return "auto" if options.shortlist is None and options.threshold is None else "sentence"
 
 
@@ -110,7 +108,7 @@ def settled(
     base: BaseModel, datastore: Datastore, valid: Sequence[SentencePair], options: KnnOptions, plugin: TrainedMethod | None,
     progress: Progress, general: Callable[[], Sequence[SentencePair]] = tuple,
 ) -> tuple[Knn, dict[str, Any]]:  # fmt: skip
-    """kNN decoding with the way of retrieval and the settings that are best on `valid`, and figures of the choice."""
+    """kNN decoding with the retrieval and the settings that are best on `valid`, and figures of the choice."""
     retrieval = retrieval_of(options)
     by_sentence: tuple[Knn, dict[str, Any]] | None = None
     if retrieval != "global":
@@ -123,14 +121,14 @@ def settled(
     kind = kind_for(len(datastore), options)
     chosen = options.replace(retrieval="global", index=kind)
     if by_sentence is not None:
-        # Compared by an exact search, so that an index is only made where it will be used.
+        # Compared with exact search, so that an index is built only if it will be used.
         exact = Knn(datastore, None, chosen.replace(index="flat"), base.device)
         if retune(base, exact, valid, plugin, progress)[1]["loss"] >= by_sentence[1]["loss"] - GAIN:
             return by_sentence
     progress.begin("Indexing the datastore", progress.index, progress.steps)
     knn = Knn(datastore, build_index(datastore.vectors(), kind, options), chosen, base.device)
     if not options.keep_keys and kind == "ivfpq":
-        knn.forget_keys()  # tuned as it will be used
+        knn.forget_keys()  # so that settings are tuned without keys, as in use
     return retune(base, knn, valid, plugin, progress)
 
 
@@ -142,8 +140,9 @@ def another(
     progress: Progress | None = None,
     plugin: TrainedMethod | None = None,
 ) -> tuple[Knn, dict[str, Path]]:
-    """A datastore of other pairs with the settings of `knn`, by the base alone or customized; and its files in
-    `folder`. Raises CorpusError for fewer tokens than neighbours.
+    """A datastore of other pairs with the settings of `knn`, recorded with `plugin` attached, if any; and its files in `folder`.
+
+    Raises CorpusError if adaptive decoding would need more neighbours than the pairs have tokens.
     """
     options = knn.options
     datastore = _record(base, pairs, options, plugin, progress)
@@ -166,7 +165,7 @@ def retune(
     base: BaseModel, knn: Knn, valid: Sequence[SentencePair], plugin: TrainedMethod | None = None, progress: Progress | None = None,
     general: Sequence[SentencePair] = (),
 ) -> tuple[Knn, dict[str, Any]]:  # fmt: skip
-    """Choose on `valid` the options that are not set; returns the scores of the choice, even if nothing had to be chosen."""
+    """Choose the options that are not set on `valid`. Returns figures of the choice even if all options were set."""
     progress = progress or Progress()
     progress.begin("Choosing kNN settings", progress.index, progress.steps)
     if knn.reader is not None:
@@ -182,7 +181,7 @@ def retune(
 
 
 def bleu_with(base: BaseModel, plugin: TrainedMethod | None, pairs: Sequence[SentencePair]) -> Callable[[Knn], float]:
-    """BLEU of translations of the pairs with a datastore, over the plugin's method where there is one."""
+    """A function that returns the BLEU of translating the pairs with a datastore, together with the plugin if any."""
     from engine.decoding.translate import translate
 
     sources, references = [one.source for one in pairs], [one.target for one in pairs]

@@ -1,14 +1,14 @@
 """The datastore: for each target token of the samples its key (a hidden state), the token, and its position.
 
 datastore.safetensors
-    keys      (N, d) float16   hidden states; may be absent with an ivfpq index. Of retrieval by sentence int8, with
-    exponents (N,)   int8      powers of two for them (engine.core.eight_bits)
-    tokens    (N,)   int32     the target token that followed
-    sentences (N,)   int32     which sentence it is from, a line of datastore.jsonl
-    positions (N,)   int32     its place in that sentence, from 0
-datastore.jsonl                {"source", "target"} a sentence; may be left out for confidentiality
-datastore.sources.safetensors  of retrieval by sentence: the index of the sources (sources.py)
-datastore.gate.safetensors     of retrieval by sentence: the learned gate (gate.py)
+    keys      (N, d) float16   hidden states; may be absent with an ivfpq index; int8 for retrieval by sentence, with
+    exponents (N,)   int8      powers of two by which the keys are scaled (engine.core.eight_bits)
+    tokens    (N,)   int32     the target token
+    sentences (N,)   int32     its sentence, an index of lines in datastore.jsonl
+    positions (N,)   int32     its position in the sentence, from 0
+datastore.jsonl                {"source", "target"} per sentence; may be omitted for confidentiality
+datastore.sources.safetensors  retrieval by sentence: the index of the sources (engine.memory.source_index)
+datastore.gate.safetensors     retrieval by sentence: the learned gate (gate.py)
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ BLOCK = 65_536
 
 @dataclass
 class Datastore:
-    """Entries in the order of their sentences; `texts` are (source, target), empty where they were left out."""
+    """Entries in the order of their sentences. `texts` are (source, target) pairs, empty if they were omitted."""
 
-    keys: torch.Tensor | EightBits | None  # (N, d), a tensor of float16
+    keys: torch.Tensor | EightBits | None  # (N, d), float16 if a tensor
     tokens: torch.Tensor  # (N,) int32
     sentences: torch.Tensor  # (N,) int32
     positions: torch.Tensor  # (N,) int32
     texts: list[tuple[str, str]] = field(default_factory=list)
-    sources: Sources | None = None  # what retrieval by sentence needs
+    sources: Sources | None = None  # for retrieval by sentence
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -62,9 +62,7 @@ class Datastore:
         max_entries: int | None = None,
         progress: Progress | None = None,
     ) -> Datastore:
-        """One teacher-forced pass of the base, or of the customized base, over the pairs. Raises CorpusError without
-        pairs.
-        """
+        """Record the pairs in one teacher-forced pass of the base, customized or not. Raises CorpusError if there are no pairs."""
         if not len(pairs):
             raise CorpusError("A datastore needs sentence pairs, and there are none. Add samples.")
         room = sum(map(len, pairs.labels))
@@ -80,7 +78,7 @@ class Datastore:
             for name, column in columns.items():
                 column[filled:end] = getattr(part, name).to("cpu", torch.int32)
             filled = end
-        # In the order of the sentences, so that the same pairs give the same file however they were batched.
+        # Sorted by sentence, so that the same pairs give the same file regardless of batching.
         sort_keys = (
             columns["sentences"][:filled].long() * (1 + int(columns["positions"][:filled].max()))
             + columns["positions"][:filled].long()
@@ -93,7 +91,7 @@ class Datastore:
         return built
 
     def indexed(self, base: BaseModel, rows: Sequence[Sequence[int]]) -> Sources:
-        """The index of the sources, given as token ids, one row per sentence."""
+        """The index of the sources, given as rows of token ids per sentence."""
         assert isinstance(self.keys, torch.Tensor)
         starts = np.searchsorted(self.sentences.numpy(), np.arange(len(rows) + 1))  # (N + 1,)
         ids, position = self.tokens.unique(return_inverse=True)  # (U,), (R,)
@@ -109,16 +107,16 @@ class Datastore:
         return Sources.build(plain, starts, torch.tensor(names, dtype=torch.int32), mean)
 
     def in_eight_bits(self) -> Datastore:
-        """The same with half the bytes for its keys, which no index can search."""
+        """The same datastore with keys in eight bits, half the size. An index cannot search such keys."""
         return replace(self, keys=EightBits.of(self.keys)) if isinstance(self.keys, torch.Tensor) else self
 
     def vectors(self) -> torch.Tensor:
-        """The keys (N, d), which must be there, in float16."""
+        """The keys (N, d) in float16; they must not be absent."""
         assert self.keys is not None
         return self.keys[:].half() if isinstance(self.keys, EightBits) else self.keys  # (N, d)
 
     def save(self, folder: Path, *, keep_keys: bool = True, with_sources: bool = False) -> dict[str, Path]:
-        """Write the files; returns them by name."""
+        """Write the files to a folder. Returns their paths by name."""
         tensors = {"tokens": self.tokens, "sentences": self.sentences, "positions": self.positions}
         if keep_keys and isinstance(self.keys, EightBits):
             tensors |= {"keys": self.keys.values, "exponents": self.keys.exponents}
@@ -135,7 +133,7 @@ class Datastore:
 
     @classmethod
     def open(cls, folder: Path, d: int, vocabulary: int, *, with_sources: bool = False) -> Datastore:
-        """Map the files of a folder. Raises BundleError unless shapes, types and ids fit a base of that size."""
+        """Open the files of a folder. Raises BundleError unless shapes, types and ids fit a base of these sizes."""
         file = folder / TENSORS
         if not file.exists():
             raise BundleError(
@@ -172,7 +170,7 @@ class Datastore:
         return opened
 
     def sentence(self, entry: int) -> tuple[str, str]:
-        """Source and target of the sentence that an entry is from; empty texts where they were left out."""
+        """Source and target of an entry's sentence; empty strings if texts were omitted."""
         return self.texts[int(self.sentences[entry])] if self.texts else ("", "")
 
 

@@ -1,7 +1,7 @@
 """A datastore with its index and settings, attached to a base for the duration of a call.
 
-It hooks the output layer, whose input is the key and whose output the logits, so scoring, greedy and beam search are all
-served: one search a step for all beams of all sentences.
+It hooks the output layer, since the layer's input is the key and its output the logits. This covers scoring, greedy search and
+beam search, with one datastore search per step for all beams of all sentences.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ FILES = (
     GATE,
     "datastore.faiss",
     "adaptive.safetensors",
-)  # a bundle's files that belong to its datastore
+)  # the datastore's files in a bundle
 
 
 class Knn:
-    """kNN decoding with fixed settings; `k`, `temperature` and `weight` are set in `options` once it is tuned."""
+    """kNN decoding with fixed settings. After tuning, all open settings such as `k` and `weight` are set in `options`."""
 
     def __init__(
         self, datastore: Datastore, index: Any, options: KnnOptions, device: Any, adaptive: Any = None,
@@ -62,9 +62,9 @@ class Knn:
 
     @classmethod
     def open(cls, folder: Path, base: BaseModel, options: KnnOptions) -> Knn:
-        """What a bundle carries, checked against the base. Raises BundleError or MissingError (without faiss)."""
+        """Open kNN decoding from a bundle and check it against the base. Raises BundleError, or MissingError without faiss."""
         by_sentence = options.retrieval == "sentence"
-        gated = by_sentence and options.threshold is None and options.temperature is None  # by what was learned
+        gated = by_sentence and options.threshold is None and options.temperature is None  # by a learned gate
         needed = [options.k, options.weight]
         needed += [] if gated else [options.temperature]
         needed += [options.shortlist] if by_sentence else []
@@ -87,11 +87,11 @@ class Knn:
 
     @property
     def gate(self) -> NeighbourGate | None:
-        """The learned gate of retrieval by sentence."""
+        """The learned gate of retrieval by sentence, if any."""
         return self.reader.gate if self.reader is not None else None
 
     def with_settings(self, options: KnnOptions, adaptive: Any = None, gate: NeighbourGate | None = None) -> Knn:
-        """The same datastore and index under other settings of the mixture."""
+        """A copy with the same datastore and index but other settings of the mixture."""
         other = copy.copy(self)
         other.options = options
         other.adaptive = adaptive.to(self.tokens.device) if adaptive is not None else None
@@ -99,12 +99,12 @@ class Knn:
         return other
 
     def forget_keys(self) -> None:
-        """Go on with the index's codes alone (ivfpq)."""
+        """Discard the keys and search with the index's codes only (ivfpq)."""
         self.datastore.keys = None
         self.search = make_search(self.options.index, self.index, None, self.tokens.device, self.options)
 
     def save(self, folder: Path) -> dict[str, Path]:
-        """Write the files that a bundle carries; returns them by name."""
+        """Write the files for a bundle. Returns their paths by name."""
         folder.mkdir(parents=True, exist_ok=True)
         by_sentence = self.reader is not None
         files = self.datastore.save(
@@ -129,7 +129,7 @@ class Knn:
         return distances, self.tokens[rows], rows
 
     def masses(self, distances: torch.Tensor, tokens: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
-        """The probability (R, k) that each neighbour brings; strength scales it, up to nearly all."""
+        """The probability mass (R, k) of each neighbour, scaled by `strength`; rows sum to at most `MOST_WEIGHT`."""
         options = self.options
         temperature = options.temperature or 1.0
         if self.adaptive is not None:
@@ -137,8 +137,8 @@ class Knn:
         return masses(distances, temperature, strength * (options.weight or 0.0))  # (R, k)
 
     def set_source(self, base: BaseModel, sources: torch.Tensor, batch: Batch | None = None) -> None:
-        """Told before each batch which source tokens (B, S) come next. In training a sentence does not find itself, nor its like
-        (decision 0009); in use it does.
+        """Shortlist samples for the source tokens (B, S) of the next batch (retrieval by sentence). In training, a sentence
+        retrieves neither itself nor near-duplicates (decision 0009).
         """
         if self.reader is None:
             return
@@ -155,7 +155,7 @@ class Knn:
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
-        """Hook the base's output layer for the duration of the block; nothing where the share would be 0."""
+        """Hook the base's output layer for the duration of the block; no-op if the share of the neighbours is 0."""
         if strength == 0.0 or (self.adaptive is None and not self.options.weight):
             yield
             return
@@ -174,8 +174,8 @@ class Knn:
     def interpolate(
         self, states: torch.Tensor, logits: torch.Tensor, bias: torch.Tensor | None, strength: float
     ) -> torch.Tensor:
-        """The logits (…, V) of the mixture at positions whose keys are states (…, d). Raises ValueError where keys of a
-        feed-forward layer are given for some positions alone.
+        """The logits (…, V) of the mixture at positions with keys `states` (…, d). Raises ValueError if there are not as many
+        keys as logits, which happens with keys of a feed-forward layer if logits are computed at some positions only.
         """
         flat = logits.view(-1, logits.shape[-1])  # (R, V)
         queries = states.detach().reshape(-1, states.shape[-1])  # (R, d)
@@ -204,7 +204,7 @@ class Knn:
         return flat.index_copy_(0, ask, part).view_as(logits)
 
     def attributions(self, base: BaseModel, source: str, translation: str, top: int) -> list[dict[str, object]]:
-        """For each target token its neighbours with their share of p_kNN; the rest of the plugin is attached already."""
+        """The neighbours of each target token with their share of p_kNN. The plugin's method, if any, is already attached."""
         sources, labels, tokens = given(base, source, translation)  # (1, S), (1, T)
         try:
             self.seen = {}

@@ -1,8 +1,7 @@
-"""One teacher-forced pass over sentence pairs: hidden states at the real target positions, with probabilities if asked.
+"""A teacher-forced pass over sentence pairs: hidden states at the real target positions, optionally with probabilities.
 
-`keys="output"`: the decoder's last hidden state, which the output layer multiplies (the paper calls it the decoder's output;
-later work on kNN-MT uses it throughout). `keys="ffn_input"`: the input of the last layer's feed-forward network, as in
-Khandelwal et al. (2021), section 3.
+`keys="output"`: the decoder's last hidden state, the input of the output layer, as in most later work on kNN-MT.
+`keys="ffn_input"`: the input of the last layer's feed-forward network, as in Khandelwal et al. (2021), section 3.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from engine.methods.trained import TrainedMethod
 
 @dataclass
 class Forced:
-    """The M positions of one batch that a token is to be predicted at."""
+    """The M target positions of one batch."""
 
     states: torch.Tensor  # (M, d) float32
-    tokens: torch.Tensor  # (M,) the right ones
+    tokens: torch.Tensor  # (M,) reference tokens
     sentences: torch.Tensor  # (M,) rows of the pairs
     positions: torch.Tensor  # (M,) of the token in its sentence, from 0
-    log_p: torch.Tensor | None  # (M,) of the right token
+    log_p: torch.Tensor | None  # (M,) of the reference token
     top: torch.Tensor | None  # (M,) the highest probability
 
 
 class StateCapture:
-    """Keeps what flows through the place that keys are taken from, without changing it."""
+    """Captures the states at the location from which keys are taken, without changing them."""
 
     def __init__(self, base: BaseModel, location: str) -> None:
         self.module = base.model.get_output_embeddings() if location == "output" else base.decoder_layers[-1].fc1
@@ -48,7 +47,7 @@ class StateCapture:
         def keep(module: Any, args: Any) -> None:
             self.states = args[0]
 
-        # Before all other hooks: a key is what the decoder gives, whatever else is done to it at this place.
+        # First of all hooks: a key is the decoder's state before other hooks change it here.
         self._handle = self.module.register_forward_pre_hook(keep, prepend=True)
         return self
 
@@ -58,7 +57,7 @@ class StateCapture:
 
 
 def output_bias(base: BaseModel) -> torch.Tensor | None:
-    """What the base adds to its output layer's logits (1, V); None where that is nothing, as of most."""
+    """The bias (1, V) that the base adds to its output layer's logits; None if it is zero or missing, as in most bases."""
     bias = getattr(base.model, "final_logits_bias", None)
     return bias if bias is not None and bool(bias.any()) else None
 
@@ -72,9 +71,9 @@ def forced(
     probabilities: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Forced]:
-    """Batches of all pairs under the base, customized by the plugin's method (not by a datastore that it carries).
+    """Run the base over all pairs in batches, with the plugin's method attached (but not its datastore, if any).
 
-    Codes of languages, which are forced in decoding, are left out.
+    Positions of language codes are omitted, since decoding forces these tokens.
     """
     progress = progress or Progress()
     codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)
@@ -111,5 +110,5 @@ def forced(
 
 
 def at_targets(states: torch.Tensor, batch: Batch, pad: int) -> torch.Tensor:
-    """Rows (M, d) at the real target positions, from states at all positions (B, T, d) or at these already (M, d)."""
+    """States (M, d) at the real target positions, from states at all positions (B, T, d) or already at these (M, d)."""
     return states[batch.labels != pad] if states.dim() == 3 else states  # (M, d)

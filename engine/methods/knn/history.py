@@ -1,11 +1,11 @@
-"""What a hypothesis has written and copied so far, while it is searched for or scored, and what it must not copy again.
+"""The tokens that each hypothesis has generated and copied so far, in a search or in scoring, and what it must not copy again.
 
-The output layer sees states alone. What was written before, and of which sentence a row is, goes along with the decoder's
-cache as one more layer of it: whatever search reorders, repeats or selects the rows of the cache does so with these.
+The output layer receives only states. The history of each row and its sentence are therefore kept in an additional layer of the
+decoder's cache, so that they are reordered, repeated and selected together with the rows of the cache.
 
-    keys    (r, 1, t, 3)   of each position: the token that was read there, the row of the datastore that it was copied from
-                           (-1: none), the sentence of the batch
-    values  (r, 1, t, 2k)  at the last position alone what could be copied next: k tokens, k rows; elsewhere nothing is kept
+    keys    (r, 1, t, 3)   per position: the input token, the datastore row that it was copied from (-1: none), and the sentence
+                           in the batch
+    values  (r, 1, 1, 2k)  the candidates after the last position: k tokens and k datastore rows
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from engine.base import BaseModel
 from engine.base.cache_argument import cache_argument
 from engine.decoding.marian_step import observer
 
-GRAM = 3  # pieces that are not copied a second time in the same order
+GRAM = 3  # length of the subword n-grams that are not repeated by copying
 
 
 def repeats(row: Sequence[int]) -> int:
-    """How often the source says the same three pieces at most: so often the translation may copy the same."""
+    """The maximum count of a subword trigram in the source, at least 1: how often the translation may copy the same."""
     grams = Counter(zip(row, row[1:], row[2:], strict=False))
     return max(grams.values(), default=1)
 
@@ -34,14 +34,14 @@ def repeats(row: Sequence[int]) -> int:
 class History:
     """L positions, of which the last n are queries."""
 
-    tokens: torch.Tensor  # (r, L) what was read at each position
-    rows: torch.Tensor  # (r, L) the datastore's row that this token was copied from; -1: none
+    tokens: torch.Tensor  # (r, L) input tokens
+    rows: torch.Tensor  # (r, L) datastore row that the token was copied from; -1: none
     queries: int  # n
 
 
 def again(history: History, tokens: torch.Tensor, rows: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
-    """Which of the candidates (r, n, k) were copied from the same row before, or would complete three pieces in an order that
-    was written before, as often as is `allowed` (r,).
+    """Mask (r, n, k) of the candidates that would repeat: their row was already copied, or their trigram already generated,
+    `allowed` (r,) times.
     """
     written, length = history.tokens, history.tokens.shape[1]  # (r, L)
     position = torch.arange(length - history.queries, length, device=written.device)  # (n,)
@@ -50,8 +50,8 @@ def again(history: History, tokens: torch.Tensor, rows: torch.Tensor, allowed: t
     from_row = (rows[..., None] == history.rows[:, None, None]) & upto[:, None] & (rows >= 0)[..., None]  # (r, n, k, L)
     times = from_row.sum(-1)  # (r, n, k)
     if length > GRAM - 1:
-        same = written[:, None, 1:] == written[:, position, None]  # (r, n, L - 1), the piece before the next
-        before = torch.nn.functional.pad(written, (1, 0), value=-1)[:, position]  # (r, n), the piece before that
+        same = written[:, None, 1:] == written[:, position, None]  # (r, n, L - 1), the last subword
+        before = torch.nn.functional.pad(written, (1, 0), value=-1)[:, position]  # (r, n), the subword before it
         same &= written[:, None, :-1] == before[..., None]  # (r, n, L - 1)
         same &= earlier[:, 1:]  # (r, n, L - 1)
         following = torch.nn.functional.pad(written, (0, 1), value=-1)[:, 2:]  # (r, L - 1)
@@ -61,7 +61,7 @@ def again(history: History, tokens: torch.Tensor, rows: torch.Tensor, allowed: t
 
 
 class Steps:
-    """Watches what the decoder is given, and keeps the history of each row with its cache."""
+    """Observes the decoder's inputs and keeps the history of each row in the decoder's cache."""
 
     def __init__(self, base: BaseModel) -> None:
         self.decoder = base.model.get_decoder()
@@ -88,13 +88,14 @@ class Steps:
         self.ids = self.cache = None
 
     def laid_out(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """States as (r, n, d). Where they are of the real positions alone (M, d), also which those are (r, n). Raises
-        ValueError where they fit neither.
+        """States arranged as (r, n, d), and a mask (r, n) of the real positions if states are given at these only (M, d).
+
+        Raises ValueError if states have neither shape.
         """
         if states.dim() == 3:
             return states, None
         real = self.ids != self.pad  # (r, n)
-        real[:, 0] = True  # decoding begins with the padding's token in some bases
+        real[:, 0] = True  # some bases start decoding with the padding token
         if int(real.sum()) != len(states):
             raise ValueError("states of the output layer need to be those of all target positions")
         laid = torch.zeros(*real.shape, states.shape[-1], dtype=states.dtype, device=states.device)  # (r, n, d)
@@ -102,27 +103,27 @@ class Steps:
         return laid, real
 
     def layer(self) -> Any:
-        """Our layer of the cache; None where nothing is cached, or nothing yet."""
+        """The additional layer of the cache; None if there is no cache or no such layer yet."""
         mine = getattr(self.cache, "tailormt_layers", {}).get(id(self))
         return None if mine is None else self.cache.layers[mine]
 
     def sentences(self, count: int) -> torch.Tensor:
-        """The sentence (r,) of the batch that each row is of."""
+        """The index (r,) of each row's sentence in the batch of `count` sentences."""
         layer = self.layer()
         if layer is not None:
             return layer.keys[:, 0, -1, 2]
         return torch.arange(len(self.ids), device=self.ids.device) // max(1, len(self.ids) // count)  # (r,)
 
     def hypotheses(self, sentences: torch.Tensor) -> int:
-        """How many rows that follow each other belong to each sentence; 1 where that differs."""
+        """The number of consecutive rows per sentence; 1 if it is not the same for all sentences."""
         changes = int((sentences[1:] != sentences[:-1]).sum()) + 1
         each, rest = divmod(len(sentences), changes)
         alike = not rest and bool((sentences.view(changes, each) == sentences.view(changes, each)[:, :1]).all())
         return each if alike else 1
 
     def written(self, begins: torch.Tensor, none: int) -> torch.Tensor:
-        """The last two tokens (r, n, 2) before each position, the last one first; `none` for those among `begins` (b,) and
-        where there are fewer.
+        """The last two tokens (r, n, 2) before each prediction, the last one first; `none` for tokens in `begins` (b,) and if
+        there are fewer than two.
         """
         layer = self.layer()
         one = self.ids[:, :1].new_full((len(self.ids), 1), none)  # (r, 1)
@@ -133,12 +134,12 @@ class Steps:
         return torch.stack([whole[:, 1:], whole[:, :-1]], -1)  # (r, n, 2)
 
     def history(self, sentences: torch.Tensor, tokens: torch.Tensor, rows: torch.Tensor) -> History:
-        """What each row has written and copied, with what was just read; candidates (r, n, k) are kept for the next step."""
+        """The history of each row including the current inputs; candidates (r, n, k) are kept for the next step."""
         from transformers.cache_utils import DynamicLayer
 
         layer = self.layer()
         ids = self.ids  # (r, n)
-        # The token after a position was copied from the best row that proposed it there.
+        # A token counts as copied from the best row that proposed it at the position before.
         inner = proposed(tokens[:, :-1], rows[:, :-1], ids[:, 1:])  # (r, n - 1)
         if layer is None:
             first = torch.full_like(ids[:, :1], -1)  # (r, 1)
@@ -157,7 +158,7 @@ class Steps:
 
     def new_layer(self, kind: Any) -> Any:
         layers = self.cache.layers
-        while len(layers) < self.layers:  # the decoder's own, which may not have begun
+        while len(layers) < self.layers:  # the decoder's layers, which may not exist yet
             layers.append(kind())
         mine = kind()
         mine.is_initialized = True
@@ -168,7 +169,7 @@ class Steps:
 
 
 def proposed(tokens: torch.Tensor, rows: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-    """The best of the rows (r, n, k) whose token was chosen (r, n); -1 where none was."""
+    """The best of the rows (r, n, k) that proposed the chosen tokens (r, n); -1 if none did."""
     hit = tokens == chosen[..., None]  # (r, n, k)
     best = rows.gather(-1, hit.int().argmax(-1, keepdim=True))[..., 0]  # (r, n)
     return torch.where(hit.any(-1), best, torch.full_like(best, -1))  # (r, n)

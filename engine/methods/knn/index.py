@@ -1,12 +1,12 @@
-"""Which index a datastore gets, building it, and reading it back with suspicion.
+"""The index of a datastore: choosing its kind, building it, and loading it from untrusted files.
 
-    entries             index    why
-    up to 20,000        flat     exact, and no dearer than an output layer of as many words
-    up to 1,000,000     hnsw     a graph; a search visits some thousands of keys however many there are
+    entries             index    reason
+    up to 20,000        flat     exact, and no more expensive than an output layer with as many words
+    up to 1,000,000     hnsw     a graph; a search visits some thousands of keys, regardless of their number
     more                ivfpq    keys compressed to 64 bytes; the lists nearest to a query are scanned
 
-A flat index is the keys, so it has no file. An hnsw index is saved without the keys, which the datastore holds. An ivfpq
-index holds its codes. On a GPU whatever has its keys is searched exactly, up to 2,000,000 entries: that is quicker there.
+A flat index consists of the keys, so it has no file. An hnsw index is saved without the keys, which are in the datastore. An ivfpq
+index contains its codes. On a GPU, up to 2,000,000 entries are searched exactly if keys are available, which is faster there.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from engine.memory.faiss_search import (
 from engine.methods.knn.options import KnnOptions
 
 FILE = "datastore.faiss"
-FLAT, HNSW, FLAT_ON_GPU = 20_000, 1_000_000, 2_000_000  # entries at most
-PER_LIST = 39  # training points that k-means wants for each centroid
-TRAINING = 262_144  # keys at most that lists and codes are trained on
-HEADS = {"hnsw": b"IHNf", "ivfpq": b"IwPQ"}  # how FAISS marks the two kinds
+FLAT, HNSW, FLAT_ON_GPU = 20_000, 1_000_000, 2_000_000  # maximum entries
+PER_LIST = 39  # training points per centroid that k-means requires
+TRAINING = 262_144  # maximum keys on which lists and codes are trained
+HEADS = {"hnsw": b"IHNf", "ivfpq": b"IwPQ"}  # FAISS file signatures
 
 
 def kind_for(entries: int, options: KnnOptions) -> str:
-    """The kind of index for so many entries. Without faiss `auto` is flat."""
+    """The kind of index for a number of entries; `auto` is flat if faiss is not installed."""
     if options.index != "auto":
         return options.index
     if entries <= FLAT or not has_faiss():
@@ -49,7 +49,7 @@ def kind_for(entries: int, options: KnnOptions) -> str:
 
 
 def build_index(keys: torch.Tensor, kind: str, options: KnnOptions) -> Any:
-    """A FAISS index of that kind over keys (N, d); None for flat. Raises MissingError without faiss."""
+    """A FAISS index of that kind over keys (N, d); None for flat. Raises MissingError if faiss is not installed."""
     if kind == "flat":
         return None
     faiss = faiss_for(f"An index of the kind {kind}")
@@ -65,13 +65,13 @@ def build_index(keys: torch.Tensor, kind: str, options: KnnOptions) -> Any:
     if kind == "hnsw":
         full = index.storage
         give_keys(faiss, index, keys)
-        full.this.acquire()  # ours to free: the index has let go of it
+        full.this.acquire()  # Python frees it, as the index no longer owns it
     set_breadth(index, kind, options)
     return index
 
 
 def give_keys(faiss: Any, index: Any, keys: torch.Tensor) -> None:
-    """Put the keys (N, d) behind a graph as the datastore holds them, in 16 bits: half the memory of 32, and quicker to search."""
+    """Attach the keys (N, d) to a graph in 16 bits, as in the datastore: half the memory of 32 bits, and faster to search."""
     storage = faiss.IndexScalarQuantizer(keys.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_L2)
     put_behind(index, storage, keys)
 
@@ -81,10 +81,10 @@ def ivfpq(faiss: Any, count: int, d: int, options: KnnOptions) -> Any:
         raise CorpusError("An ivfpq index needs 16 entries or more; there are {count}. Use index=flat.", count=count)
     fitting = max(1, min(4096, count // PER_LIST, 1 << int(4 * count**0.5).bit_length() - 1))
     lists = min(options.lists or fitting, count)
-    parts = max(m for m in range(1, min(options.code_bytes, d) + 1) if d % m == 0)  # the codes must divide the key
+    parts = max(m for m in range(1, min(options.code_bytes, d) + 1) if d % m == 0)  # must divide d
     bits = min(8, count.bit_length() - 1)
     index = faiss.IndexIVFPQ(faiss.IndexFlatL2(d), d, lists, parts, bits)
-    index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # small ones are meant
+    index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # no warning about few points
     return index
 
 
@@ -96,17 +96,17 @@ def set_breadth(index: Any, kind: str, options: KnnOptions) -> None:
 
 
 def save_index(index: Any, kind: str, path: Path) -> None:
-    """Write the index; of an hnsw index the graph alone."""
+    """Write the index; an hnsw index without the keys."""
     faiss = faiss_for("Writing an index")
     with atomic_write(path, "the index") as temporary:
         faiss.write_index(index, str(temporary), faiss.IO_FLAG_SKIP_STORAGE if kind == "hnsw" else 0)
 
 
 def open_index(path: Path, kind: str, keys: torch.Tensor | None, entries: int, d: int, options: KnnOptions) -> Any:
-    """The index in a file; None for flat. Raises BundleError unless it is one of that kind over just these entries.
+    """Load the index from a file; None for flat. Raises BundleError unless it is of that kind and over exactly these entries.
 
-    Nothing in the file is believed: its mark, size and numbers are compared with the datastore before a search could follow
-    a link or an id that leads out of it.
+    The file is not trusted: its signature, sizes and ids are checked against the datastore, so that a search cannot follow a link
+    or an id outside of it.
     """
     if kind == "flat":
         return None
@@ -117,9 +117,7 @@ def open_index(path: Path, kind: str, keys: torch.Tensor | None, entries: int, d
         head = file.read(16)
     if len(head) < 16 or head[:4] != HEADS[kind] or struct.unpack("<iq", head[4:16]) != (d, entries):
         raise misfit(kind)
-    if hasattr(
-        faiss, "set_deserialization_vector_byte_limit"
-    ):  # a length in the file cannot ask for more than it holds
+    if hasattr(faiss, "set_deserialization_vector_byte_limit"):  # limits allocations to the size of the file
         faiss.set_deserialization_vector_byte_limit(max(1 << 20, 4 * path.stat().st_size))
     try:
         index = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_STORAGE if kind == "hnsw" else 0)
@@ -143,7 +141,7 @@ def misfit(kind: str) -> BundleError:
 
 
 def sound_lists(faiss: Any, index: Any, entries: int, d: int) -> bool:
-    """Whether sizes fit and every id in the lists is an entry."""
+    """Whether the sizes of an ivfpq index fit and every id in its lists is an entry."""
     if not isinstance(index, faiss.IndexIVFPQ) or (index.ntotal, index.d) != (entries, d) or not index.is_trained:
         return False
     quantizer, codes, lists = (
@@ -171,7 +169,7 @@ def sound_lists(faiss: Any, index: Any, entries: int, d: int) -> bool:
 
 
 def make_search(kind: str, index: Any, keys: torch.Tensor | None, device: Any, options: KnnOptions) -> Search:
-    """What looks up neighbours for queries on a device. Raises BundleError for a datastore without keys and index."""
+    """The search for neighbours on a device. Raises BundleError if the datastore has neither keys nor an index."""
     gpu = torch.device(device).type == "cuda"
     if keys is not None and (kind == "flat" or (gpu and len(keys) <= FLAT_ON_GPU)):
         if kind == "flat" and not gpu and has_faiss():

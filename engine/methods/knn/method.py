@@ -1,4 +1,4 @@
-"""kNN-MT (Khandelwal et al. 2021): the frozen base alone with a datastore of the samples. Nothing is trained."""
+"""kNN-MT (Khandelwal et al. 2021): the frozen base with a datastore of the samples. Nothing is trained."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class KnnMethod(Method):
-    """Mixes each token's probability with that of the tokens that followed the most similar states in the samples."""
+    """Interpolates the base's distribution with the tokens that followed the most similar states in the samples."""
 
     name: ClassVar[str] = "knn"
     config_class = KnnConfig
@@ -33,14 +33,14 @@ class KnnMethod(Method):
         source="Khandelwal et al., Nearest Neighbor Machine Translation (2021)",
         needs_pairs=True,
         trains=False,
-        identity_at_start=False,  # there is no untrained state: it acts from the moment it is made
+        identity_at_start=False,  # there is no untrained state
         offers_reads=True,
         offers_swap=True,
         has_memory=True,
     )
 
     def prepare(self, samples: Samples, config: KnnConfig, progress: Progress) -> Artefacts:
-        """The datastore of all samples but the held-out ones, and settings chosen on half of the validation pairs."""
+        """Build the datastore of all samples except the held-out ones, and choose settings on half of the held-out pairs."""
         from engine.methods.knn.build import make_knn
 
         knn, files, _ = make_knn(
@@ -69,7 +69,7 @@ class KnnMethod(Method):
         self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
-        """A new datastore under the old settings."""
+        """Build a new datastore with the same settings."""
         from engine.methods.knn.build import another
 
         module.knn, files = another(base, module.knn, pairs, workspace, progress)
@@ -79,7 +79,7 @@ class KnnMethod(Method):
         module.knn.set_source(base, sources, batch)
 
     def needs_fixed_batch(self, module: Any) -> bool:
-        """Which row is of which sentence goes along with the cache."""
+        """False: the decoder's cache records the sentence of each row."""
         return False
 
     def ablate(self, base: BaseModel, module: Any, kind: str, material: Material) -> None:
@@ -88,7 +88,7 @@ class KnnMethod(Method):
         module.knn = another_datastore(base, module.knn, kind, material)
 
     def batches_beams_per_sentence(self, module: Any) -> bool:
-        """Only the output layer is hooked into."""
+        """True: only the output layer is hooked."""
         return True
 
     @contextlib.contextmanager
@@ -97,7 +97,7 @@ class KnnMethod(Method):
             yield
 
     def log_probabilities(self, base: BaseModel, module: Any, batch: Batch) -> torch.Tensor:
-        """As all methods give them; keys of the feed-forward layer are there for whole sentences only."""
+        """As in `Method`; with keys of the feed-forward layer, logits are computed at all positions, as the hook requires."""
         if module.knn.options.keys == "output":
             return super().log_probabilities(base, module, batch)  # (M, V)
         logits = base.logits(batch.sources, batch.labels)  # (B, T, V)

@@ -1,4 +1,4 @@
-"""kNN-MT has nothing to train: its module holds the datastore for the base to be attached to, and no weights."""
+"""The module of kNN-MT, which holds the datastore and has no weights to train."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engine.methods.knn.decoder import Knn
 
 
 class KnnModule(nn.Module):
-    """An empty state_dict around a datastore."""
+    """Holds kNN decoding with its datastore; the state_dict is empty."""
 
     def __init__(self, knn: Knn) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Settings of kNN decoding. What is left open (none) is tuned on the held-out sentences."""
+"""Settings of kNN decoding. Settings left open (none) are tuned on the held-out sentences."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from engine.core.options import Options, option
 
 INDEXES = ("flat", "hnsw", "ivfpq")
 KEY_LOCATIONS = ("output", "ffn_input")
-RETRIEVALS = ("auto", "sentence", "global")  # auto in a bundle, made before there was a choice, is global
-MOST_WEIGHT = 0.99  # the share of the base never vanishes, so that every token keeps a probability
+RETRIEVALS = ("auto", "sentence", "global")  # in a bundle, auto means global
+MOST_WEIGHT = 0.99  # below 1, so that every token keeps a probability
 
 
 @dataclass(frozen=True)

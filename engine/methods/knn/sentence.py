@@ -1,14 +1,14 @@
-"""Retrieval by sentence: rows of the few samples whose sources share the rarest words of the input, scored exactly.
+"""Retrieval by sentence: exact scores for the rows of the few samples whose sources share the rarest words of the input.
 
-Of each input sentence S samples are shortlisted once. At each step the state q of a hypothesis is compared with the states
-k of their rows, both less the memory's mean m:
+For each input sentence, S samples are shortlisted once. At each step the state q of a hypothesis is compared with the keys k of
+their rows, after subtracting the memory's mean m from both:
 
     c_i = cos(q - m, k_i - m)        p_copy(y) = Σ_{i: y_i = y} softmax(c_i / T)
     g = λ sigmoid(10 (max_i c_i - θ))        p(y) = (1 - g) p_MT(y) + g p_copy(y)
 
-so that little is copied where nothing in the samples is alike; a learned gate (gate.py) takes the place of T and θ. A row
-brings nothing where its token is a part of a number or name that the input lacks, where it goes on with another word than in
-its sentence, or where it would be copied again (history.py).
+so that little is copied if the samples contain nothing similar. By default, a learned gate (gate.py) replaces T and θ. A row is
+refused if its token is part of a number or name that is not in the input, if it would continue a different word than in its
+sentence, or if it would be copied again (history.py).
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from engine.methods.knn.interpolate import mix
 from engine.methods.knn.options import MOST_WEIGHT, KnnOptions
 
 SHARPNESS = 10.0  # of the gate
-CANDIDATES = 16  # rows that are read at a step, the best
-ANY = -1  # where any token may stand before
-NO_TOKEN = -2  # before the first of a sentence
-NONE = (0, -1, 0, ANY, NO_TOKEN - 1, NO_TOKEN - 1)  # where there is no row; its cosine is `NO_ROW`
-LITTLE = 1e-2  # a share of the copy below which a position is left as it is
+CANDIDATES = 16  # best rows that are used per step
+ANY = -1  # as required previous token: any token
+NO_TOKEN = -2  # as previous token: the row is first in its sentence
+NONE = (0, -1, 0, ANY, NO_TOKEN - 1, NO_TOKEN - 1)  # `about` of a missing row, whose cosine is `NO_ROW`
+LITTLE = 1e-2  # total mass up to which a position is left unchanged
 
 
 def copied(
     cosines: torch.Tensor, temperature: float, threshold: float, weight: float, strength: float = 1.0
 ) -> torch.Tensor:
-    """The probability (..., k) that each row brings, for cosines (..., k), `NO_ROW` where a row brings none."""
+    """The probability mass (..., k) of each row, given cosines (..., k) that are `NO_ROW` for missing or refused rows."""
     best = cosines.amax(-1, keepdim=True)  # (..., 1)
     gate = torch.sigmoid(SHARPNESS * (best - threshold)) * (best > NO_ROW)  # (..., 1)
     share = torch.softmax(cosines.masked_fill(cosines <= NO_ROW, -1e4) / temperature, -1)  # (..., k)
@@ -56,18 +56,18 @@ def copied(
 class Shortlist:
     """The R rows of the S samples that one sentence of the batch may copy from."""
 
-    keys: torch.Tensor  # (R, d), less the mean
-    scale: torch.Tensor  # (R,) by which a product with a key becomes a cosine
+    keys: torch.Tensor  # (R, d), minus the mean
+    scale: torch.Tensor  # (R,) factor that turns a product with the key into a cosine
     about: (
         torch.Tensor
-    )  # (R, 6) token, row of the datastore, rank of its sentence, token that must be before, the last two
-    coverage: torch.Tensor  # (R,) share of the input's IDF mass that its sentence has
-    known: float  # the share that any sample has
+    )  # (R, 6) token, datastore row, rank of its sentence, required previous token, the two previous tokens
+    coverage: torch.Tensor  # (R,) share of the input's IDF mass that the row's sentence covers
+    known: float  # the share that any sample covers
 
 
 @dataclass(frozen=True)
 class SentenceNeighbours:
-    """The best k rows for each query; as `NONE` says where there are fewer."""
+    """The best k rows for each query, padded with `NONE`."""
 
     cosines: torch.Tensor  # (A, n, k)
     coverage: torch.Tensor  # (A, n, k)
@@ -75,7 +75,7 @@ class SentenceNeighbours:
 
 
 def inner_pieces(base: BaseModel) -> torch.Tensor:
-    """Which pieces of the vocabulary (V,) go on with a word that another piece began, in scripts with spaces."""
+    """Mask (V,) of the subwords that continue a word, in scripts that separate words by spaces."""
     pieces = base.tokenizer.convert_ids_to_tokens(range(int(base.model.config.vocab_size)))
     return torch.tensor(
         [bool(piece) and piece[0].isalnum() and not re.match(f"[{WIDE}]", piece) for piece in pieces]
@@ -83,18 +83,18 @@ def inner_pieces(base: BaseModel) -> torch.Tensor:
 
 
 def torn(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
-    """Which candidates (r, n, k) continue a word that was not begun as in their sentence; `written` (r, n) precedes them."""
+    """Mask (r, n, k) of the candidates that would continue a different word than in their sentence, after `written` (r, n)."""
     return (before != ANY) & (before != written[..., None])  # (r, n, k)
 
 
 def context(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
-    """How many of the last two tokens before rows (..., k, 2) are those that are `written` (..., 2), the last one first."""
+    """How many of the two tokens before each row (..., k, 2) match the last two of `written` (..., 2); the last one is first."""
     last = before[..., 0] == written[..., None, 0]  # (..., k)
     return last.byte() + (last & (before[..., 1] == written[..., None, 1]))  # (..., k)
 
 
 class SentenceReader:
-    """The samples' rows as one batch of sentences reads them; `set_source` before each batch."""
+    """Reads rows of the datastore for a batch of sentences; call `set_source` before each batch."""
 
     def __init__(
         self, datastore: Datastore, options: KnnOptions, device: Any, gate: NeighbourGate | None = None
@@ -106,17 +106,17 @@ class SentenceReader:
         self.gate = gate.to(device) if gate is not None else None
         assert self.sources.mean is not None
         self.mean = self.sources.mean.to(device)  # (d,)
-        self.inner: Any = None  # (V,) whether a piece stands inside a word
-        self.rows: list[Shortlist] = []  # of each sentence of the batch
-        self.about: torch.Tensor  # (1 + ΣR, 6) of all of these rows, behind `NONE`
+        self.inner: Any = None  # (V,) whether a subword continues a word
+        self.rows: list[Shortlist] = []  # per sentence of the batch
+        self.about: torch.Tensor  # (1 + ΣR, 6) of all these rows, preceded by `NONE`
         self.coverage: torch.Tensor  # (1 + ΣR,)
-        self.starts: torch.Tensor  # (B,) the first of each sentence there
+        self.starts: torch.Tensor  # (B,) index of each sentence's first row in `about`
         self.before_rows: (
             torch.Tensor
-        )  # (B, R, 2) the last two tokens before the rows of each sentence, filled up; for the gate
-        self.covered: torch.Tensor  # (B, R) their coverage, filled up
-        self.begins: torch.Tensor  # (b,) tokens that are no part of a translation, such as decoding begins with
-        self.allowed: torch.Tensor  # (B,) how often the same may be copied
+        )  # (B, R, 2) the two tokens before the rows of each sentence, padded; for the gate
+        self.covered: torch.Tensor  # (B, R) their coverage, padded
+        self.begins: torch.Tensor  # (b,) special tokens, such as those with which decoding starts
+        self.allowed: torch.Tensor  # (B,) how often the same row or trigram may be copied
 
     def with_settings(self, options: KnnOptions, gate: NeighbourGate | None = None) -> SentenceReader:
         other = copy.copy(self)
@@ -128,7 +128,7 @@ class SentenceReader:
     def set_source(
         self, base: BaseModel, rows: Sequence[Sequence[int]], blocked: Sequence[Sequence[int]] | None = None
     ) -> None:
-        """Shortlists for source rows (token ids without padding); `blocked` names sentences that must not be found."""
+        """Make shortlists for the sources (token ids without padding); `blocked` sentences of each are not retrieved."""
         skip = base.special_ids
         plain = [[i for i in row if i not in skip] for row in rows]
         if self.inner is None:
@@ -153,7 +153,7 @@ class SentenceReader:
     def rows_of(
         self, sentences: NDArray[np.int64], coverage: NDArray[np.float32], known: float, text: str
     ) -> Shortlist:
-        """The rows of these sentences (S,) of the samples that may be copied into a translation of a text."""
+        """The rows of the samples `sentences` (S,) that may be copied into a translation of the text."""
         assert self.datastore.keys is not None
         entries, ranks = self.sources.rows_of(sentences, text)  # (R,) each
         keys = self.datastore.keys[entries].to(self.device, torch.float32).sub_(self.mean)  # (R, d)
@@ -165,7 +165,7 @@ class SentenceReader:
         return Shortlist(keys, 1 / keys.norm(dim=-1).clamp(min=1e-6), about, shares, known)
 
     def before(self, entries: torch.Tensor, count: int) -> torch.Tensor:
-        """The tokens (R,) that stand `count` before those of rows (R,) in their sentences."""
+        """The tokens (R,) that are `count` positions before the entries (R,) in their sentences, or `NO_TOKEN`."""
         earlier = (entries - count).clamp(min=0)  # (R,)
         whose = self.datastore.sentences
         tokens = self.datastore.tokens[earlier].long()  # (R,)
@@ -174,8 +174,8 @@ class SentenceReader:
     def nearest(
         self, queries: torch.Tensor, sentences: Sequence[int], k: int, written: torch.Tensor | None = None
     ) -> SentenceNeighbours:
-        """The best k rows for queries (A, n, d), of these A sentences of the batch, the best first: by cosine, or by the gate's
-        scores where there is one and `written` (A, n, 2) are the last two tokens before each query.
+        """The best k rows for queries (A, n, d) of A sentences of the batch, in descending order: by the gate's scores if there is
+        a gate and `written` (A, n, 2), the last two tokens before each prediction, is given; otherwise by cosine.
         """
         asked = torch.nn.functional.normalize(queries.float() - self.mean, dim=-1)  # (A, n, d)
         rows = [self.rows[i] for i in sentences]
@@ -183,7 +183,7 @@ class SentenceReader:
         count = min(k, wide)
         each = asked.new_full((*asked.shape[:2], wide), NO_ROW)  # (A, n, R) cosines
         for i, one in enumerate(rows):
-            # Keys on the left: they are read once, in half the time of the product the other way around.
+            # With the keys on the left they are read only once, which is twice as fast.
             torch.mul((one.keys @ asked[i].T).T, one.scale, out=each[i, :, : len(one.scale)])
         which = torch.tensor(list(sentences), device=each.device)  # (A,)
         if self.gate is not None and written is not None:
@@ -200,7 +200,7 @@ class SentenceReader:
         return SentenceNeighbours(cosines, self.coverage[index], self.about[index])
 
     def known(self, sentences: torch.Tensor) -> torch.Tensor:
-        """The share of their IDF mass that any sample has, of these sentences of the batch, in their shape."""
+        """The share of the IDF mass of each sentence of the batch that any sample covers; `sentences` are indices of any shape."""
         return sentences.new_tensor([rows.known for rows in self.rows], dtype=self.mean.dtype)[sentences]
 
     # -- at each step
@@ -222,7 +222,7 @@ class SentenceReader:
         self, states: torch.Tensor, logits: torch.Tensor, bias: torch.Tensor | None, strength: float, steps: Steps,
         seen: dict[str, torch.Tensor] | None = None,
     ) -> torch.Tensor:  # fmt: skip
-        """The logits (…, V) of the mixture at positions whose states are (…, d)."""
+        """The logits (…, V) of the mixture at positions with states (…, d)."""
         queries, real = steps.laid_out(states.detach())  # (r, n, d), (r, n) or None
         sentences = steps.sentences(len(self.rows))  # (r,)
         once = sentences[:: steps.hypotheses(sentences)].tolist()  # A of them
@@ -240,13 +240,13 @@ class SentenceReader:
         cosines = cosines.masked_fill(refused, NO_ROW)  # (r, n, k)
 
         def of_logits(value: torch.Tensor) -> torch.Tensor:
-            """Values (r, n, ...) at the positions that have logits, (R, ...)."""
+            """Select from values (r, n, ...) those at positions with logits: (R, ...)."""
             return value[real] if real is not None else value.flatten(0, 1)
 
         flat = logits.view(-1, logits.shape[-1])  # (R, V)
         whole = flat.float() if bias is None else flat.float() + bias  # (R, V)
         top = whole.amax(-1, keepdim=True)  # (R, 1)
-        lse = top - torch.log_softmax(whole, -1).amax(-1, keepdim=True)  # (R, 1); quicker than logsumexp
+        lse = top - torch.log_softmax(whole, -1).amax(-1, keepdim=True)  # (R, 1); faster than logsumexp
         tokens, cosines = of_logits(tokens), of_logits(cosines)  # (R, k) each
         if self.gate is None:
             mass = copied(

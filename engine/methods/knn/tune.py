@@ -1,7 +1,7 @@
-"""Choosing k, T and λ on held-out sentence pairs.
+"""Chooses k, T and λ on held-out sentence pairs.
 
-The model runs once. For every target token the probability of the right one and its neighbours are kept; then any setting's
-likelihood is a sum over numbers that are there. The likeliest few can be compared by the BLEU of real translations.
+The model runs once and stores the probability of each target token and its neighbours, from which the likelihood under any
+setting can be computed. The settings with the highest likelihood can be compared by the BLEU of translations.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 NEIGHBOURS = (1, 2, 4, 8, 16, 32, 64, 128)
 WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
-# Of the median distance: what T means depends on how far apart a base's hidden states lie.
+# Relative to the median distance: suitable values of T depend on the distances between a base's hidden states.
 TEMPERATURE_FACTORS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-NEAR = 0.005  # nats: fewer neighbours that cost no more than this are taken, since a search for them is quicker
-MARGIN = 0.2  # BLEU by which a less likely setting must be better, so that chance does not choose
+NEAR = 0.005  # nats per token that may be lost for fewer neighbours, which are faster to search
+MARGIN = 0.2  # BLEU by which a less likely setting must be better, to avoid choices by chance
 
 
 @dataclass
 class Evidence:
-    """What a forced pass over held-out pairs gives: M target tokens with K neighbours each."""
+    """The results of a forced pass over held-out pairs: M target tokens with K neighbours each."""
 
-    log_p: torch.Tensor  # (M,) of the right token by the model alone
+    log_p: torch.Tensor  # (M,) of the reference token under the model without neighbours
     top: torch.Tensor  # (M,) the model's highest probability
-    gold: torch.Tensor  # (M,) the right token
+    gold: torch.Tensor  # (M,) the reference token
     sentences: torch.Tensor  # (M,)
     distances: torch.Tensor  # (M, K)
     tokens: torch.Tensor  # (M, K)
@@ -47,9 +47,7 @@ def gather(
     base: BaseModel, knn: Knn, pairs: Pairs, plugin: TrainedMethod | None = None, k: int = max(NEIGHBOURS),
     progress: Progress | None = None,
 ) -> Evidence:  # fmt: skip
-    """Run the model over the pairs once and look up k neighbours of each target token. Raises CorpusError without
-    pairs.
-    """
+    """Run the model over the pairs and look up k neighbours of each target token. Raises CorpusError if there are no pairs."""
     parts: list[tuple[torch.Tensor, ...]] = []
     for part in forced(base, pairs, plugin, knn.options.keys, probabilities=True, progress=progress):
         assert part.log_p is not None
@@ -64,10 +62,10 @@ def gather(
 def likelihood(
     evidence: Evidence, k: int, temperature: float, weights: Sequence[float], skip_above: float = 1.0
 ) -> list[float]:
-    """Mean negative log-likelihood (nats per token) for each λ, with k neighbours at T."""
+    """Mean negative log-likelihood (nats per token) for each λ of `weights`, with k neighbours and temperature T."""
     share = shares(evidence.distances[:, :k].double(), temperature)  # (M, k)
-    right = (share * (evidence.tokens[:, :k] == evidence.gold[:, None])).sum(1)  # (M,) p_kNN of the right token
-    result = share.sum(1)  # (M,) 1, or 0 where no neighbour was found
+    right = (share * (evidence.tokens[:, :k] == evidence.gold[:, None])).sum(1)  # (M,) p_kNN of the reference token
+    result = share.sum(1)  # (M,) 1, or 0 without neighbours
     alone = evidence.log_p.double().exp()  # (M,)
     if skip_above < 1:
         result = result * (evidence.top < skip_above)  # (M,)
@@ -88,12 +86,12 @@ def tune(
     translated: Callable[[Knn], float] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Knn, dict[str, object]]:
-    """The same datastore with the settings under which the pairs are likeliest, and what was found on the way. Of settings
-    that are nearly as good the one with the fewest neighbours is taken.
+    """The same datastore with the settings under which the pairs are likeliest, and figures of the choice. Of settings that are
+    nearly as good, the one with the fewest neighbours is chosen.
 
-    Settings that `knn.options` names stay as they are. `translated` gives the BLEU of a setting; with it and
-    `options.finalists` the best of the likeliest settings is taken. Returned figures: `loss_base`, `loss`, `tokens`, `best`
-    (what was taken, then the likeliest).
+    Settings that are given in `knn.options` are kept. `translated` returns the BLEU of a setting; with it and
+    `options.finalists`, the likeliest settings are compared by BLEU. Figures: `loss_base`, `loss`, `tokens`, `best` (the setting
+    chosen by likelihood, then the likeliest), and `bleu` if settings were compared.
     """
     from engine.methods.knn.adaptive import train_adaptive
 
@@ -127,7 +125,7 @@ def tune(
         loss, k, temperature, weight = chosen
     network = None
     if options.adaptive:
-        # Zheng et al. (2021) use 8 neighbours; the network itself turns to fewer.
+        # Zheng et al. (2021) use 8 neighbours; the network can choose fewer.
         k = min(options.k or 8, most)
         if not options.temperature:
             temperature = min((row for row in rows if row[1] == k), default=rows[0])[2]
@@ -148,7 +146,7 @@ def tune(
 
 
 def distinct(rows: list[tuple[float, int, float, float]], count: int) -> list[tuple[float, int, float, float]]:
-    """The likeliest settings, one for each pair of λ and k, so that finalists differ in what matters to a search."""
+    """The `count` likeliest settings with different λ or k, so that finalists differ in translation."""
     result: dict[tuple[int, float], tuple[float, int, float, float]] = {}
     for row in rows:
         result.setdefault((row[1], row[3]), row)
@@ -160,7 +158,7 @@ def distinct(rows: list[tuple[float, int, float, float]], count: int) -> list[tu
 def choose_by_bleu(
     knn: Knn, rows: list[tuple[float, int, float, float]], translated: Callable[[Knn], float], progress: Progress
 ) -> tuple[tuple[float, int, float, float], dict[str, object]]:
-    """The row with the best BLEU; a less likely one must be better by `MARGIN`."""
+    """The row with the best BLEU, and the scores of all rows. A less likely row must be better by `MARGIN`."""
     best, chosen, scores = float("-inf"), rows[0], []
     for done, row in enumerate(rows):
         progress.advance(done, len(rows))
@@ -174,7 +172,7 @@ def choose_by_bleu(
 
 
 def adaptive_loss(knn: Knn, evidence: Evidence) -> float:
-    """Mean negative log-likelihood of the evidence under the adaptive network."""
+    """Mean negative log-likelihood (nats per token) of the evidence under the adaptive network."""
     k = knn.options.k or 1
     device = knn.tokens.device
     parts = []

@@ -1,8 +1,8 @@
-"""Choosing the shortlist's size and the gate of retrieval by sentence on held-out sentence pairs: a learned one, or T, θ and λ
-where one of these is given.
+"""Chooses the size of the shortlist and the gate of retrieval by sentence on held-out sentence pairs: a learned gate, or T, θ and
+λ if T or θ is given.
 
-The model runs once, with the longest shortlist. The rows of a shorter one are those of its first sentences, so that any
-setting's likelihood is a sum over numbers that are there.
+The model runs once, with the longest shortlist. A shorter one consists of the rows of its first sentences, so the likelihood
+under any setting can be computed from the stored results.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ WEIGHTS = (0.7, 0.85, 0.99)
 
 @dataclass
 class SentenceEvidence:
-    """What a forced pass over held-out pairs gives: M target tokens with the K best rows of the longest shortlist each."""
+    """The results of a forced pass over held-out pairs: M target tokens with the K best rows of the longest shortlist each."""
 
-    log_p: torch.Tensor  # (M,) of the right token by the model alone
-    gold: torch.Tensor  # (M,) the right token
-    cosines: torch.Tensor  # (M, K), -2 where there is no row
+    log_p: torch.Tensor  # (M,) of the reference token under the model without retrieval
+    gold: torch.Tensor  # (M,) the reference token
+    cosines: torch.Tensor  # (M, K), -2 if there is no row
     tokens: torch.Tensor  # (M, K)
-    ranks: torch.Tensor  # (M, K) the place of the row's sentence in the shortlist
-    coverage: torch.Tensor  # (M, K) share of the input that the row's sentence has
-    context: torch.Tensor  # (M, K) how many of the last two tokens are the row's
-    known: torch.Tensor  # (M,) share of the input that any sample has
+    ranks: torch.Tensor  # (M, K) rank of the row's sentence in the shortlist
+    coverage: torch.Tensor  # (M, K) share of the input that the row's sentence covers
+    context: torch.Tensor  # (M, K) how many of the last two tokens match those before the row
+    known: torch.Tensor  # (M,) share of the input that any sample covers
     top: torch.Tensor  # (M,) log of the base's highest probability
 
     def positions(self, shortlist: int) -> Positions:
-        """What a gate reads with the first samples of the shortlist."""
+        """The inputs of a gate if only the first `shortlist` samples are read."""
         cosines = self.cosines.masked_fill(self.ranks >= shortlist, NO_ROW)  # (M, K)
         return Positions(
             GateInputs(cosines, self.coverage, self.context, self.known, self.top),
@@ -57,9 +57,7 @@ class SentenceEvidence:
 def gather_sentences(
     base: BaseModel, knn: Knn, pairs: Pairs, plugin: TrainedMethod | None, progress: Progress | None = None
 ) -> SentenceEvidence:
-    """Run the model over the pairs once; for each target token the rows that would be read. Raises CorpusError without
-    pairs.
-    """
+    """Run the model over the pairs and record the rows that each target token would read. Raises CorpusError without pairs."""
     assert knn.reader is not None
     k = min(knn.options.k or CANDIDATES, len(knn.datastore))
     wanted = knn.options.shortlist or max(SHORTLISTS)
@@ -94,8 +92,8 @@ def gather_sentences(
 
 
 def previous(tokens: torch.Tensor, positions: torch.Tensor, none: int) -> torch.Tensor:
-    """The last two tokens (m, 2) before each of the tokens (m,) of sentences that follow each other; `positions` (m,) are
-    counted from the start of each sentence, `none` stands where there are fewer.
+    """The two tokens (m, 2) before each of the tokens (m,) of consecutive sentences, the last one first. `positions` (m,) are
+    counted from the start of each sentence; `none` marks missing tokens.
     """
     return torch.stack([tokens.roll(i).masked_fill(positions < i, none) for i in (1, 2)], -1)  # (m, 2)
 
@@ -103,7 +101,7 @@ def previous(tokens: torch.Tensor, positions: torch.Tensor, none: int) -> torch.
 def loss(
     evidence: SentenceEvidence, k: int, shortlist: int, temperature: float, threshold: float, weight: float
 ) -> float:
-    """Mean negative log-likelihood (nats per token) of the right tokens under a setting."""
+    """Mean negative log-likelihood (nats per token) of the reference tokens under a setting."""
     cosines = evidence.cosines.masked_fill(evidence.ranks >= shortlist, NO_ROW)  # (M, K)
     cosines, order = cosines.topk(min(k, cosines.shape[1]))  # (M, k)
     mass = copied(cosines, temperature, threshold, weight).double()  # (M, k)
@@ -120,10 +118,11 @@ def tune_sentence(
     progress: Progress | None = None,
     general: Pairs | None = None,
 ) -> tuple[Knn, dict[str, object]]:
-    """The same datastore with the settings under which the pairs are likeliest; of those that are nearly as good, the one with
-    the shortest lists. The gate is learned, with `general` pairs of everyday text that should stay as they are, unless
-    `knn.options` name T or θ. Settings that are named stay as they are. Figures: `loss_base`, `loss`, `tokens`, `best`, and with
-    general pairs `loss_general_base` and `loss_general`.
+    """The same datastore with the settings under which the pairs are likeliest, and figures of the choice. Of settings that are
+    nearly as good, the one with the shortest shortlist is chosen.
+
+    Unless `knn.options` give T or θ, a gate is learned, with `general` pairs of text that should not change. Given settings are
+    kept. Figures: `loss_base`, `loss`, `tokens`, `best`, and with general pairs `loss_general_base` and `loss_general`.
     """
     progress = progress or Progress()
     options = knn.options
@@ -157,7 +156,7 @@ def tune_sentence(
 def learned(
     evidence: SentenceEvidence, general: SentenceEvidence | None, options: KnnOptions, progress: Progress
 ) -> list[tuple[float, int, NeighbourGate]]:
-    """For each size of the shortlist its held-out loss (nats per token) and the gate fitted to it."""
+    """(held-out loss in nats per token, shortlist size, fitted gate) for each shortlist size."""
     weight = MOST_WEIGHT if options.weight is None else options.weight
     gates = []
     for shortlist in [options.shortlist] if options.shortlist else SHORTLISTS:
@@ -169,13 +168,13 @@ def learned(
 
 
 def nearly_best(losses: list[tuple[float, int]]) -> int:
-    """Which of (loss, shortlist) to take: of those that are nearly as good as the best, the shortest shortlist."""
+    """The index of the (loss, shortlist) to choose: the shortest shortlist among those that are nearly as good as the best."""
     bound = min(losses)[0] + NEAR
     return min((i for i, one in enumerate(losses) if one[0] <= bound), key=lambda i: (losses[i][1], losses[i][0]))
 
 
 def grid(evidence: SentenceEvidence, options: KnnOptions, progress: Progress) -> list[dict[str, object]]:
-    """Settings of the fixed gate and their losses, the one to take first and then the best."""
+    """Settings of the fixed gate with their losses: first the one to choose, then the others by ascending loss."""
     rows = []
     for shortlist in [options.shortlist] if options.shortlist else SHORTLISTS:
         progress.check()

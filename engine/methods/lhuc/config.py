@@ -1,4 +1,4 @@
-"""Settings of LHUC: which units have a gate."""
+"""Settings of LHUC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LHUC as a method: gates 2σ(a) on hidden units of the frozen base."""
+"""LHUC: trained gates 2σ(a) on hidden units of the frozen base."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Lhuc(LayerMethod):
-    """Amplifies or dampens units that the base already has."""
+    """Amplifies or dampens hidden units of the base."""
 
     name: ClassVar[str] = "lhuc"
     config_class = LhucConfig

@@ -1,4 +1,4 @@
-"""LHUC's gate (Vilar, 2018): each hidden unit is multiplied by 2σ(a), one trained number a for each."""
+"""LHUC's gate (Vilar, 2018): each hidden unit is multiplied by 2σ(a), with one trained number a per unit."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 
 class Gate(nn.Module):
-    """h · 2σ(a) with a = 0 at the start, which is h itself, bit for bit.
+    """h · 2σ(a), with a initialised to 0, which leaves h exactly unchanged.
 
-    2σ(a) = 1 + tanh(a/2), so that the strength s scales the change: h · (1 + s tanh(a/2)).
+    Since 2σ(a) = 1 + tanh(a/2), the strength s scales the change: h · (1 + s tanh(a/2)).
     """
 
     def __init__(self, units: int) -> None:
@@ -17,6 +17,6 @@ class Gate(nn.Module):
         self.a = nn.Parameter(torch.zeros(units))
 
     def forward(self, states: Tensor, strength: float = 1.0) -> Tensor:
-        """For hidden units (B, T, n)."""
+        """The gated hidden units (B, T, n)."""
         gate = 1 + strength * torch.tanh(self.a / 2)  # (n,)
         return (states * gate).to(states.dtype)  # (B, T, n)

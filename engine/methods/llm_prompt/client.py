@@ -1,4 +1,4 @@
-"""Requests to an OpenAI-compatible service: several at a time, tried again when it makes sense, tokens and cost counted."""
+"""Requests to an OpenAI-compatible service: concurrent, with retries, counting tokens and cost."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ LONGEST_WAIT = 60.0  # seconds
 
 @dataclass
 class Usage:
-    """What the service says that it counted."""
+    """Requests and the token counts reported by the service."""
 
     requests: int = 0
     sent: int = 0  # tokens
     answered: int = 0  # tokens
 
     def cost(self, config: LlmPromptConfig) -> float:
-        """In the currency of the settings' prices."""
+        """The cost in the currency of the settings' prices."""
         return (self.sent * config.input_price + self.answered * config.output_price) / 1e6
 
     def note(self, config: LlmPromptConfig) -> str:
-        """As a person reads it: `12,345 tokens, cost 0.0210`."""
+        """A summary for display, such as `12,345 tokens, cost 0.0210`; without the cost if no prices are set."""
         text = f"{self.sent + self.answered:,} tokens"
         return f"{text}, cost {self.cost(config):.4f}" if config.input_price or config.output_price else text
 
 
 def check_allowed(config: LlmPromptConfig, endpoints: Sequence[str]) -> None:
-    """Raises OptionError unless the user allows sentences to be sent to the service, and a model is named.
+    """Raises OptionError unless a model is named and the user allows sentences to be sent to the service.
 
-    A plugin may come from someone else: where it sends sentences is the user's say, not the plugin's.
+    A plugin may come from a third party, so the user, not the plugin, decides where sentences may be sent.
     """
     if not config.model:
         raise OptionError("model: no model is named. Specify a model by the name that the service uses.")
@@ -55,7 +55,7 @@ def check_allowed(config: LlmPromptConfig, endpoints: Sequence[str]) -> None:
 
 
 class Service:
-    """One service and its key, which is read from the environment and kept in no file, log or message."""
+    """A service and its key. The key is read from the environment and never written to a file, log or message."""
 
     def __init__(self, config: LlmPromptConfig) -> None:
         self.config = config
@@ -71,7 +71,7 @@ class Service:
             )
 
     def ask(self, bodies: Sequence[Mapping[str, Any]], progress: Progress) -> list[str]:
-        """The answer to each request, in order. Raises TailorError with one sentence when one cannot be had; Cancelled."""
+        """The answer to each request, in order. Raises TailorError if a request fails, or Cancelled."""
         import httpx
 
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
@@ -96,7 +96,7 @@ class Service:
         return answers
 
     def answer(self, client: httpx.Client, body: Mapping[str, Any]) -> str:
-        """One answer's text, tried again while that may help. Raises TransientError after the last attempt."""
+        """The text of the answer to a request, with retries. Raises TransientError after the last attempt."""
         import httpx
 
         config, last = self.config, ""
@@ -119,7 +119,7 @@ class Service:
         )  # fmt: skip
 
     def read(self, response: httpx.Response) -> str:
-        """The text of a final answer. Raises TailorError."""
+        """The text in a response, which is added to `usage`. Raises TailorError if it is an error or has an unexpected format."""
         config = self.config
         if response.status_code in (401, 403):
             raise TailorError(
@@ -154,15 +154,15 @@ class Service:
         return text
 
     def hidden(self, text: str) -> str:
-        """A text in which the key does not stand."""
+        """The text with the key masked."""
         return text.replace(self._key, "…") if self._key else text
 
 
 def pause(backoff: float, attempt: int, hint: str | None) -> float:
-    """Seconds before the next try: what the service asks for, else doubling, with a random part against herds."""
+    """Seconds before the next attempt: as the service requests in `hint`, otherwise exponential backoff with jitter."""
     try:
         if hint is not None:
             return min(LONGEST_WAIT, max(0.0, float(hint)))
     except ValueError:
-        pass  # a date: our own pace then
+        pass  # a date, which is ignored
     return min(LONGEST_WAIT, backoff * 2**attempt) * random.uniform(0.75, 1.25)

@@ -1,4 +1,4 @@
-"""Settings of prompting a large language model. The key itself is never a setting: only the name of its variable is."""
+"""Settings of prompting a large language model. They contain the name of the key's environment variable, never the key."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class LlmPromptConfig(Options):
                 base_url=self.base_url,
             )
         if self.key_variable and not re.fullmatch(r"[A-Z][A-Z0-9_]*API_KEY|API_KEY", self.key_variable):
-            raise OptionError(  # what was given is not repeated: it may be a key
+            raise OptionError(  # the value is not shown: it may be a key
                 "key_variable: this is not the name of a variable ending in API_KEY. Specify the name, never "
                 "the key itself."
             )

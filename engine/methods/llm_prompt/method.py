@@ -1,7 +1,7 @@
 """Prompting a large language model with the samples (ChatGPT in Table 1 of paper 1).
 
-The service is any that speaks OpenAI's chat completions. It is called when a sentence is translated with the plugin, and only
-where the user allows its address (`TAILORMT_ENDPOINTS`); making a plugin calls nothing. `preview` shows what would be sent.
+Any service that supports OpenAI's chat completions can be used. It is called only when a sentence is translated with the plugin,
+not when a plugin is made, and only if the user allows its address (`TAILORMT_ENDPOINTS`). `preview` shows the requests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class LlmPrompt(Method):
-    """A large language model translates, shown the user's samples."""
+    """Translates with a large language model that is prompted with the user's samples."""
 
     name: ClassVar[str] = "llm_prompt"
     config_class = LlmPromptConfig
@@ -44,8 +44,8 @@ class LlmPrompt(Method):
         needs_pairs=True,
         needs_endpoint=True,
         trains=False,
-        identity_at_start=False,  # another model translates
-        offers_strength=False,  # it translates or it does not
+        identity_at_start=False,  # a different model translates
+        offers_strength=False,  # there is nothing to scale
         offers_likelihood=False,
         offers_reads=True,
         offers_swap=True,
@@ -53,8 +53,8 @@ class LlmPrompt(Method):
     )
 
     def prepare(self, samples: Samples, config: LlmPromptConfig, progress: Progress) -> Artefacts:
-        """The samples with their sources, and `preview.json`: what would be sent for a held-out sentence. Raises
-        CorpusError without samples.
+        """Write the samples with their sources, and `preview.json`, the request for a held-out sentence. Raises CorpusError if
+        there are no samples.
         """
         pairs = samples.pairs("train")
         if not pairs:
@@ -100,7 +100,7 @@ class LlmPrompt(Method):
         self, base: BaseModel, module: Any, texts: Sequence[str], inner: Callable[[Sequence[str]], list[str]],
         strength: float, decoding: Decoding, progress: Progress,
     ) -> list[str]:  # fmt: skip
-        """Each text by the service, one request per text; empty ones are not sent. `decoding` is of no use here."""
+        """Translate with one request per text; empty texts are not sent. `decoding` is ignored."""
         from engine.methods.llm_prompt.client import Service, check_allowed
 
         config: LlmPromptConfig = module.config
@@ -119,7 +119,7 @@ class LlmPrompt(Method):
         return results
 
     def preview(self, base: BaseModel, module: Any, texts: Sequence[str]) -> list[dict[str, Any]]:
-        """A dry run; with `draft` the base's translations, which are part of the requests, are made here."""
+        """The requests for the texts, as a dry run; with `draft`, the base's translations that they contain are made."""
         from engine.decoding.translate import translate
 
         return preview(base, module, texts, translate(base, texts) if module.config.draft else None)
@@ -127,7 +127,7 @@ class LlmPrompt(Method):
     def attributions(
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, Any]]:
-        """One row: the samples that the request for this sentence shows, with their overlap."""
+        """A single row: the samples in the request for this sentence, weighted by their overlap."""
         shown = module.examples.chosen(source, module.config)[:top]
         pairs = module.examples.pairs
         items = [{"text": pairs[i][1], "source": pairs[i][0], "weight": value} for i, value in shown]
@@ -137,7 +137,7 @@ class LlmPrompt(Method):
 def preview(
     base: BaseModel, module: Any, texts: Sequence[str], drafts: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """A dry run: what would be sent for each text, {"url", "body"}. Nothing is sent, and the key is not part of it."""
+    """The request {"url", "body"} for each text, without the key. Nothing is sent."""
     return requests_for(texts, module.examples, (base.source, base.target), module.config, drafts)
 
 
@@ -158,5 +158,5 @@ def requests_for(
 
 
 def load(file: Path) -> Examples:
-    """Raises BundleError naming the line that cannot be read."""
+    """Load the samples. Raises BundleError naming the line that cannot be read."""
     return Examples(tuple((one.source, one.target) for one in load_sentences(file)))

@@ -13,7 +13,7 @@ from engine.methods.llm_prompt.prompt import Examples
 
 
 class PromptModule(nn.Module):
-    """What a request is made from, and what was spent so far."""
+    """The samples and settings from which requests are made, and the usage of the last translation."""
 
     def __init__(self, examples: Examples, config: LlmPromptConfig) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Which samples a request shows, and what it says: chat messages of an OpenAI-compatible service."""
+"""Selection of the samples for a request, and its chat messages for an OpenAI-compatible service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDTHS = (1, 2, 3, 4)
 
 
 def ngrams(text: str) -> frozenset[str]:
-    """The character n-grams of a text, of 1 to 4 characters, without case and spaces: words need no known borders."""
+    """The character n-grams of a text, 1 to 4 characters long, ignoring case and spaces, so that no tokenisation is needed."""
     plain = "".join(text.lower().split())
     return frozenset(plain[i : i + n] for n in WIDTHS for i in range(len(plain) - n + 1))
 
@@ -35,7 +35,7 @@ class Examples:
         return [ngrams(source) for source, _ in self.pairs]
 
     def chosen(self, text: str, config: LlmPromptConfig) -> list[tuple[int, float]]:
-        """(place among the samples, overlap) of the samples shown for a text, the nearest first; of equals, the first."""
+        """(index, overlap) of the samples shown for a text: by descending overlap, ties by index, or in random order."""
         own = ngrams(text)
         if config.choice == "random":
             draw = random.Random(f"{config.seed}/{text}")
@@ -46,7 +46,7 @@ class Examples:
 
 
 def language_name(tag: str) -> str:
-    """A tag as a model reads it: `Chinese (zh)`, `Portuguese, Brazil (pt-BR)`."""
+    """The name of a language tag for the prompt: `Chinese (zh)`, `Portuguese, Brazil (pt-BR)`."""
     known = [subtag_names().get(part, "") for part in tag.split("-")]
     return f"{', '.join(name for name in known if name)} ({tag})" if known[0] else tag
 
@@ -58,7 +58,7 @@ def messages(
     config: LlmPromptConfig,
     draft: str | None = None,
 ) -> list[dict[str, str]]:
-    """The messages for the model: the task, the samples as earlier turns with the nearest last, and the sentence."""
+    """The chat messages: the task, the samples as earlier turns with the nearest last, and the sentence."""
     source, target = (language_name(tag) for tag in languages)
     task = f"You translate from {source} to {target}. Answer with the translation alone, in one line."
     if shown:

@@ -1,4 +1,4 @@
-"""The memory that each token of a translation read, as data."""
+"""The memory that each token of a translation reads, as plain data."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from engine.methods.reading import given, reads_of
 def attributions(
     base: BaseModel, module: MemoryAdapterModule, source: str, translation: str, top: int
 ) -> list[dict[str, Any]]:
-    """For each target token and reader: the gate λ and the `top` phrases with their weights; the module is attached.
+    """For each target token and reader: the gate λ and the `top` phrases with their weights. The module must be attached.
 
-    Phrases are empty texts where the bundle came without them.
+    Phrases are empty strings if the bundle does not contain them.
     """
     phrases = phrases_by_layer(module.phrase_file)
 
@@ -36,7 +36,7 @@ def item(known: list[dict[str, Any]], row: int, weight: float) -> dict[str, Any]
 
 
 def phrases_by_layer(file: Path | None) -> dict[int, list[dict[str, Any]]]:
-    """{layer: phrase pairs in the memory's order}. Raises BundleError when the file cannot be read."""
+    """{layer: phrase pairs in the memory's order}; empty without a file. Raises BundleError if the file cannot be read."""
     result: dict[int, list[dict[str, Any]]] = {}
     if file is None or not file.exists():
         return result

@@ -1,4 +1,4 @@
-"""The memory-augmented adapter where it reads by sentence: making its memory, exchanging it, and what was read, as data."""
+"""The memory-augmented adapter with retrieval by sentence: creating and replacing its memory, its loss, and attributions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from engine.methods.memory_adapter.layered import LayeredReaders
     from engine.methods.memory_adapter.sentence_reader import SentenceReaders
 
-GENERAL = 5.0  # weight of general text's tokens, as in the gate of kNN decoding by sentence
+GENERAL = 5.0  # weight of tokens of general text, as in the gate of kNN decoding by sentence
 
 
 def prepare(samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Artefacts:
-    """The memory of all samples but the held-out ones; finished files in the workspace are used again."""
+    """Record the memory of all samples except the held-out ones; finished files in the workspace are reused."""
     from safetensors import safe_open
 
     from engine.memory.sentence_memory import FILE, record_sentences
@@ -55,7 +55,7 @@ def files_of(folder: Path) -> Artefacts:
 
 
 def build(base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> SentenceReaders:
-    """Raises BundleError where the memory is damaged or lacks a place."""
+    """A new module with its memory. Raises BundleError if the memory is damaged or does not fit the settings."""
     from engine.memory.sentence_memory import FILE, SentenceMemory
     from engine.methods.memory_adapter.sentence_reader import SentenceReaders
 
@@ -80,8 +80,8 @@ def another(
 
 
 def loss_with_general_text(base: BaseModel, module: SentenceReaders, batch: Batch) -> Loss:
-    """NLL of the samples' tokens plus `GENERAL` KL(p_base || p) at those of general text, which the readers have to leave alone; a
-    mean over all target tokens. The likelihood of the base's own translations alone lets words change that are not sure.
+    """NLL of the samples' tokens plus `GENERAL` KL(p_base || p) at tokens of general text, which should not change; a mean over all
+    target tokens. The likelihood of the base's translations would not suffice: it allows uncertain words to change.
     """
     import torch
 
@@ -107,7 +107,7 @@ def loss_with_general_text(base: BaseModel, module: SentenceReaders, batch: Batc
 
 
 def dropped_out(base: BaseModel, module: LayeredReaders, batch: Batch) -> AbstractContextManager[None]:
-    """The base's layers drop out as `base_dropout` says for the duration of a block; the encoder's where it learns too."""
+    """Apply `base_dropout` in the base's decoder layers, and in its encoder layers if the encoder is trained, inside the block."""
     from engine.methods.weight_swap import dropout_in
 
     layers = [*base.decoder_layers, *(base.model.get_encoder().layers if batch.encoded is None else ())]
@@ -115,9 +115,9 @@ def dropped_out(base: BaseModel, module: LayeredReaders, batch: Batch) -> Abstra
 
 
 def reading_figures(module: SentenceReaders) -> list[dict[str, Any]]:
-    """Of each reader, over the positions of the last batch: `rows`, how many are effectively read (exp of the mean entropy);
-    `distinct`, heaviest rows that differ, as a share of the positions; `gate` and `gate_spread`, mean and standard deviation of
-    1 - λ.
+    """Figures of each reader over the positions of the last batch: `rows`, the effective number of rows read (exp of the mean
+    entropy); `distinct`, the number of distinct heaviest rows divided by the number of positions; `gate` and `gate_spread`, mean
+    and standard deviation of 1 - λ.
     """
     results = []
     for layer, attention, reader in module.readers():
@@ -139,8 +139,8 @@ def reading_figures(module: SentenceReaders) -> list[dict[str, Any]]:
 
 
 def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Material) -> None:
-    """Keys are states, values are tokens. A token has no mean: with "mean" all rows of the shortlist have one key.
-    Raises UnavailableError for a plugin without a memory.
+    """See `Method.ablate`. Keys are states, values are tokens. As tokens have no mean, with "mean" all rows have the same key.
+    Raises UnavailableError if the plugin has no memory.
     """
     from engine.memory.sentence_memory import Keys
 
@@ -160,7 +160,7 @@ def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Materi
                 for location, keys in memory.keys.items()
             }
         )
-    else:  # noise in the place of all that a row is: its keys, and a token of another row
+    else:  # noise replaces both the keys and, by shuffling, the tokens
         keys = {
             location: Keys.of(gaussian_like(own[:], len(own), material.generator(number)))
             for number, (location, own) in enumerate(memory.keys.items())
@@ -172,9 +172,9 @@ def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Materi
 def attributions(
     base: BaseModel, module: SentenceReaders, source: str, translation: str, top: int
 ) -> list[dict[str, Any]]:
-    """For each target token and reader: the gate λ and the `top` rows with their weights; the module is attached.
+    """For each target token and reader: the gate λ and the `top` rows with their weights. The module must be attached.
 
-    Sentences are empty texts where the bundle came without them.
+    Sentences are empty strings if the bundle does not contain them.
     """
     memory = module.memory
     if memory is None:
@@ -194,7 +194,7 @@ def attributions(
 
 
 def item(base: BaseModel, memory: SentenceMemory, row: int, weight: float) -> dict[str, Any]:
-    """A row of the memory as data, as kNN decoding has its entries."""
+    """A row of the memory as plain data, in the same form as entries in kNN decoding."""
     known = memory.sentences[memory.sentence_of(row)] if memory.sentences else None
     return {
         "text": known.target if known else "",

@@ -1,4 +1,4 @@
-"""Settings of the memory-augmented adapter. Defaults are the paper's; the authors' released code is a set of options."""
+"""Settings of the memory-augmented adapter. Defaults follow the paper; `RELEASED_CODE` has the options of the authors' code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.methods.weight_groups import BY_SAMPLES, WHICH
 ATTENTIONS = ("self_attn", "encoder_attn")
 RETRIEVALS = ("sentence", "global")
 SEARCHES = ("auto", "exact", "top_k")
-RELEASED_BOUNDS = (3, 4, 5, 7, 8, 10)  # longest phrase of each of six layers, in pieces
+RELEASED_BOUNDS = (3, 4, 5, 7, 8, 10)  # longest phrase of each of six layers, in subwords
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class MemoryAdapterConfig(Options):
     )
 
 
-# How the authors' published code runs, where it differs from their paper; its `bounds` are for six decoder layers.
+# Settings of the authors' released code that differ from the paper, without its `bounds`, which are for six decoder layers.
 RELEASED_CODE: dict[str, Any] = dict(
     length_unit="pieces", round_trip=True, dropout_unit="reader", start="released_code", init="random", bias=True,
     scale_query=True, pooling="sum_with_eos", label_smoothing=0.1, likelihood_updates=100, base_dropout=0.1,

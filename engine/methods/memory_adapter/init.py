@@ -1,13 +1,13 @@
-"""Where an adapter's reading starts when it starts from the base: not at random, but as the base itself would read.
+"""Initialisation of an adapter's readers from the base: they read as the base's attention would, instead of at random.
 
-Self-attention.  Queries and memory are both self-attention outputs of one layer, so Wv = 1 (what is read lies where the
-    anchor lies), and Wq = Wk measure likeness: a query reads the phrases nearest to it. All rows share one large common
-    direction and vary little around it; a plain product would see nothing else. So the common direction is projected out
-    and the rest whitened, and the size of Wq and Wk is set so that the scores of a query vary by `QUERY_STD` over the memory.
-Cross-attention. Wq, Wk are the layer's own q_proj and k_proj, averaged over its heads; Wv is its v_proj followed by its
-    out_proj, with their biases carried by the common direction: reading the memory gives what the base's attention would.
+Self-attention.  Queries and memory are self-attention outputs of the same layer. So Wv = 1 (the reading is in the space of the
+    anchor), and Wq = Wk measure similarity: a query reads the phrases nearest to it. All rows share a large common direction,
+    which would dominate a plain product. It is therefore projected out and the rest whitened. Wq and Wk are scaled so that the
+    scores of a query vary by `QUERY_STD` over the memory.
+Cross-attention. Wq and Wk are the layer's q_proj and k_proj, averaged over its heads; Wv is its v_proj followed by its out_proj,
+    with their biases carried by the common direction, so that reading the memory returns what the base's attention would.
 
-The adapter's output is the base's all the same until training begins (`start="identity"`).
+With `start="identity"`, the output of the untrained adapter equals the base's nevertheless.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from engine.base import BaseModel
 from engine.methods.memory_adapter.module import MemoryAdapterModule, MemoryReader
 
 QUERY_STD = 2.0  # standard deviation of a query's scores over the memory, after the temperature
-FLOOR = 0.3  # of the mean variance, added to all: directions in which phrases hardly differ must not decide
-SAMPLE = 256  # memory rows that stand for queries when scores are calibrated
+FLOOR = 0.3  # share of the mean variance added to all, so that directions of little variance do not dominate
+SAMPLE = 256  # memory rows used as queries to calibrate scores
 
 
 @torch.no_grad()
 def start_from_base(module: MemoryAdapterModule, base: BaseModel) -> None:
-    """Set Wq, Wk and Wv of every reader that has a memory; a reader without one keeps its random start."""
+    """Set Wq, Wk and Wv of every reader with at least two memory rows; other readers keep their random initialisation."""
     for layer, position, reader in module.readers():
         if len(reader.memory) < 2:
             continue
@@ -38,7 +38,7 @@ def start_from_base(module: MemoryAdapterModule, base: BaseModel) -> None:
 
 
 def common_direction(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean of rows (N, d) as a unit vector (d,) and a length ()."""
+    """The mean of rows (N, d) as a unit vector (d,) and its length ()."""
     mean = rows.mean(0)  # (d,)
     size = mean.norm().clamp(min=1e-6)  # ()
     return mean / size, size
@@ -64,7 +64,7 @@ def by_likeness(reader: MemoryReader) -> None:
 
 def by_attention(reader: MemoryReader, attention: Any) -> None:
     unit, length = common_direction(reader.memory.float())
-    # A head's own scores are divided by the root of its size; the reader's are divided by the temperature.
+    # The scores of a head are divided by the root of its size, those of the reader by the temperature.
     reader.query.weight.copy_(attention.q_proj.weight * (attention.head_dim**-0.5 / reader.inverse_temperature))
     reader.key.weight.copy_(attention.k_proj.weight)
     out, value = (weights(attention.out_proj), weights(attention.v_proj))
@@ -73,6 +73,6 @@ def by_attention(reader: MemoryReader, attention: Any) -> None:
 
 
 def weights(linear: Any) -> tuple[Tensor, Tensor]:
-    """Weight (out, in) and bias (out,) of a layer of the base as float32, whatever they are held in."""
+    """Weight (out, in) and bias (out,) of a layer of the base in float32; the bias is zero if there is none."""
     bias = linear.bias if linear.bias is not None else linear.weight.new_zeros(len(linear.weight))  # (out,)
     return linear.weight.float(), bias.float()

@@ -1,4 +1,4 @@
-"""Readers at the attentions of decoder layers: their order, and which of them lack their memory in a pass of equation 9."""
+"""Readers at the attentions of decoder layers, bottleneck adapters, and memory dropout for the second pass of equation 9."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.methods.weight_swap import TunedWeights
 
 
 class Adapter(Bottleneck):
-    """z + W_up f(W_down z + b) + b' after a feed-forward, as Houlsby et al. have it after each sub-layer."""
+    """z + W_up f(W_down z + b) + b' after a feed-forward block, like the adapters of Houlsby et al. after each sub-layer."""
 
     dropped = False
 
@@ -26,19 +26,19 @@ class Adapter(Bottleneck):
 
 
 class LayeredReaders(nn.Module):
-    """The readers of all chosen decoder layers; their state_dict is what training changes, nothing else."""
+    """The readers of all selected decoder layers; the state_dict contains exactly the trained weights."""
 
     def __init__(self, config: MemoryAdapterConfig, layers: Sequence[int], make: Callable[[], nn.Module]) -> None:
         super().__init__()
         self.config = config
-        self.tuned: TunedWeights | None = None  # copies of the base's weights that learn too (table 7)
-        self.adapters = LayerModules(None)  # beside the readers (`bottleneck`); none in the paper
+        self.tuned: TunedWeights | None = None  # copies of the base's weights that are trained too (table 7)
+        self.adapters = LayerModules(None)  # bottleneck adapters (`bottleneck`); not in the paper
         self.layers = nn.ModuleDict(
             {str(i): nn.ModuleDict({attention: make() for attention in config.places}) for i in sorted(set(layers))}
         )
 
     def add_adapters(self, d: int, layers: int) -> None:
-        """Put a bottleneck adapter after the feed-forward of each decoder layer."""
+        """Add a bottleneck adapter after the feed-forward block of each decoder layer if the settings require it."""
         for layer in range(layers if self.config.bottleneck else 0):
             self.adapters.put("decoder", layer, "fc2", Adapter(d, self.config.bottleneck))
 
@@ -51,7 +51,7 @@ class LayeredReaders(nn.Module):
         ]
 
     def drop(self) -> bool:
-        """Draw a memory dropout for the second pass; returns whether anything was dropped."""
+        """Draw the memory dropout for the second pass. Returns whether anything is dropped."""
         rate, draws = self.config.memory_dropout, {}
         for layer, _, reader in self.readers():
             if self.config.dropout_unit != "layer" or layer not in draws:
@@ -60,7 +60,7 @@ class LayeredReaders(nn.Module):
         return self.lowest_dropped() >= 0
 
     def lowest_dropped(self) -> int:
-        """The lowest decoder layer that lacks memory; -1 where none does."""
+        """The lowest decoder layer whose memory is dropped; -1 if there is none."""
         lacking = [layer for layer, _, reader in self.readers() if reader.dropped is not False]
         return min(lacking, default=-1)
 

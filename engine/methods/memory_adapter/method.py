@@ -1,4 +1,4 @@
-"""The memory-augmented adapter as a method (paper 1): phrase pairs, memory, readers, and the loss of equation 9."""
+"""The memory-augmented adapter (paper 1): phrase pairs, memory, readers, and the loss of equation 9."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from engine.methods.memory_adapter.layered import LayeredReaders
     from engine.methods.memory_adapter.module import MemoryAdapterModule
 
-# Together with the base's weights (the paper's table 7), at rates that a few hundred updates bear: four times as fast, adapters and
-# readers alone learnt the pairs by heart (bench/EXPERIMENTS.md). The second pass of equation 9, half again as long, is left out.
+# Training together with the base's weights (table 7 of the paper), at rates suited to a few hundred updates: at four times these
+# rates, adapters and readers only memorise the pairs (bench/EXPERIMENTS.md). The costly second pass of equation 9 is omitted.
 TUNED: Mapping[str, Any] = {
     "retrieval": "sentence", "bottleneck": 128, "alpha": 0.0, "beta": 0.0, "fine_tune": "auto", "fine_tune_speed": 0.4,
     "label_smoothing": 0.1, "base_dropout": None,
 }  # fmt: skip
-TUNED_KEYS = "tuned."  # begins the keys of the base's tuned weights
+TUNED_KEYS = "tuned."  # prefix of the keys of the base's tuned weights
 PAIRS: Mapping[str, Any] = {"keep_pairs": 1.0, "max_epochs": 4}
-SHARP = 2.5  # of the learning rate: readers by sentence
-ALONG = 0.25  # of that: all that learns by sentence along with the base's weights
+SHARP = 2.5  # multiplier of the learning rate for retrieval by sentence
+ALONG = 0.25  # further multiplier if the base's weights are trained too
 
 
 class MemoryAdapter(Method):
-    """Reads phrases of the user's samples at every decoder layer, chosen by a learned gate."""
+    """Reads a memory of the user's samples inside the decoder and mixes it in through a learned gate."""
 
     name: ClassVar[str] = "memory_adapter"
     config_class = MemoryAdapterConfig
@@ -68,8 +68,9 @@ class MemoryAdapter(Method):
         return config.retrieval == "global"
 
     def prepare(self, samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Artefacts:
-        """The memory: by sentence of the samples' pairs, else of phrase pairs by the reverse model, dealt to the
-        layers. Raises OptionError for layers that the base lacks, CorpusError for samples without phrases.
+        """Record the memory: of the samples' pairs for retrieval by sentence, otherwise of phrase pairs, assigned to layers.
+
+        Raises OptionError if the base lacks a layer, or CorpusError if the samples have no phrases.
         """
         pair = samples.pair
         layers = len(pair.forward.decoder_layers)
@@ -85,11 +86,11 @@ class MemoryAdapter(Method):
         return artefacts
 
     def prepare_global(self, samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Artefacts:
-        """Pairs of all phrases and the memory of each layer. Raises CorpusError for samples without phrases."""
+        """Make phrase pairs and record the memory of each layer. Raises CorpusError if the samples have no phrases."""
         phrases, pair, workspace = samples.phrases, samples.pair, samples.workspace
         layers = len(pair.forward.decoder_layers)
         if config.bounds:
-            by_bounds([], config.bounds, layers)  # refused here, before any work
+            by_bounds([], config.bounds, layers)  # raises before any work is done
         pairs_file, memory_file = workspace / "phrase_pairs.jsonl", workspace / "memory.safetensors"
         if not pairs_file.exists():
             if phrases is None or not phrases.phrases:
@@ -178,7 +179,7 @@ class MemoryAdapter(Method):
         module.keep_graphs(artefacts.folder)
         if artefacts.memory is not None:
             module.set_memory(artefacts.memory)
-            if config.init == "base" and base.precision != "int8":  # a plugin that is loaded brings its own weights
+            if config.init == "base" and base.precision != "int8":  # a loaded plugin brings its own weights
                 start_from_base(module, base)
         return module
 
@@ -186,13 +187,13 @@ class MemoryAdapter(Method):
         return module.tuned is not None and module.tuned.changes_encoder
 
     def lr_scale(self, module: Any) -> float:
-        """Readers by sentence have sharp keys from the start and bear a higher rate."""
+        """Readers by sentence have sharp keys from the start and tolerate a higher rate."""
         if module.config.retrieval == "global":
             return 1.0
         return SHARP * (ALONG if module.tuned is not None else 1.0)
 
     def lr_scales(self, module: Any) -> Mapping[str, float]:
-        """Adapters learn at the rate at which Houlsby adapters do, more slowly where the base's weights learn along."""
+        """Adapters use the rate of Houlsby adapters, or a lower one if the base's weights are trained too."""
         adapters = 1 / SHARP if module.config.retrieval == "sentence" else 1.0
         return {TUNED_KEYS: module.config.fine_tune_speed, "adapters.": adapters}
 
@@ -236,7 +237,7 @@ class MemoryAdapter(Method):
             module.on_batch_shrink(active)
 
     def needs_fixed_batch(self, module: Any) -> bool:
-        """What a reader holds of a sentence goes when the sentence does."""
+        """False: `on_batch_shrink` removes the data of finished sentences."""
         return False
 
     @contextlib.contextmanager
@@ -258,7 +259,7 @@ class MemoryAdapter(Method):
         return module.rolled() if module.config.retrieval == "sentence" else None
 
     def ablate(self, base: BaseModel, module: Any, kind: str, material: Material) -> None:
-        """Other rows for each reader; "foreign" and "oracle" are phrases found and recorded as the samples' own are."""
+        """Replace the rows of each reader; "foreign" and "oracle" phrases are extracted and recorded like those of the samples."""
         if module.config.retrieval == "sentence":
             return by_sentence.ablate(base, module, kind, material)
         module.keep_graphs(None)
@@ -275,20 +276,20 @@ class MemoryAdapter(Method):
             elif kind == "noise":
                 reader.memory = gaussian_like(rows, len(rows), material.generator(number)).to(rows)  # (N, d)
             elif kind == "shuffled":
-                reader.search = "exact"  # an index reads values by their keys
+                reader.search = "exact"  # an index has no separate values
         self.prepare_for_inference(module)
         if kind == "shuffled":
             for _, _, reader in (one for one in module.readers() if len(one[2].memory) > 1):
                 reader.values = reader.values[material.order(len(reader.values)).to(reader.values.device)]  # (N, d)
 
     def batches_beams_per_sentence(self, module: Any) -> bool:
-        """Readers treat each position by itself."""
+        """True: readers treat positions independently."""
         return True
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
-        """Forward hooks on the decoder layers' attention modules, those of its adapters, and tuned weights in their places where
-        it has some; at strength 0 nothing.
+        """Hook the attention modules of the decoder layers, apply bottleneck adapters, and exchange tuned weights, if any. No-op at
+        strength 0.
         """
         tuned = module.tuned.exchanged(strength) if module.tuned is not None else contextlib.nullcontext()
         with tuned, applied(hook_points(base, module, strength)):
@@ -298,7 +299,7 @@ class MemoryAdapter(Method):
         return None if module.tuned is not None else hook_points(base, module, strength)
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
-        """Equation 9: NLL(M) + α NLL(M̂) + β ½ (KL(p‖q) + KL(q‖p)), each a mean over target tokens."""
+        """Equation 9: NLL(M) + α NLL(M̂) + β ½ (KL(p‖q) + KL(q‖p)), each term a mean over target tokens."""
         from engine.methods.losses import log_probabilities
         from engine.methods.memory_adapter.two_pass import CachedFirstPass
         from engine.methods.weight_swap import smoothed
@@ -315,11 +316,11 @@ class MemoryAdapter(Method):
             if once:
                 return Loss(nll, {"nll": plain})
             try:
-                # With no memory dropped and no other dropout the second pass is the first: no need to run it.
+                # With no memory dropped and no other dropout, the second pass equals the first.
                 if not module.drop() and config.base_dropout == 0:
                     total = (1 + config.alpha) * nll
                     return Loss(total, {"nll": plain, "nll_dropped": plain, "agreement": 0.0})
-                # The base's own dropout makes every layer another one in the second pass.
+                # With dropout in the base, all layers differ in the second pass.
                 with first.below(0 if config.base_dropout != 0 else module.lowest_dropped()):
                     part = log_probabilities(base, batch)  # (M, V)
             finally:
@@ -340,13 +341,13 @@ class MemoryAdapter(Method):
 
 
 def with_tuned(weights: Mapping[str, torch.Tensor], tuned: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The weights with these in the place of the base's tuned ones."""
+    """The weights with `tuned` replacing the base's tuned weights."""
     own = {key: one for key, one in weights.items() if not key.startswith(TUNED_KEYS)}
     return own | {TUNED_KEYS + key: one for key, one in tuned.items()}
 
 
 def hook_points(base: BaseModel, module: Any, strength: float) -> list[HookPoint]:
-    """Where adapters and readers work; at strength 0 nowhere."""
+    """The hook points of adapters and readers; none at strength 0."""
     results = adapter_hook_points(base, module.adapters, strength)
     for layer, position, reader in module.readers() if strength != 0.0 else ():
         change = partial(of_reader, reader, position, strength)
@@ -355,12 +356,12 @@ def hook_points(base: BaseModel, module: Any, strength: float) -> list[HookPoint
 
 
 def of_reader(reader: Any, attention: str, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
-    """What a reader puts in the place of an attention's output, given its input too."""
+    """The reader's replacement for an attention's output, given the attention's output and input."""
     return reader(output, output if attention == "self_attn" else input, strength)
 
 
 def aligned_sources(samples: Samples, phrases: Sequence[str], aligner: str, progress: Progress) -> dict[str, str]:
-    """{phrase: source} from the samples that have their own sources, by word alignment; empty where there is nothing."""
+    """{phrase: source} by word alignment in the samples that come with sources; empty if there are none or `aligner` is "none"."""
     from engine.memory.phrase_alignment import can_align, sources_by_attention, sources_of_phrases
 
     pairs = [(segment.source, segment.text) for segment in samples.train if segment.source]
@@ -374,8 +375,8 @@ def aligned_sources(samples: Samples, phrases: Sequence[str], aligner: str, prog
 
 
 def typicality(samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Sequence[float] | None:
-    """How typical each phrase is of the samples, against general text: signed log-likelihood G². None where all phrases are
-    remembered anyway.
+    """How typical each phrase is of the samples compared with general text: signed log-likelihood G². None if all phrases are
+    stored anyway.
     """
     import numpy as np
 
@@ -392,5 +393,5 @@ def typicality(samples: Samples, config: MemoryAdapterConfig, progress: Progress
 
 
 def symmetric_kl(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
-    """½ (KL(p‖q) + KL(q‖p)), a mean over positions; the two sums share one product (p - q)(log p - log q)."""
+    """½ (KL(p‖q) + KL(q‖p)) as a mean over positions, computed from the product (p - q)(log p - log q)."""
     return 0.5 * ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1).mean()  # ()

@@ -5,12 +5,12 @@
     query Q ── softmax(Q Wq Wkᵀ Kᵀ / T) V Wv = R ┘
                     K = V = memory
 
-A MemoryReader does this at one place; a MemoryAdapterModule holds two a decoder layer: at self-attention (target memory,
+A MemoryReader does this at one position. A MemoryAdapterModule has two per decoder layer: at self-attention (target memory,
 A = Q = S(i)) and at cross-attention (source memory, A = C(i), Q = L1(i)), before residual and layer norm.
 
-The memory is a constant, so nothing of size N x d x d needs doing in training: Q Wq Wkᵀ is applied to the query, and Wv
-to what was read. After training `prepare_for_inference` projects keys and values once, and a step costs the two products with them;
-of a large memory it makes an index instead (engine/memory/approximate_attention.py).
+The memory is constant, so training needs no product of size N x d x d: Wq Wkᵀ is applied to the query, and Wv to the reading.
+After training, `prepare_for_inference` projects keys and values once, so that a step costs only the two products with them. For a
+large memory it builds an index instead (engine/memory/approximate_attention.py).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.methods.memory_adapter.layered import LayeredReaders
 from engine.methods.modules import in_precision_of
 
-# Adam moves every weight by about the learning rate; one scalar that has the whole adapter behind it must move faster.
+# Adam moves every weight by about the learning rate; the scalar that scales a whole reader must move faster.
 SPEED = 20.0
-EXACT = 50_000  # phrases of a layer up to which `search="auto"` reads all of them
+EXACT = 50_000  # maximum phrases of a layer for which `search="auto"` reads all of them
 
 
 class MemoryReader(nn.Module):
-    """Reads a memory (N, d) at one place and mixes what it read with the anchor (equations 4 and 5).
+    """Reads a memory (N, d) at one position and mixes the reading with the anchor (equations 4 and 5).
 
-    With `start="identity"` the mixture is O = A + s (1 - λ)(R - A) with a trained scalar s that starts at 0: the paper's
-    equation with the gate λ' = 1 - s (1 - λ), which no finite weights of equation 5 could start at 1.
+    With `start="identity"` the mixture is O = A + s (1 - λ)(R - A), with a trained scalar s initialised to 0. This is the paper's
+    equation with the gate λ' = 1 - s (1 - λ), which equation 5 could not initialise to 1 with finite weights.
     """
 
     memory: Tensor
@@ -63,18 +63,18 @@ class MemoryReader(nn.Module):
         self.register_buffer("memory", torch.zeros(0, d), persistent=False)
         self.register_buffer("keys", None, persistent=False)
         self.register_buffer("values", None, persistent=False)
-        self.dropped: Tensor | bool = False  # True: the whole memory; a bool tensor (N,): single items
+        self.dropped: Tensor | bool = False  # True: the whole memory is dropped; a bool tensor (N,): single items
         self.search, self.top_k, self.breadth = config.search, config.top_k, config.search_breadth
-        self.nearest: ApproximateAttention | None = None  # in the place of keys and values
-        self.graph_path: Path | None = None  # where what `nearest` is made of is kept
-        self.laid: PackedReader | None = None  # keys and values for quick products
-        self.rows: tuple[Tensor, PackedMemory] | None = None  # the memory and its products while learning
+        self.nearest: ApproximateAttention | None = None  # replaces keys and values
+        self.graph_path: Path | None = None  # cache path of the index in `nearest`
+        self.laid: PackedReader | None = None  # keys and values packed for fast products
+        self.rows: tuple[Tensor, PackedMemory] | None = None  # the memory and its products for training
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
     def project(self) -> None:
-        """Compute keys K Wk and values V Wv once, or an index of the keys; valid until the weights change.
+        """Compute keys K Wk and values V Wv, or an index of the keys; valid until the weights change.
 
-        Raises MissingError where an index is asked for and faiss is not installed.
+        Raises MissingError if an index is requested and faiss is not installed.
         """
         self.forget_projection()
         self.rows = None
@@ -88,7 +88,7 @@ class MemoryReader(nn.Module):
                 self.keys, self.values = keys, self.value(self.memory)  # (N, d), (N, d)
 
     def by_index(self) -> bool:
-        """Whether the memory is read by its likeliest rows: never on a GPU, where all of them cost less than a search."""
+        """Whether an index selects the likeliest rows: never on a GPU, where reading all rows is faster than a search."""
         if self.search == "exact" or self.memory.device.type != "cpu" or not len(self.memory):
             return False
         return self.search == "top_k" or (len(self.memory) > EXACT and has_faiss())
@@ -97,7 +97,7 @@ class MemoryReader(nn.Module):
         self.keys = self.values = self.nearest = self.laid = None
 
     def constant(self, memory: Tensor) -> PackedMemory:
-        """The memory's products for training; computed once for the whole memory, and again for a part of it."""
+        """The memory's products for training; cached for the whole memory, but not for a part of it."""
         if memory is not self.memory:
             return PackedMemory(memory)
         if self.rows is None or self.rows[0] is not memory:
@@ -105,9 +105,9 @@ class MemoryReader(nn.Module):
         return self.rows[1]
 
     def laid_out(self, query: Tensor) -> PackedReader | None:
-        """Keys, values and the gate for products with these queries, made when first asked for; None where that does not pay.
+        """Packed keys, values and gate for products with these queries, created on first use; None if packing does not pay.
 
-        Keys and values are not kept beside it.
+        They replace `keys` and `values`.
         """
         if torch.is_grad_enabled() or query.dtype != torch.float32 or query.device.type != "cpu" or not pays():
             return None
@@ -117,7 +117,7 @@ class MemoryReader(nn.Module):
         return self.laid
 
     def read(self, query: Tensor) -> Tensor:
-        """R of equation 4 for queries (..., d); zeros where the memory is empty or dropped."""
+        """R of equation 4 for queries (..., d); zeros if the memory is empty or dropped."""
         if not len(self.memory) or self.dropped is True:
             return torch.zeros_like(query)  # (..., d)
         laid = self.laid_out(query)
@@ -150,7 +150,7 @@ class MemoryReader(nn.Module):
     def forward(self, anchor: Tensor, query: Tensor, strength: float = 1.0) -> Tensor:
         """O of equation 5 for anchor and query (B, T, d); `strength` scales the change O - A.
 
-        Over a base held in half precision a reader that is not (one in training) computes in its own.
+        In training over a half-precision base, it is computed in the precision of the reader.
         """
         MEMORY_READS.inc(query.shape[0] * query.shape[1])
         mix = partial(self.mix, strength=strength)
@@ -173,7 +173,7 @@ class MemoryReader(nn.Module):
 
 
 class PackedReader:
-    """A reader's constant products. Wq is part of the keys: Q Wq (K Wk)ᵀ = Q (K Wk Wqᵀ)ᵀ; so is the temperature."""
+    """A reader's constant products. Wq and the temperature are merged into the keys: Q Wq (K Wk)ᵀ = Q (K Wk Wqᵀ)ᵀ."""
 
     def __init__(self, reader: MemoryReader, keys: Tensor, values: Tensor) -> None:
         with torch.no_grad():
@@ -188,7 +188,7 @@ class PackedReader:
             self.out_bias = None if out is None or out.bias is None else -out.bias  # (1,)
 
     def mix(self, anchor: Tensor, read: Tensor, strength: float) -> Tensor:
-        """A + s (1 - λ)(R - A), as `MemoryReader.mix` has it, in fewer steps."""
+        """A + s (1 - λ)(R - A), as in `MemoryReader.mix`, in fewer operations."""
         if self.gate is None or self.out is None:
             return anchor.lerp(read, strength * self.share)  # (B, T, d)
         hidden = self.gate(torch.cat([anchor, read], dim=-1))  # (B, T, d)
@@ -197,13 +197,13 @@ class PackedReader:
 
 
 class MemoryAdapterModule(LayeredReaders):
-    """Readers that read the whole memory of their layer."""
+    """Readers of global retrieval, each of which reads the whole memory of its layer."""
 
     def __init__(self, d: int, layers: int, config: MemoryAdapterConfig) -> None:
         super().__init__(
             config, range(layers) if config.layers is None else config.layers, lambda: MemoryReader(d, config)
         )
-        self.phrase_file: Path | None = None  # the phrases in the memory's order, for showing what was read
+        self.phrase_file: Path | None = None  # the phrases in the memory's order, for attributions
 
     def set_memory(self, memory: Memory) -> None:
         """Give every reader its layer's memory: target rows at self-attention, source rows at cross-attention."""
@@ -213,7 +213,7 @@ class MemoryAdapterModule(LayeredReaders):
             reader.forget_projection()
 
     def keep_graphs(self, folder: Path | None) -> None:
-        """Keep what large memories are searched by in a folder of this plugin's own, until it is opened the next time."""
+        """Cache the indexes of large memories in the plugin's unpacked folder, so that reopening it is fast; None: no cache."""
         for layer, attention, reader in self.readers():
             reader.graph_path = folder / "graphs" / f"{layer}-{attention}" if folder else None
 
@@ -222,7 +222,7 @@ class MemoryAdapterModule(LayeredReaders):
             reader.project()
 
     def train(self, mode: bool = True) -> MemoryAdapterModule:
-        """Training mode drops the projections, which would be stale after the next update."""
+        """Set the mode; training mode discards the projections, which the next update would make stale."""
         if mode:
             for _, _, reader in self.readers():
                 reader.forget_projection()

@@ -1,17 +1,17 @@
-"""The memory-augmented adapter's network where it reads by sentence: few phrases, those that the input asks for.
+"""The memory-augmented adapter's network with retrieval by sentence: it reads the few samples that are relevant to the input.
 
-Of an input, samples that share its rarest words are shortlisted once; a reader compares its query with the keys of their rows, and
-mixes what comes next in them into the anchor A (equations 4 and 5 of paper 1 with R' = A + E[tokens] in the place of R Wv):
+For each input, samples that share its rarest words are shortlisted once. A reader compares its query with the keys of their rows
+and mixes the rows' next tokens into the anchor A (equations 4 and 5 of paper 1 with R' = A + E[tokens] instead of R Wv):
 
-    s_i = κ cos(W q, W k_i) + β v_i              q, k in the axes of the place (engine/memory/sentence_memory.py)
+    s_i = κ cos(W q, W k_i) + β v_i              q, k in the axes of the position (engine/memory/sentence_memory.py)
     R  = Σ softmax(s)_i E[y_i] Wv                E: the base's output embeddings, y_i the token of row i
     1 - λ = sigmoid(MLP[A; c, v, u, H])          c: cosine of the best row; H: entropy of the reading; u: see below
     O  = λ A + (1 - λ)(A + R) = A + (1 - λ) R
 
-v_i is the share of the input's IDF mass that the sentence of row i has, u the share that any sample has. W starts as identity
-and Wv at zero, so that an untrained adapter is the base to the bit and Wv has a gradient from the first update on (as B of
-LoRA has). The rows are in context, so a query meets keys of its own kind; what they say is the next token and not the state,
-which would say what has been written already.
+v_i is the share of the input's IDF mass that the sentence of row i covers, and u the share that any sample covers. W is
+initialised as the identity and Wv to zero. So an untrained adapter equals the base exactly, and Wv has a gradient from the first
+update on (like B of LoRA). Keys are recorded in context, so they are comparable with queries. Values are the next tokens rather
+than states, which would encode what has already been generated.
 """
 
 from __future__ import annotations
@@ -33,63 +33,63 @@ from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.methods.memory_adapter.layered import LayeredReaders
 
 SHARPNESS, COVERAGE = 10.0, 2.0  # κ and β of an untrained reader
-SPEED = 10.0  # Adam moves each weight by about the learning rate: a number that stands alone must move faster
+SPEED = 10.0  # Adam moves each weight by about the learning rate: single scalars must move faster
 SLOW = 0.3  # and the comparison of states more slowly
-HIDDEN = 64  # of the gate
-CLOSED = -2.0  # the gate's first bias
-EVIDENCE = (5.0, 5.0, 5.0, 1.0)  # c, v, u and H as the gate sees them: four numbers beside the d of an anchor
-SIZE = 4.0  # length of a token's embedding as it is read, about that of an anchor
-LEAST = -1e4  # the score of a row that is none
+HIDDEN = 64  # hidden units of the gate
+CLOSED = -2.0  # initial bias of the gate
+EVIDENCE = (5.0, 5.0, 5.0, 1.0)  # scale of c, v, u and H in the gate's input, next to the d numbers of an anchor
+SIZE = 4.0  # length to which embeddings are scaled, about that of an anchor
+LEAST = -1e4  # score of padding rows
 
 
 @dataclass
 class Content:
-    """What the rows for the sentences of a batch say: embeddings of their U distinct tokens, which are fewer than the R rows."""
+    """The values of the rows for the sentences of a batch: embeddings of their U distinct tokens, fewer than the R rows."""
 
     embeddings: Tensor  # (B, U, d)
-    numbers: Tensor  # (B, 1, R) of each row's token among them
+    numbers: Tensor  # (B, 1, R) index of each row's token among them
 
     @classmethod
     def of(cls, tokens: Tensor, table: Tensor, kind: torch.dtype) -> Content:
-        """Of the rows' tokens (B, R) and the embeddings (V, d) of all tokens, in this type."""
+        """The content for the rows' tokens (B, R), from the embeddings (V, d) of all tokens, in the type `kind`."""
         ordered, order = tokens.sort(1)  # (B, R) each
         ranks = F.pad((ordered[:, 1:] != ordered[:, :-1]).long().cumsum(1), (1, 0))  # (B, R)
         distinct = tokens.new_zeros(len(tokens), int(ranks.max()) + 1).scatter(1, ranks, ordered)  # (B, U)
         return cls(F.embedding(distinct, table).to(kind), torch.empty_like(ranks).scatter(1, order, ranks)[:, None])
 
     def __getitem__(self, active: Tensor) -> Content:
-        """That of the sentences (b,) alone."""
+        """The content of the sentences `active` (b,)."""
         return Content(self.embeddings[active], self.numbers[active])
 
     def mixed(self, weights: Tensor) -> Tensor:
-        """The mean (B, n, d) by the weights (B, n, R) of the rows."""
+        """The weighted mean (B, n, d) of the rows' embeddings, by weights (B, n, R)."""
         of_tokens = weights.new_zeros(*weights.shape[:2], self.embeddings.shape[1])  # (B, n, U)
         return of_tokens.scatter_add(2, self.numbers.expand_as(weights), weights) @ self.embeddings  # (B, n, d)
 
 
 @dataclass
 class Reading:
-    """What one reader may read for the sentences of a batch, and its weights as they are multiplied in each step."""
+    """The rows that a reader may read for the sentences of a batch, and its weights in the form needed at each step."""
 
     project: Tensor  # (r, d) W times the axes
-    offset: Tensor  # (r,) what the mean gives there
+    offset: Tensor  # (r,) minus the projected mean
     sharpness: Tensor  # () κ
     by_coverage: Tensor  # () β
-    keys: Tensor  # (B, R, r) of length κ, in the reader's comparison
-    content: Content  # the same for all readers
-    bonus: Tensor  # (B, 1, R) β v, `LEAST` where there is no row
+    keys: Tensor  # (B, R, r) W k, scaled to length κ
+    content: Content  # shared by all readers
+    bonus: Tensor  # (B, 1, R) β v, or `LEAST` for padding
     coverage: Tensor  # (B, R)
     known: Tensor  # (B, 1, 1)
-    any: Tensor  # (B, 1, 1), 1 where there is a row, else 0
+    any: Tensor  # (B, 1, 1), 1 if there is any row, else 0
 
     def of(self, active: Tensor, content: Content) -> Reading:
-        """That of the sentences (b,) alone, whose content is given."""
+        """The reading of the sentences `active` (b,), given their content."""
         own = {name: getattr(self, name)[active] for name in ("keys", "bonus", "coverage", "known", "any")}
         return replace(self, content=content, **own)
 
 
 class SentenceReader(nn.Module):
-    """Reads a shortlist at one place."""
+    """Reads the rows of a shortlist at one position."""
 
     mean: Tensor
     basis: Tensor
@@ -109,13 +109,13 @@ class SentenceReader(nn.Module):
         self.register_buffer("mean", torch.zeros(d), persistent=False)
         self.register_buffer("basis", torch.zeros(size, d), persistent=False)
         self.register_buffer("evidence", torch.tensor(EVIDENCE), persistent=False)
-        self.batch: Reading | None = None  # of all sentences of the batch
-        self.reading: Reading | None = None  # of those that are still worked on
+        self.batch: Reading | None = None  # for all sentences of the batch
+        self.reading: Reading | None = None  # for the sentences that remain in the batch
         self.dropped = False
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
     def look_at(self, keys: Tensor, content: Content, shortlist: Shortlist) -> None:
-        """The rows that the next batch may read: keys (B, R, r) in the place's axes, and what they say."""
+        """Set the rows that the next batch may read: keys (B, R, r) in the axes of the position, and the rows' content."""
         kind = self.value.weight.dtype
         sharpness, by_coverage = SHARPNESS * torch.exp(SPEED * self.sharpness), COVERAGE + SPEED * self.by_coverage
         project = self.basis + SLOW * self.match @ self.basis  # (r, d)
@@ -130,7 +130,7 @@ class SentenceReader(nn.Module):
         )  # fmt: skip
 
     def forward(self, anchor: Tensor, query: Tensor, strength: float = 1.0) -> Tensor:
-        """O for anchor and query (r, T, d); the rows of a sentence's hypotheses follow each other. `strength` scales O - A."""
+        """O for anchor and query (r, T, d), where the hypotheses of a sentence are adjacent rows. `strength` scales O - A."""
         MEMORY_READS.inc(query.shape[0] * query.shape[1])
         if self.reading is None or self.dropped:
             return anchor
@@ -147,7 +147,7 @@ class SentenceReader(nn.Module):
         score, best = scores.max(-1, keepdim=True)  # (B, n, 1) each
         coverage = rows.coverage.gather(1, best[..., 0])[..., None]  # (B, n, 1)
         cosine = (score - rows.by_coverage * coverage) / rows.sharpness  # (B, n, 1)
-        # H = log Z - Σ w s, and log Z is the best score less the logarithm of its weight.
+        # H = log Z - Σ w s, and log Z is the best score minus the logarithm of its weight.
         entropy = score - weights.gather(-1, best).log() - (weights * scores).sum(-1, keepdim=True)  # (B, n, 1)
         evidence = torch.cat([cosine, coverage, rows.known.expand_as(score), entropy], -1) * self.evidence  # (B, n, 4)
         mixed = torch.cat([SIZE * F.normalize(anchor, dim=-1), evidence], -1)  # (B, n, d + 4)
@@ -158,7 +158,7 @@ class SentenceReader(nn.Module):
 
 
 class SentenceReaders(LayeredReaders):
-    """The readers of the chosen decoder layers, over one memory."""
+    """The readers of the selected decoder layers, which share one memory."""
 
     def __init__(self, d: int, layers: int, config: MemoryAdapterConfig) -> None:
         chosen = (
@@ -168,14 +168,14 @@ class SentenceReaders(LayeredReaders):
         )
         super().__init__(config, chosen, lambda: SentenceReader(d, min(config.key_size, d)))
         self.memory: SentenceMemory | None = None
-        self.embeddings: list[Tensor] = []  # the base's, in a list since they are none of this module's
+        self.embeddings: list[Tensor] = []  # the base's; in a list, so that they are not registered in this module
         self._own: OwnText | None = None
         self.shortlist: Shortlist | None = None
-        self.roll = 0  # places by which shortlists are shifted along the batch
+        self.roll = 0  # number of rows by which shortlists are shifted in the batch
 
     @contextlib.contextmanager
     def silent(self) -> Iterator[None]:
-        """Neither readers nor adapters nor tuned weights change anything: the base, with the module attached."""
+        """Disable readers, adapters and tuned weights inside the block, so that the attached module does not change the base."""
         parts = [reader for _, _, reader in self.readers()] + [part for _, _, _, part in self.adapters.placed()]
         try:
             for part in parts:
@@ -188,7 +188,7 @@ class SentenceReaders(LayeredReaders):
 
     @contextlib.contextmanager
     def rolled(self) -> Iterator[None]:
-        """Each sentence reads the shortlist of the one before it in its batch."""
+        """Inside the block, each sentence reads the shortlist of the previous sentence in the batch."""
         self.roll = 1
         try:
             yield
@@ -199,7 +199,7 @@ class SentenceReaders(LayeredReaders):
         return [(layer, attention) for layer, attention, _ in self.readers()]
 
     def set_memory(self, memory: SentenceMemory | None, base: Any) -> None:
-        """Read this memory from the next batch on; None: nothing."""
+        """Set the memory that is read from the next batch on; None: no memory."""
         self.memory, self._own, self.shortlist = memory, None, None
         table = base.model.get_output_embeddings().weight.detach()  # (V, d)
         self.embeddings = [table * (SIZE / table.float().norm(dim=-1).mean().item())]  # (V, d)
@@ -210,7 +210,7 @@ class SentenceReaders(LayeredReaders):
                 reader.mean, reader.basis = (part.to(reader.value.weight) for part in (axes.mean, axes.basis))
 
     def set_source(self, base: Any, sources: Tensor, batch: Batch | None = None) -> None:
-        """Shortlist the memory for source tokens (B, S). In training no sentence is its own neighbour (decision 0009)."""
+        """Shortlist the memory for source tokens (B, S). In training, sentences do not retrieve themselves (decision 0009)."""
         memory = self.memory
         if memory is None:
             return
@@ -231,7 +231,7 @@ class SentenceReaders(LayeredReaders):
             reader.look_at(memory.keys[layer, attention][rows].to(base.device), content, shortlist)
 
     def on_batch_shrink(self, active: Tensor) -> None:
-        """Go on with these sentences (b,) of the batch."""
+        """Continue with only the sentences `active` (b,) of the batch."""
         content: Content | None = None
         for _, _, reader in self.readers():
             if reader.batch is not None:

@@ -1,4 +1,4 @@
-"""The second pass of equation 9 begins at the lowest decoder layer whose memory is dropped: below it, it is the first pass."""
+"""Reuse of the first pass of equation 9 for the second pass, below the lowest decoder layer whose memory is dropped."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 
 class CachedFirstPass:
-    """What each decoder layer gave in a first pass over a batch, for a second over the same one."""
+    """The outputs of the decoder layers in the first pass over a batch, for a second pass over the same batch."""
 
     def __init__(self, layers: Sequence[Any]) -> None:
         self.layers = layers
-        self.outputs: list[Any] = [None] * len(layers)  # (B, T, d) each, alone or first in a tuple
+        self.outputs: list[Any] = [None] * len(layers)  # (B, T, d) each, possibly as the first item of a tuple
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
-        """The pass within the block is the first."""
+        """Record the outputs of the first pass, which runs inside the block."""
 
         def keep(index: int) -> Any:
             def hook(layer: Any, args: Any, output: Any) -> None:
@@ -31,7 +31,7 @@ class CachedFirstPass:
 
     @contextlib.contextmanager
     def below(self, layer: int) -> Iterator[None]:
-        """In the pass within the block the layers below that one give what they gave in the first, with its gradient."""
+        """Inside the block, the layers below `layer` return their outputs of the first pass, with their gradients."""
 
         def same(index: int) -> Any:
             return lambda *args, **kwargs: self.outputs[index]
@@ -43,4 +43,4 @@ class CachedFirstPass:
             yield
         finally:
             for one in lower:
-                del one.forward  # the class's own is there again
+                del one.forward  # restores the method of the class

@@ -1,4 +1,4 @@
-"""Settings of the n-gram memory. Defaults are the paper's but where the help says so."""
+"""Settings of the n-gram memory. Defaults follow the paper unless the help states otherwise."""
 
 from __future__ import annotations
 

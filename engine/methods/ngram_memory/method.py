@@ -1,4 +1,4 @@
-"""The n-gram memory as a method (paper 3): retrieved sentence pairs, encoded for the input sentence, read at every layer."""
+"""The n-gram memory (paper 3): retrieved sentence pairs are encoded for the input sentence and read at every decoder layer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NgramMemory(Method):
-    """Looks up similar sentence pairs for each sentence and attends to their translations."""
+    """Retrieves similar sentence pairs for each sentence and attends to their translations."""
 
     name: ClassVar[str] = "ngram_memory"
     config_class = NgramMemoryConfig
@@ -47,7 +47,7 @@ class NgramMemory(Method):
     )
 
     def prepare(self, samples: Samples, config: NgramMemoryConfig, progress: Progress) -> Artefacts:
-        """The retrieval set, and the vectors of its n-grams where it is searched by vectors."""
+        """Write the retrieval set and, for dense retrieval, the vectors of its n-grams. Raises CorpusError if it would be empty."""
         from engine.memory.retrieval_set import FILE
 
         if not (samples.workspace / FILE).exists() or (
@@ -120,8 +120,8 @@ class NgramMemory(Method):
         return artefacts
 
     def ablate(self, base: BaseModel, module: Any, kind: str, material: Material) -> None:
-        """Keys are the sources by which pairs are found, values their targets; noise and the mean take the place of the states
-        that the pairs found for the oracle's sources are encoded as.
+        """See `Method.ablate`. Keys are the sources of pairs, values their targets. With "noise" and "mean", the encoded states of
+        retrieved pairs are replaced; mean and covariance are those of the states retrieved for the oracle's sources.
         """
         from dataclasses import replace
 
@@ -138,7 +138,7 @@ class NgramMemory(Method):
             module.exchanged = SubstituteStates(states, kind, material, min(module.config.max_tokens, base.max_tokens))
 
     def read_states(self, base: BaseModel, module: Any, sources: Sequence[str]) -> torch.Tensor:
-        """The memory's states (N, d) for these sentences. Raises UnavailableError where nothing is found for any."""
+        """The memory's states (N, d) that are retrieved for these sources. Raises UnavailableError if there are none."""
         import torch
 
         read = []
@@ -154,7 +154,7 @@ class NgramMemory(Method):
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
-        """Forward hooks on the decoder layers' cross-attention; at strength 0 none are set."""
+        """Hook the cross-attention of the decoder layers; no hooks at strength 0."""
         with contextlib.ExitStack() as hooks:
             hooks.callback(setattr, module, "retrieved", None)
             for layer, gated in module.gates() if strength != 0.0 else ():
@@ -163,7 +163,7 @@ class NgramMemory(Method):
             yield
 
     def set_source(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
-        """Look up pairs for each source and encode them; in training without the sentences' own."""
+        """Retrieve pairs for each source and encode them; in training, sentences do not retrieve themselves."""
         import torch
 
         module.retrieved = None
@@ -186,7 +186,7 @@ class NgramMemory(Method):
     def drafts(
         self, base: BaseModel, module: Any, sources: Sequence[list[int]], own: Sequence[SentencePair | None]
     ) -> list[str]:
-        """The base's translations of those sentences whose pairs are found by targets too; else empty."""
+        """The base's translations of the sentences that need one for retrieval by targets; empty strings for the others."""
         from engine.decoding.greedy_search import bare_translations
 
         result = [""] * len(sources)
@@ -199,9 +199,7 @@ class NgramMemory(Method):
     def attributions(
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, object]]:
-        """For each decoder layer: the gate's share of the base, and found pairs with the attention that their tokens got together
-        (a mean over heads).
-        """
+        """For each target token and decoder layer: the base's share, and retrieved pairs with the attention to all their tokens."""
         import torch
 
         from engine.methods.reading import given, reads_of, shares_of
@@ -217,7 +215,7 @@ class NgramMemory(Method):
             self.set_source(base, module, sources)
             if module.retrieved is None:
                 return []
-            owners = module.retrieved.owners[0].tolist()  # all places are tokens: there is one row
+            owners = module.retrieved.owners[0].tolist()  # no padding, as there is only one row
             readers = [(layer, "encoder_attn", gated) for layer, gated in module.gates()]
             return reads_of(base, readers, sources, labels, tokens, items)
 
@@ -225,7 +223,7 @@ class NgramMemory(Method):
 def with_memory(
     module: Any, gated: Any, layer: int, strength: float, output: torch.Tensor, query: torch.Tensor
 ) -> torch.Tensor:
-    """What a decoder layer's cross-attention gives (R, T, d) with the memory mixed in."""
+    """The output (R, T, d) of a decoder layer's cross-attention with the memory mixed in."""
     if module.retrieved is None:
         return output
     return gated(output, query, module.retrieved, layer, strength)

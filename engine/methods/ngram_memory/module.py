@@ -1,12 +1,12 @@
 """The networks of the n-gram memory (paper 3, section 2.2).
 
-    found source X^i ── layers, attending to the encoding of X ──┐
-    found target Y^i ── layers, attending to ────────────────────┘ ── all of them, one after the other: the memory
+    retrieved source X^i ── layers, attending to the encoding of X ──┐
+    retrieved target Y^i ── layers, attending to ────────────────────┘ ── concatenated over all pairs: the memory
 
     c^s  the base's cross-attention to X        c^m  the same over the memory
     g = σ(W_gs c^s + W_gm c^m)                  c = g c^s + (1 - g) c^m
 
-As in decision 0002 the mixture is c = c^s + s (1 - g)(c^m - c^s) with a trained scalar s that starts at 0.
+As in decision 0002, the mixture is c = c^s + s (1 - g)(c^m - c^s) with a trained scalar s initialised to 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from engine.methods.ngram_memory.config import NgramMemoryConfig
 from engine.methods.ngram_memory.retriever import Retriever
 from engine.methods.transformer import Attention, Inputs, PackedSentences, make_layers, padded
 
-# Adam moves every weight by about the learning rate; one scalar that has a whole network behind it must move faster.
+# Adam moves every weight by about the learning rate; the scalar that scales a whole network must move faster.
 SPEED = 20.0
 
 
@@ -35,10 +35,10 @@ SPEED = 20.0
 class Retrieved:
     """The memory of one batch of B sentences."""
 
-    memory: Tensor  # (B, K, d), the found translations' states, one translation after the other
-    mask: Tensor  # (B, K), true at tokens; in a row without any, the first place, so that attention has one
-    any: Tensor  # (B, 1, 1), 1 where something was found, else 0
-    owners: Tensor  # (B, K), the pair that each token is from
+    memory: Tensor  # (B, K, d), the concatenated states of the retrieved translations
+    mask: Tensor  # (B, K), true at tokens, and at the first position of a row without tokens, as attention needs one
+    any: Tensor  # (B, 1, 1), 1 if any pair was retrieved, else 0
+    owners: Tensor  # (B, K), the index of each token's pair
     layout: PackedSentences
     projected: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # keys and values by decoder layer
 
@@ -55,9 +55,9 @@ class GatedAttention(nn.Module):
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
     def forward(self, anchor: Tensor, query: Tensor, retrieved: Retrieved, layer: int, strength: float = 1.0) -> Tensor:
-        """c for c^s = anchor and queries (R, T, d); R is a multiple of the found rows, a sentence's beams together.
+        """c for c^s = anchor and queries (R, T, d). R is a multiple of the rows in `retrieved`, with a sentence's beams adjacent.
 
-        Over a base held in half precision a module that is not (one in training) computes in its own.
+        In training over a half-precision base, it is computed in the precision of the module.
         """
         MEMORY_READS.inc(query.shape[0] * query.shape[1])
         mix = partial(self.mix, retrieved=retrieved, layer=layer, strength=strength)
@@ -79,7 +79,7 @@ class GatedAttention(nn.Module):
 
 
 class NgramMemoryModule(nn.Module):
-    """Encoders of found pairs and the gated attention of each decoder layer. The retrieval set is no part of the weights."""
+    """Encoders of retrieved pairs and the gated attention of each decoder layer. The retrieval set is not part of the weights."""
 
     def __init__(self, base: BaseModel, config: NgramMemoryConfig) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class NgramMemoryModule(nn.Module):
         copied = config.init == "base"
         if config.memory == "source_target":
             self.source = make_layers(base, "encoder", config.layers, cross=True, dropout=config.dropout, copied=copied)
-            # The output of a pre-norm layer is not normalised, and the target side's attention expects that it is.
+            # The target layers' attention expects normalised states, but the output of a pre-norm layer is not normalised.
             post_norm = base.model.config.model_type == "marian"
             self.source_norm = nn.Identity() if post_norm else nn.LayerNorm(base.d_model)
         self.target = make_layers(
@@ -102,11 +102,11 @@ class NgramMemoryModule(nn.Module):
             for i, gated in self.layers.items():
                 theirs = base.decoder_layers[int(i)].encoder_attn.state_dict()
                 gated.attention.load_state_dict({key: weight.float() for key, weight in theirs.items()})  # type: ignore[union-attr, operator]
-        self._inputs = (Inputs(base, "encoder"), Inputs(base, "decoder"))  # a tuple: the base's, not this module's
+        self._inputs = (Inputs(base, "encoder"), Inputs(base, "decoder"))  # a tuple, so that neither is registered
         self.pairs: Sequence[SentencePair] = ()
         self.retriever: Retriever | None = None
         self.retrieved: Retrieved | None = None
-        self.exchanged: Callable[[Sequence[int], Tensor], Tensor] | None = None  # what takes the place of the states
+        self.exchanged: Callable[[Sequence[int], Tensor], Tensor] | None = None  # replaces the states in ablations
         self._ids: dict[int, tuple[list[int], list[int]]] = {}
 
     def gates(self) -> list[tuple[int, GatedAttention]]:
@@ -114,11 +114,11 @@ class NgramMemoryModule(nn.Module):
         return [(int(layer), gated) for layer, gated in self.layers.items()]  # type: ignore[misc]
 
     def set_pairs(self, pairs: Sequence[SentencePair], retriever: Any) -> None:
-        """Give the module another retrieval set."""
+        """Replace the retrieval set."""
         self.pairs, self.retriever, self.retrieved, self._ids = pairs, retriever, None, {}
 
     def token_ids(self, base: BaseModel, numbers: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-        """Source and target ids of pairs of the set, cut to `max_tokens`."""
+        """Source and target ids of pairs of the retrieval set, truncated to `max_tokens`."""
         new = [i for i in dict.fromkeys(numbers) if i not in self._ids]
         most = min(self.config.max_tokens, base.max_tokens)
         sources = base.encode([self.pairs[i].source for i in new])
@@ -128,7 +128,7 @@ class NgramMemoryModule(nn.Module):
         return [self._ids[i] for i in numbers]
 
     def remember(self, base: BaseModel, rows: list[list[int]], encoded: Tensor, mask: Tensor) -> None:
-        """Encode the pairs found for each of B sentences, given their frozen encodings (B, S, d) with mask (B, S)."""
+        """Encode the pairs retrieved for each of B sentences, given the sentences' frozen encodings (B, S, d) with mask (B, S)."""
         owners = [row for row, numbers in enumerate(rows) for _ in numbers]  # (E,)
         entries = [number for numbers in rows for number in numbers]  # (E,)
         own = self.norm.weight.dtype

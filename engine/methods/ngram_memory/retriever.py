@@ -1,8 +1,7 @@
-"""Which pairs of the set are found for a sentence, by the way that the settings name.
+"""Retrieval of sentence pairs for an input sentence, according to the settings.
 
-A pair is found by its source, which is compared with the sentence at hand. Where the base wrote that source and it is not
-plausible, the pair is found by its target, which is the user's own, compared with the base's plain translation of the sentence;
-by its source after all where nothing is found so.
+A pair is retrieved by comparing its source with the input sentence. If its source is synthetic and implausible, the pair's target
+is compared with the base's translation of the input sentence instead. If nothing is found, implausible sources are used after all.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from engine.memory.self_match import OwnText
 from engine.methods.ngram_memory.config import NgramMemoryConfig
 
 VECTORS = "memory.safetensors"
-POOR = 0.5  # plausibility of a source below which its pair is found by the target
+POOR = 0.5  # plausibility of a source below which its pair is retrieved by the target
 
 
 def record_vectors(
@@ -40,7 +39,7 @@ def record_vectors(
 
 
 def load_vectors(path: Path, base: BaseModel, pairs: int, widths: Sequence[int]) -> tuple[dict[int, Any], Any]:
-    """What `record_vectors` wrote. Raises BundleError when it is missing or does not fit the pairs."""
+    """Load the file of `record_vectors`. Raises BundleError if it is missing or does not fit the pairs."""
     if not path.exists():
         raise BundleError(
             "it has no {path}, from which the method retrieves n-grams. Get a new copy of the bundle.", path=path.name
@@ -63,7 +62,7 @@ def load_vectors(path: Path, base: BaseModel, pairs: int, widths: Sequence[int])
 
 
 class Retriever:
-    """Finds pairs by their sources; knows which pairs are a sentence's own."""
+    """Retrieves pairs for a sentence; in training, excludes the sentence's own pair and near-duplicates."""
 
     def __init__(
         self, base: BaseModel, pairs: Sequence[SentencePair], config: NgramMemoryConfig, vectors: Path | None
@@ -71,7 +70,7 @@ class Retriever:
         self.config, self.pairs = config, pairs
         self.dense = config.retrieval == "dense_ngram"
         self._own_cache: dict[tuple[str, str], list[int]] = {}
-        self.poor: set[int] = set()  # pairs that are found by their targets
+        self.poor: set[int] = set()  # pairs that are retrieved by their targets
         if self.dense:
             result, lengths = load_vectors(vectors or Path(VECTORS), base, len(pairs), sorted(set(config.widths)))
             self.engine: Any = DenseNgrams(result, lengths, depth=config.search_depth, widths=config.widths)
@@ -87,17 +86,16 @@ class Retriever:
 
     @cached_property
     def own(self) -> OwnText:
-        """Needed in training alone."""
+        """The near-duplicates in the retrieval set; needed only in training."""
         return OwnText([pair.target for pair in self.pairs], [pair.source for pair in self.pairs])
 
     def find(
         self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, own: SentencePair | None = None, draft: str = "",
     ) -> list[int]:  # fmt: skip
-        """Places of the pairs found for a source sentence given as ids (S,) and frozen states (S, d), the best first.
+        """Indices of the pairs retrieved for a source sentence, given its ids (S,) and frozen states (S, d), the best first.
 
-        `own` says that the sentence is being learnt from: neither it nor the same text but for trifles is found, and what
-        was found is kept, since the same pairs come again in every epoch. `draft` is the base's translation of the sentence,
-        where `wants_draft`.
+        `own` is the pair of the sentence in training: neither it nor near-duplicates are retrieved, and results are cached, since
+        the same pairs recur in every epoch. `draft` is the base's translation of the sentence, required if `wants_draft`.
         """
         if own is None:
             return self._search(base, ids, states, draft, self.config.neighbours_translating, set())
@@ -108,7 +106,7 @@ class Retriever:
         return self._own_cache[name]
 
     def wants_draft(self, own: SentencePair | None = None) -> bool:
-        """Whether finding pairs for a sentence takes the base's translation of it."""
+        """Whether retrieval for a sentence requires the base's translation of it."""
         return bool(self.poor) and (own is None or (own.source, own.target) not in self._own_cache)
 
     def _search(
@@ -129,8 +127,6 @@ class Retriever:
 
 
 def source_words(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[list[str]]:
-    """Words of source sentences given as token ids: what is left of the text after the base's own normalisation, so that a
-    sentence of the set and one to be translated are cut alike.
-    """
+    """Words of source sentences given as token ids: normalised by the base, so that all sentences are tokenised alike."""
     convert = base.tokenizer.convert_ids_to_tokens
     return [words(joined(convert([i for i in map(int, row) if i not in base.special_ids]))) for row in rows]

@@ -1,4 +1,4 @@
-"""Settings of the output bias of Michel and Neubig."""
+"""Settings of the output bias of Michel and Neubig (2018)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output bias of Michel and Neubig as a method, full or factored; their speakers are the domains of the samples."""
+"""The output bias of Michel and Neubig (2018), full or factored. Their speakers correspond to the domains of the samples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOMAINS = "domains.json"
 
 
 class Extreme(Method):
-    """Makes the words of the samples likelier, in whatever context."""
+    """Makes the words of the samples likelier, regardless of context."""
 
     name: ClassVar[str] = "extreme"
     config_class = ExtremeConfig
@@ -37,8 +37,8 @@ class Extreme(Method):
     )
 
     def prepare(self, samples: Samples, config: ExtremeConfig, progress: Progress) -> Artefacts:
-        """domains.json: the domains' names in the order of the biases, where there is a bias for each. Raises
-        OptionError for a domain that the samples do not have.
+        """With `per_domain`, write domains.json: the names of the domains in the order of their biases. Raises OptionError if
+        `domain` is set without `per_domain` or is not a domain of the samples.
         """
         from engine.core.atomic_files import write_json
 
@@ -95,12 +95,12 @@ class Extreme(Method):
         module.current = None
 
     def batches_beams_per_sentence(self, module: Any) -> bool:
-        """Only the output layer is changed."""
+        """True: only the output layer is changed."""
         return True
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
-        """A forward hook on the output layer, whose output are the logits before the base's own bias."""
+        """Hook the output layer, whose output are the logits before the base's own bias is added."""
         with contextlib.ExitStack() as hooks:
             hooks.callback(setattr, module, "current", None)
             if strength != 0.0:
@@ -109,11 +109,11 @@ class Extreme(Method):
             yield
 
     def needs_fixed_batch(self, module: Any) -> bool:
-        """What `set_source` leaves is for training alone."""
+        """False: `set_source` stores data only in training."""
         return False
 
     def set_source(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
-        """In training, whose target positions the batch holds; a domain that no training sentence has gets the mean."""
+        """In training with several domains, record the domain of each target position; unknown domains get the mean bias."""
         import torch
 
         module.current = None
@@ -125,7 +125,7 @@ class Extreme(Method):
         module.current = torch.tensor(owners, device=counts.device).repeat_interleave(counts)  # (M,)
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
-        """The likelihood, and `decay` times the sum of squares of all biases."""
+        """The negative log-likelihood plus `decay` times the sum of squares of all biases."""
         nll = super().loss(base, module, batch)
         if not module.config.decay:
             return nll
@@ -134,7 +134,7 @@ class Extreme(Method):
 
 
 def read_domains(file: Path) -> list[str]:
-    """The names in domains.json. Raises BundleError when it cannot be read."""
+    """The names in domains.json. Raises BundleError if it cannot be read."""
     try:
         names = json.loads(file.read_text(encoding="utf-8"))["domains"]
         good = isinstance(names, list) and all(isinstance(name, str) for name in names)

@@ -1,4 +1,4 @@
-"""Settings of residual adapters (paper 4). The bottleneck is the only knob of the paper."""
+"""Settings of residual adapters (paper 4). In the paper, the bottleneck is the only hyperparameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Residual adapters as a method (paper 4): after each layer x = W_db relu(W_bd LN_T(z)) + z, equations 1 to 3."""
+"""Residual adapters (paper 4): x = W_db relu(W_bd LN_T(z)) + z after each layer, equations 1 to 3."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ResidualAdapter(LayerMethod):
-    """A small network with its own layer norm after each encoder and decoder layer."""
+    """Inserts a small network with its own layer norm after each encoder and decoder layer."""
 
     name: ClassVar[str] = "residual_adapter"
     config_class = ResidualAdapterConfig

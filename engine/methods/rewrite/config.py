@@ -1,4 +1,4 @@
-"""Settings of translating first and rewriting afterwards."""
+"""Settings of translating and then rewriting."""
 
 from __future__ import annotations
 

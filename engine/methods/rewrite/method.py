@@ -1,8 +1,8 @@
 """Translating, then rewriting (the baseline MT+Rewrite of paper 1, after Syed et al., 2020).
 
-The rewriting model has the base's architecture, vocabulary and, at the start, weights. It learns to turn the base's own
-translation of a sample's source into the sample. The base translates first, with whatever other plugins are in use; the
-model then rewrites its output. The base's weights are exchanged for the model's only while the model runs.
+The rewriting model has the architecture and vocabulary of the base and is initialised with its weights. It learns to turn the
+base's translation of a sample's source into the sample. The base translates first, with any other plugins in use, and the model
+rewrites the output. The model's weights replace the base's only while the model runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Rewrite(Method):
-    """A second model rewrites the base's translations."""
+    """Rewrites the base's translations with a second model."""
 
     name: ClassVar[str] = "rewrite"
     config_class = RewriteConfig
@@ -41,14 +41,14 @@ class Rewrite(Method):
         summary="A second model rewrites the base's translation in your style. Works on any translation, takes twice the time.",
         source="Syed et al., Adapting Language Models for Non-Parallel Author-Stylized Rewriting (2020)",
         replays=False,
-        changes_encoder=True,  # the rewriting model has its own
-        identity_at_start=False,  # untrained, it is a translation model that is given its target language
-        offers_strength=False,  # a sentence is rewritten or not; there is nothing between
-        offers_likelihood=False,  # of a source's translation; the model knows rewritings only
+        changes_encoder=True,  # the rewriting model has its own encoder
+        identity_at_start=False,  # untrained, it is a translation model that receives its target language as input
+        offers_strength=False,  # there is nothing to scale
+        offers_likelihood=False,  # the model scores rewritings, not translations of a source
     )
 
     def prepare(self, samples: Samples, config: RewriteConfig, progress: Progress) -> Artefacts:
-        """Nothing is made yet; a base that cannot read its target language is refused before any work."""
+        """Check that the base can read its target language, and store the settings. Raises ModelError."""
         from engine.methods.base_translations import keep_settings
         from engine.methods.rewrite.texts import check_rewriter
 
@@ -67,7 +67,7 @@ class Rewrite(Method):
         return module.to(base.device)
 
     def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
-        """Pairs of (machine translation, sample); in training, noisy samples as well where they are asked for."""
+        """Pairs of (machine translation, sample); in training with `denoising`, also pairs of (noisy sample, sample)."""
         from engine.corpora.types import SentencePair
         from engine.methods.base_translations import machine_translations, prepared_settings
         from engine.methods.batches import Pairs
@@ -107,11 +107,11 @@ class Rewrite(Method):
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
-        """Nothing is attached: the base translates as it is, and the model runs afterwards."""
+        """Attach nothing: the model runs after the base has translated."""
         yield
 
     def log_probabilities(self, base: BaseModel, module: Any, batch: Batch) -> torch.Tensor:
-        """Likelihoods that the rewriting model assigns to the samples, given the base's translations."""
+        """Log-probabilities of the samples under the rewriting model, given the base's translations."""
         with module.exchanged():
             return super().log_probabilities(base, module, batch)
 
@@ -129,7 +129,7 @@ class Rewrite(Method):
         self, base: BaseModel, module: Any, texts: Sequence[str], inner: Callable[[Sequence[str]], list[str]],
         strength: float, decoding: Decoding, progress: Progress,
     ) -> list[str]:  # fmt: skip
-        """The base's translations, rewritten; `decoding` is that of both searches."""
+        """The base's translations, rewritten with `decoding`."""
         from engine.decoding.translate import translate
         from engine.methods.rewrite.texts import rewriter_of
 

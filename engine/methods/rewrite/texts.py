@@ -1,4 +1,4 @@
-"""Pairs of (what the base wrote, what the user wrote), both in the target language, as token ids."""
+"""The base as a rewriting model, which reads and writes the target language, and noise for its input."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from engine.base import BaseModel
 from engine.core.languages import language_message
 from engine.errors import ModelError
 
-UNKNOWN = 0.05  # share of unknown tokens above which a vocabulary cannot hold the target language as a source
+UNKNOWN = 0.05  # maximum share of unknown tokens in target sentences that are read as a source
 
 
 def rewriter_of(base: BaseModel) -> BaseModel:
-    """The base as a model from its target language into the same language; the tokenizer is configured for it where needed."""
+    """The base as a model from its target language into the same language."""
     other = copy.copy(base)
     other.source = base.target
     return other
 
 
 def check_rewriter(base: BaseModel, texts: Sequence[str]) -> None:
-    """Raises ModelError where the base's source side cannot hold sentences of its target language."""
+    """Raises ModelError if the base's source side cannot represent sentences of its target language."""
     config = base.model.config
     if not getattr(config, "share_encoder_decoder_embeddings", True):
         raise ModelError(
@@ -44,7 +44,7 @@ def check_rewriter(base: BaseModel, texts: Sequence[str]) -> None:
 def noisy(
     ids: Sequence[int], share: float, words: Sequence[int], special: frozenset[int], draw: random.Random
 ) -> list[int]:
-    """Ids of which a share of the plain ones is dropped or replaced by some of `words`, half of each (Syed et al., 2020)."""
+    """The ids with a share of the non-special ones dropped or replaced by random `words`, half of each (Syed et al., 2020)."""
     results: list[int] = []
     for token in ids:
         if token in special or draw.random() >= share:

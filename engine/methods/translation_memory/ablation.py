@@ -1,4 +1,4 @@
-"""A translation memory of noise, or of its mean: vectors, states and tokens of the same distributions."""
+"""Ablations of a translation memory by noise or by its mean: vectors, states and tokens with the same distributions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH = 32  # sentences encoded at a time
 
 
 def draw_memory(module: Any, kind: str, material: Material) -> None:
-    """Put "noise" or the "mean" in the place of the module's memory, which has an index."""
+    """Replace the module's memory by "noise" or its "mean"; the module must have an index."""
     states = all_states(module)  # (N, d)
     tokens = torch.tensor([token for row in module.rows for token in row])  # (N,)
     vectors = torch.from_numpy(module.index.vectors)  # (n, v)

@@ -2,11 +2,11 @@
 
     f(x, z) = E_src(x)ᵀ E_tgt(z)        E(x) = normalize(W Transformer([BOS], x)_[BOS])
 
-Normalised vectors have zero mean and unit length, so f lies in [-1, 1].
+Normalised vectors have zero mean and unit length, so f is in [-1, 1].
 
-The paper's encoders learn from hundreds of thousands of pairs. For a few hundred, ours start where they already find something:
-as copies of the base's encoder for both languages (where both share its embeddings), with one W for both, the mean of all
-states in place of the first one's, and the common part of all sentences taken out by W's bias.
+The paper's encoders learn from hundreds of thousands of pairs. To work with a few hundred, these are initialised such that they
+retrieve relevant sentences from the start: as copies of the base's encoder for both languages (if they share embeddings), with
+the same W for both, the mean of all states instead of the first state, and a bias that removes the common part of all sentences.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from engine.decoding.translate import length_batches
 from engine.methods.transformer import Inputs, make_layers, padded
 from engine.methods.translation_memory.config import TranslationMemoryConfig
 
-SAMPLE = 256  # sentences that show what all have in common
+SAMPLE = 256  # sentences from which the common part is estimated
 
 
 class SentenceEncoder(nn.Module):
-    """Sentences of one language as vectors. Its words are the base's embeddings, which are not part of it."""
+    """Encodes sentences of one language as vectors. It uses the base's embeddings, which are not part of the module."""
 
     def __init__(self, base: BaseModel, side: str, config: TranslationMemoryConfig) -> None:
         super().__init__()
         copied = config.init == "base"
         self.mean = config.pooling == "mean"
-        self.first = nn.Parameter(torch.randn(base.d_model))  # what stands before the sentence: its [BOS]
-        # A base whose languages share their embeddings often translates both ways: its encoder knows both.
+        self.first = nn.Parameter(torch.randn(base.d_model))  # [BOS], which precedes the sentence
+        # A base with shared embeddings often translates in both directions, so its encoder knows both languages.
         stacks = base.model.get_encoder(), base.model.get_decoder()
         like = "encoder" if stacks[0].embed_tokens.weight is stacks[1].embed_tokens.weight else side
         self.layers = make_layers(
@@ -44,11 +44,11 @@ class SentenceEncoder(nn.Module):
         self.project = nn.Linear(base.d_model, config.vector_size or max(8, base.d_model // 2))
         nn.init.orthogonal_(self.project.weight)
         nn.init.zeros_(self.project.bias)
-        self._inputs = (Inputs(base, side),)  # a tuple: the base's, not this module's
+        self._inputs = (Inputs(base, side),)  # a tuple, so that nothing of the base is registered
 
     def state(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """The sentence's state (E, d) for ids (E, L) whose mask (E, L) is true at tokens: the first position's last one, or the
-        mean of all.
+        """The final state (E, d) of each sentence, given ids (E, L) and a mask (E, L) that is true at tokens: that of the first
+        position, or the mean over all positions.
         """
         words = self._inputs[0](ids).to(self.first.dtype)  # (E, L, d)
         states = torch.cat([self.first.expand(len(ids), 1, -1), words], dim=1)  # (E, L + 1, d)
@@ -61,7 +61,7 @@ class SentenceEncoder(nn.Module):
         return (states * weights).sum(1) / weights.sum(1)  # (E, d)
 
     def vector(self, state: Tensor) -> Tensor:
-        """A state (E, d) as the normalised vector (E, v)."""
+        """The normalised vectors (E, v) for states (E, d)."""
         result = self.project(state).float()  # (E, v)
         return F.normalize(result - result.mean(-1, keepdim=True), dim=-1)  # (E, v)
 
@@ -83,7 +83,7 @@ class DualEncoder(nn.Module):
     def centre(
         self, sources: Sequence[list[int]], targets: Sequence[list[int]], pad: int, device: torch.device
     ) -> None:
-        """Let W's biases take out what all sentences of a language have in common, by a sample of them."""
+        """Set the biases of W so that they remove the mean state of each language, estimated from a sample of sentences."""
         for encoder, rows in ((self.source, sources), (self.target, targets)):
             encoder.eval()
             states = [encoder.state(*padded([row], pad, device)) for row in rows[:SAMPLE]]  # each (1, d)
@@ -95,7 +95,7 @@ class DualEncoder(nn.Module):
 def encode_all(
     encoder: SentenceEncoder, rows: Sequence[list[int]], pad: int, device: torch.device
 ) -> NDArray[np.float32]:
-    """Vectors (N, v) of sentences given as ids, rounded to half precision, in which they are kept. Dropout is off."""
+    """Vectors (N, v) of sentences given as ids, without dropout, rounded to half precision, in which they are stored."""
     size = encoder.project.weight.shape[0]
     vectors = np.zeros((len(rows), size), dtype=np.float32)
     training = encoder.training

@@ -1,11 +1,11 @@
-"""The index over the memory's vectors, and its refresh in the background while E_tgt keeps training.
+"""The index over the memory's vectors, and its refresh in the background while E_tgt is trained.
 
-At every multiple r of `refresh_every` E_tgt's weights are copied, and a thread encodes the memory with the copy and builds an
-index, while training goes on with the one it has. With `refresh_waits` the new index takes effect at r + refresh_every and
-not before; the thread is waited for if it is not ready by then. Which index an update sees is then a function of the
-update's number alone. The copies are kept in the workspace until training ends, so a resumed training builds the index of
-its update again from the same weights, and ends bit for bit as an undisturbed one. Without `refresh_waits` an index takes
-effect when it is ready, which depends on the machine.
+At every multiple r of `refresh_every`, E_tgt's weights are copied. A thread encodes the memory with the copy and builds an index,
+while training continues with the current index. With `refresh_waits`, the new index takes effect exactly at r + refresh_every,
+and training waits for the thread if necessary, so that the index used by an update depends only on the update's number. The
+copies are stored in the workspace until training ends. A resumed training therefore rebuilds its index from the same weights and
+gives exactly the same result as an uninterrupted one. Without `refresh_waits`, an index takes effect as soon as it is ready, which
+depends on the machine.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from engine.methods.translation_memory.encoders import SentenceEncoder, encode_a
 
 
 def build_index(encoder: SentenceEncoder, rows: Sequence[list[int]], pad: int, device: Any, depth: int) -> VectorIndex:
-    """The index of sentences given as ids, by the encoder's weights as they are now."""
+    """The index of sentences given as ids, using the encoder's current weights."""
     return VectorIndex(encode_all(encoder, rows, pad, device), "dot", depth=depth)
 
 
 class Builder(threading.Thread):
-    """Builds an index with a copy of the encoder. A thread of its own has its own autocast and gradient modes, so an index
-    built while training runs and one built after a resume come from the same computation.
+    """Builds an index with a copy of the encoder. A separate thread has separate autocast and gradient modes, so that the index is
+    computed in the same way during training and after a resume.
     """
 
     def __init__(self, encoder: SentenceEncoder, arguments: tuple[Any, ...]) -> None:
@@ -43,13 +43,13 @@ class Builder(threading.Thread):
 
     def run(self) -> None:
         try:
-            torch.set_num_threads(self.threads)  # a new thread would take the default
+            torch.set_num_threads(self.threads)  # a new thread would use the default
             self.index = build_index(self.encoder, *self.arguments)
         except BaseException as error:
             self.error = error
 
     def result(self) -> VectorIndex:
-        """Wait for the index. Raises what stopped its making."""
+        """Wait for the index. Raises the error of the thread, if any."""
         self.join()
         if self.error is not None:
             raise self.error
@@ -58,7 +58,7 @@ class Builder(threading.Thread):
 
 
 class Refresher:
-    """Which index training sees, by the number of the update."""
+    """Provides the index that training uses, by the number of the update."""
 
     def __init__(
         self,
@@ -69,10 +69,10 @@ class Refresher:
         waits: bool,
         folder: Path | None,
     ) -> None:
-        """`every` None: the encoder does not change, and one index serves all updates."""
+        """`every` None: the encoder does not change, and one index is used for all updates."""
         self.encoder, self.arguments, self.every, self.waits, self.folder = encoder, arguments, every, waits, folder
         self.index: VectorIndex | None = None
-        self.current: int | None = None  # the update whose weights made the index
+        self.current: int | None = None  # the update from whose weights the index was built
         self.building: tuple[int, Builder] | None = None
         self.copies: dict[int, dict[str, Tensor]] = {}
 
@@ -96,7 +96,7 @@ class Refresher:
         return self.index
 
     def _begin(self, step: int, due: int) -> None:
-        """Copy the weights and start a refresh, at the update where one is due."""
+        """Copy the weights and start a refresh if one is due at this update."""
         if step == due and due not in self.copies:
             self._keep(due)
             self.building = due, self._start(self.copies[due])
@@ -126,7 +126,7 @@ class Refresher:
                 save_file(self.copies[step], temporary)
 
     def _copy(self, step: int) -> dict[str, Tensor]:
-        """The weights at an update. Where the copy is lost, those of now: the index is only newer then."""
+        """The weights at an update, or the current weights if the copy is lost, with which the index is merely newer."""
         if step in self.copies:
             return self.copies[step]
         try:
@@ -138,7 +138,7 @@ class Refresher:
         return (self.folder or Path()) / f"retriever-{step}.safetensors"
 
     def close(self) -> None:
-        """Wait for a refresh on its way, and remove the copies."""
+        """Wait for a running refresh, and remove the copies."""
         if self.building is not None:
             self.building[1].join()
         self.building, self.copies = None, {}
@@ -152,7 +152,7 @@ def copy_of(encoder: SentenceEncoder) -> dict[str, Tensor]:
 
 
 def copy_module(encoder: SentenceEncoder, weights: dict[str, Tensor]) -> SentenceEncoder:
-    """An encoder with these weights over the same embeddings."""
+    """A copy of the encoder with these weights that shares its embeddings."""
     inputs, encoder._inputs = encoder._inputs, ()  # type: ignore[assignment]
     try:
         twin = copy.deepcopy(encoder)

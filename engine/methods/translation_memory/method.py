@@ -1,4 +1,4 @@
-"""The translation memory as a method (paper 2): monolingual sentences, found across languages by a learnt retriever."""
+"""The translation memory (paper 2): monolingual sentences that a trained retriever finds across languages."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ WARM, WARM_REPORT = "retriever.safetensors", "retriever.json"
 
 @dataclass
 class Warmed(Artefacts):
-    """Artefacts of a training: where the retriever's first weights and the copies for its index are."""
+    """Artefacts for training, with the workspace that contains the warm-started retriever and the copies for its index."""
 
     workspace: Path | None = None
 
 
 class TranslationMemory(Method):
-    """Finds sentences of the user's own by meaning, across languages, and copies from them."""
+    """Retrieves sentences of the samples by meaning, across languages, and copies from them."""
 
     name: ClassVar[str] = "translation_memory"
     config_class = TranslationMemoryConfig
@@ -59,7 +59,7 @@ class TranslationMemory(Method):
     )
 
     def prepare(self, samples: Samples, config: TranslationMemoryConfig, progress: Progress) -> Artefacts:
-        """The memory's sentences, and the retriever's warm start. Raises CorpusError where no sentence can be stored."""
+        """Write the memory's sentences and warm-start the retriever. Raises CorpusError if there are no sentences."""
         import torch
 
         from engine.core.atomic_files import write_json
@@ -119,13 +119,13 @@ class TranslationMemory(Method):
         return module
 
     def set_memory(self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], vectors: Any = None) -> None:
-        """Give the module another memory; `vectors` (N, v) are those of its retriever, where they are known."""
+        """Replace the module's memory; `vectors` (N, v) are the retriever's vectors, if known."""
         from engine.memory.vector_index import VectorIndex
         from engine.methods.translation_memory.index import Refresher
 
         config = module.config
         labels = base.encode_target([pair.target for pair in pairs])
-        # Only words can be copied: an end of sentence or a language's code would end or spoil the translation.
+        # Only words can be copied: copying end-of-sentence tokens or language codes would corrupt the translation.
         words = [[token for token in ids if token not in base.special_ids] or ids for ids in labels]
         module.pairs, module.rows = pairs, [ids[: min(config.max_tokens, base.max_tokens)] for ids in words]
         module.index = VectorIndex(vectors, "dot", depth=config.search_depth) if vectors is not None else None
@@ -145,7 +145,7 @@ class TranslationMemory(Method):
             module.refresher = None
 
     def after_training(self, module: Any) -> None:
-        """The vectors of the memory by the trained encoder, kept for the bundle."""
+        """Compute the memory's vectors with the trained encoder and store them for the bundle."""
         self.prepare_for_inference(module)
         if module.workspace is not None and module.index is not None:
             save_vectors(module.index.vectors, module.workspace / VECTORS)
@@ -157,7 +157,7 @@ class TranslationMemory(Method):
         self.index(module)
 
     def index(self, module: Any) -> None:
-        """Build the index by the weights as they are, where there is none."""
+        """Build the index with the current weights if there is none."""
         from engine.methods.translation_memory.index import build_index
 
         if module.index is None and module.rows:
@@ -166,7 +166,7 @@ class TranslationMemory(Method):
 
     @contextlib.contextmanager
     def inference_mode_while_training(self, module: Any) -> Iterator[None]:
-        """The training's own indexes stay: another one is built for the block."""
+        """As in `Method`; a temporary index is built for the block, and those of the training are kept."""
         with super().inference_mode_while_training(module):
             self.index(module)
             try:
@@ -189,8 +189,8 @@ class TranslationMemory(Method):
         return Artefacts(files={name: workspace / name for name in (FILE, VECTORS)})
 
     def ablate(self, base: BaseModel, module: Any, kind: str, material: Material) -> None:
-        """Keys are the sentences' vectors, values the sentences. Of noise vectors, states and tokens are drawn; the mean row is
-        one sentence of the mean vector and state, whose tokens are the memory's in their proportions.
+        """See `Method.ablate`. Keys are the sentences' vectors, values the sentences. For "noise", vectors, states and tokens are
+        drawn. The "mean" row is a sentence with the mean vector and state, and tokens in proportion to their frequency.
         """
         from engine.methods.translation_memory.ablation import draw_memory
 
@@ -207,7 +207,7 @@ class TranslationMemory(Method):
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
-        """Forward hooks on the decoder, whose states get c_t, and on the output layer; at strength 0 none are set."""
+        """Hook the decoder, to add c_t to its states, and the output layer; no hooks at strength 0."""
 
         def at_decoder(decoder: Any, args: Any, output: Any) -> Any:
             if module.retrieved is None:
@@ -228,7 +228,7 @@ class TranslationMemory(Method):
             yield
 
     def set_source(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
-        """Find sentences for each source and encode them; in training without the sentence's own target."""
+        """Retrieve sentences for each source and encode them; in training, the sentence's own target is excluded."""
         import torch
 
         module.retrieved = None
@@ -254,14 +254,14 @@ class TranslationMemory(Method):
             module.remember(numbers, x, fresh, index.vectors, base.pad, selected)
 
     def training_index(self, module: Any, step: int) -> Any:
-        """The index for a training batch, or the one in force for a batch of validation, whose step is no update's."""
+        """The index for a training batch, or the current index for a validation batch, whose `step` is not an update's."""
         if module.refresher is None:
             module.refresher = module.new_refresher()
         refresher = module.refresher
         return refresher.at(step) if module.training or refresher.index is None else refresher.index
 
     def own(self, module: Any, target: str) -> set[int]:
-        """Sentences of the memory that are this one, or the same but for trifles."""
+        """Indices of the memory's sentences that equal the target or are near-duplicates of it."""
         from engine.memory.self_match import OwnText
 
         if module.own is None:
@@ -271,9 +271,7 @@ class TranslationMemory(Method):
     def attributions(
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, object]]:
-        """For each target token: the share of the base's own distribution (1 - λ), and found sentences with the attention that
-        their tokens got together and their relevance f.
-        """
+        """For each target token: the base's share 1 - λ, and retrieved sentences with their total attention and relevance f."""
         from engine.methods.reading import force, given, row, shares_of
 
         sources, labels, tokens = given(base, source, translation)
@@ -283,7 +281,7 @@ class TranslationMemory(Method):
             retrieved = module.retrieved
         if retrieved is None or retrieved.alpha is None or retrieved.copying is None:
             return []
-        owners = retrieved.owners[0].tolist()  # all places are tokens: there is one row
+        owners = retrieved.owners[0].tolist()  # no padding, as there is only one row
         relevance = dict(zip(owners, retrieved.relevance[0].float().tolist(), strict=True))
         results = []
         for position, token in enumerate(tokens):
@@ -298,14 +296,14 @@ class TranslationMemory(Method):
 
 
 def save_vectors(vectors: Any, path: Path) -> None:
-    """`vectors` (N, v) in half precision. Raises StorageError."""
+    """Write `vectors` (N, v) in half precision. Raises StorageError."""
     import torch
 
     save_tensors(path, {"vectors": torch.from_numpy(vectors).half()}, "the memory's vectors")
 
 
 def load_vectors(path: Path, sentences: int, size: int | None = None) -> Any:
-    """The vectors (N, v) that `save_vectors` wrote. Raises BundleError when they are missing or do not fit the sentences."""
+    """Load the vectors (N, v) of `save_vectors`. Raises BundleError if they are missing or do not fit the sentences."""
     if not path.exists():
         raise BundleError(
             "it has no {path}, from which the method retrieves sentences. Get a new copy of the bundle.", path=path.name

@@ -1,11 +1,11 @@
 """The networks of the translation memory (paper 2, section 3.3).
 
-    α_ij = exp(h_tᵀ W_m z_ij + β f(x, z_i)) / Σ over all tokens of all found sentences          (equation 2)
-    c_t  = W_c Σ α_ij z_ij                        h_t + c_t takes the place of h_t
+    α_ij = exp(h_tᵀ W_m z_ij + β f(x, z_i)) / Σ over all tokens of all retrieved sentences      (equation 2)
+    c_t  = W_c Σ α_ij z_ij                        h_t + c_t replaces h_t
     λ_t  = g(h_t, c_t)                            p(w) = (1 - λ_t) p_v(w) + λ_t Σ_{z_ij = w} α_ij
 
-h_t is the decoder's last state, z_ij the memory encoder's state of token j of sentence i. Two things make the untrained memory
-the base: W_c starts at zero, and λ_t carries a trained scalar that starts at zero (decision 0002).
+h_t is the decoder's last state, z_ij the memory encoder's state of token j of sentence i. The untrained memory does not change
+the base, since W_c and a trained scalar that multiplies λ_t are initialised to zero (decision 0002).
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from engine.methods.translation_memory.config import TranslationMemoryConfig
 from engine.methods.translation_memory.encoders import DualEncoder
 from engine.methods.translation_memory.index import Refresher
 
-SPEED = 20.0  # as in the memory adapter: a single scalar has to move faster than a weight of a matrix
-MOST = 1 - 1e-6  # of λ: a word that cannot be copied keeps a probability
+SPEED = 20.0  # as in the memory adapter: a single scalar must move faster than a weight of a matrix
+MOST = 1 - 1e-6  # maximum of λ, so that words that cannot be copied keep a probability
 
 
 @dataclass
 class Retrieved:
-    """The memory of one batch of B sentences, and what its attention was in the last pass of the decoder."""
+    """The memory of one batch of B sentences, and its attention in the last decoder pass."""
 
     states: Tensor  # (B, K, d), z
     ids: Tensor  # (B, K), the tokens
     relevance: Tensor  # (B, K), f(x, z_i) of each token's sentence
-    owners: Tensor  # (B, K), the sentence of the set that each token is from
+    owners: Tensor  # (B, K), the index of each token's sentence
     layout: PackedSentences
-    target_mask: Tensor | None = None  # (B, T), in training: the positions that the output layer is asked for
+    target_mask: Tensor | None = None  # (B, T), in training: the positions at which logits are computed
     alpha: Tensor | None = None  # (R, T, K)
     copying: Tensor | None = None  # (R, T, 1), λ
 
 
 class TranslationMemoryModule(nn.Module):
-    """Dual encoder, memory encoder, and the cross-attention that is used twice. The memory is no part of the weights."""
+    """Dual encoder, memory encoder, and attention used for both states and copying. The memory is not part of the weights."""
 
     def __init__(self, base: BaseModel, config: TranslationMemoryConfig) -> None:
         super().__init__()
@@ -68,10 +68,10 @@ class TranslationMemoryModule(nn.Module):
         self.beta = nn.Parameter(torch.ones(()))
         self.gate_hidden, self.gate_out = nn.Linear(2 * d, d), nn.Linear(d, 1)
         self.copy_scale = nn.Parameter(torch.zeros(()))
-        self._inputs = (Inputs(base, "decoder"),)  # a tuple: the base's, not this module's
+        self._inputs = (Inputs(base, "decoder"),)  # a tuple, so that nothing of the base is registered
         nn.init.zeros_(self.read.weight)
         if own_start:
-            # A memory token then scores as the base would score it as the next word: h times its embedding.
+            # A memory token is then scored as the base would score it as the next word: h times its embedding.
             for layer in self.memory_layers:
                 layer.quiet()  # type: ignore[operator]
             scale = float(getattr(self._inputs[0].embedding, "embed_scale", self._inputs[0].scale))
@@ -81,32 +81,32 @@ class TranslationMemoryModule(nn.Module):
             nn.init.xavier_uniform_(self.match.weight, gain=1 / math.sqrt(d))
         self.pairs: Sequence[SentencePair] = ()
         self.rows: list[list[int]] = []  # the sentences' words as ids
-        self.index: VectorIndex | None = None  # with the weights as they are; None while they change
+        self.index: VectorIndex | None = None  # with the current weights; None in training
         self.refresher: Refresher | None = None
         self.new_refresher: Callable[[], Refresher] | None = None
-        self.artefacts: Artefacts | None = None  # what goes into the bundle, to which training adds the vectors
-        self.workspace: Path | None = None  # only where it is trained
-        self.own: OwnText | None = None  # made at the first batch of training
+        self.artefacts: Artefacts | None = None  # for the bundle; training adds the vectors
+        self.workspace: Path | None = None  # only in training
+        self.own: OwnText | None = None  # created at the first training batch
         self.where: tuple[int, Any] = (0, torch.device("cpu"))  # the base's padding id and device
         self.retrieved: Retrieved | None = None
-        self.exchanged: Callable[[Sequence[int], Tensor], Tensor] | None = None  # what takes the place of the states
+        self.exchanged: Callable[[Sequence[int], Tensor], Tensor] | None = None  # replaces the states in ablations
 
     @property
     def size(self) -> int:
-        """Numbers in a sentence's vector."""
+        """The number of dimensions of a sentence's vector."""
         return int(self.retriever.target.project.weight.shape[0])
 
     def train(self, mode: bool = True) -> TranslationMemoryModule:
-        """Training changes the vectors, so the index of before is dropped."""
+        """Set the mode; training mode discards the index, since training changes the vectors."""
         if mode:
             self.index = None
         super().train(mode)
         return self
 
     def encode_memory(self, rows: list[list[int]], pad: int, device: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Ids (U, L), mask (U, L) and states (U, L, d) of sentences, each on its own.
+        """Ids (U, L), mask (U, L) and states (U, L, d) of sentences that are encoded independently.
 
-        Positions help the layers to read and are not passed on: a token's state is its embedding and what they add to it.
+        A token's state is its embedding plus the change made by the layers. Positions are input to the layers but not part of it.
         """
         ids, mask = padded(rows, pad, device)  # (U, L), (U, L)
         kind = self.match.weight.dtype
@@ -119,8 +119,8 @@ class TranslationMemoryModule(nn.Module):
     def remember(
         self, numbers: list[list[int]], x: Tensor, fresh: bool, vectors: Any, pad: int, target_mask: Tensor | None
     ) -> None:
-        """Encode the sentences found for each of B sentences with vectors x (B, v). `fresh`: E_tgt computes their vectors, so
-        that it gets a gradient; else they are those of the index.
+        """Encode the sentences retrieved for each of B sentences with vectors x (B, v). If `fresh`, their vectors are computed by
+        E_tgt, so that it gets a gradient; otherwise they are taken from the index.
         """
         self.retrieved = None
         owners = [row for row, result in enumerate(numbers) for _ in result]  # (E,)
@@ -150,7 +150,7 @@ class TranslationMemoryModule(nn.Module):
         )
 
     def attend(self, h: Tensor, strength: float = 1.0) -> Tensor:
-        """h_t + c_t for the decoder's states (R, T, d), R a multiple of the found rows; keeps α and λ for the output."""
+        """h_t + c_t for the decoder's states (R, T, d), with R a multiple of B. Stores α and λ for the output layer."""
         result = self.retrieved
         assert result is not None
         kind = h.dtype
@@ -170,14 +170,14 @@ class TranslationMemoryModule(nn.Module):
         return (h + strength * c.reshape(shape)).to(kind)  # (R, T, d)
 
     def copy_share(self) -> Tensor:
-        """What λ is multiplied by: the scalar, held between 0 and 1. Its gradient goes on beyond the bounds, since a plain
-        bound at the start's very value would end learning there.
+        """The factor of λ: the trained scalar clamped to [0, 1]. The gradient is passed through the clamp, since the initial value
+        is at a bound, where learning would otherwise stop.
         """
         s = SPEED * self.copy_scale.float()  # ()
         return s + (s.clamp(0, 1) - s).detach()  # ()
 
     def copy_from_memory(self, logits: Tensor, bias: Tensor | None) -> Tensor:
-        """Logits (R, T, V), or (M, V) at the positions of `target_mask`, whose softmax with the base's `bias` is the mixture."""
+        """Logits (R, T, V), or (M, V) at the positions of `target_mask`, whose softmax after adding `bias` is the mixture."""
         result = self.retrieved
         if result is None or result.alpha is None or result.copying is None or not self.config.copy:
             return logits
@@ -195,8 +195,8 @@ class TranslationMemoryModule(nn.Module):
 def mixture(logits: Tensor, bias: Tensor | None, alpha: Tensor, copying: Tensor, ids: Tensor) -> Tensor:
     """Logits (..., V) with log((1 - λ) + λ p_copy / p_v) added, so that their softmax is (1 - λ) p_v + λ p_copy.
 
-    α (..., K) over tokens `ids` (..., K), λ (..., 1). p_v is the softmax of the logits and the base's own bias, which is added
-    after this. Where λ is 0 nothing is added.
+    α (..., K) over tokens `ids` (..., K), λ (..., 1). p_v is the softmax of the logits plus the base's bias. The caller adds the
+    bias to the result. For λ = 0, the logits do not change.
     """
     logits = logits.float()  # (..., V)
     log_p = (logits if bias is None else logits + bias).log_softmax(-1)  # (..., V)

@@ -3,12 +3,12 @@
     L_snt = -log exp(S_ii) / Σ_j exp(S_ij)                                    S = X Zᵀ within the batch
     L_tok = -Σ_{w in y_i} log p(w | x_i) - Σ_{w in x_i} log p(w | y_i)       bags of words, each word once
 
-Without it the memory finds nothing of use, the model learns to ignore it, and the retriever never gets a gradient. The maps
-from a sentence to its words go through the base's embeddings; they serve here alone and are not kept.
+Without it, the memory retrieves nothing useful, so the model learns to ignore it and the retriever gets no gradient. The maps
+from a sentence to its words use the base's embeddings. They are needed only for the warm start and are not stored.
 
-The sum over some twenty words outweighs L_snt a hundredfold, and a scalar product of unit vectors makes a flat softmax. Both
-cost little with hundreds of thousands of pairs and nearly everything with a thousand (docs/methods/translation_memory.md), so
-a mean over words and a temperature are the defaults here.
+The sum over some twenty words outweighs L_snt a hundredfold, and scalar products of unit vectors give a flat softmax. This does
+little harm with hundreds of thousands of pairs, but great harm with a thousand (docs/methods/translation_memory.md). The defaults
+are therefore a mean over words and a temperature.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from engine.methods.transformer import padded
 from engine.methods.translation_memory.config import TranslationMemoryConfig
 from engine.methods.translation_memory.encoders import DualEncoder, encode_all
 
-EVERY = 50  # updates between two looks at the held-out pairs
-PATIENCE = 3  # looks without a better one
+EVERY = 50  # updates between validations on held-out pairs
+PATIENCE = 3  # validations without improvement before stopping
 
 
 def sentence_loss(x: Tensor, z: Tensor, temperature: float = 1.0) -> Tensor:
-    """L_snt, a mean over the B pairs of a batch, for vectors (B, v)."""
+    """L_snt for vectors (B, v), a mean over the B pairs of a batch."""
     scores = x @ z.T / temperature  # (B, B)
     return -scores.log_softmax(-1).diagonal().mean()  # ()
 
 
 def word_loss(logits: Tensor, bags: Sequence[Sequence[int]], mean: bool = False) -> Tensor:
-    """-Σ_{w in bag} log p(w), a mean over the B sentences, for logits (B, V) and the words of each bag; or a mean over words."""
+    """-Σ_{w in bag} log p(w) for logits (B, V) and the words of each bag: a mean over the B sentences, or over words if `mean`."""
     log_p = logits.float().log_softmax(-1)  # (B, V)
     rows = torch.tensor([i for i, bag in enumerate(bags) for _ in bag], device=logits.device)  # (N,)
     words = torch.tensor([word for bag in bags for word in bag], device=logits.device)  # (N,)
@@ -47,7 +47,7 @@ def word_loss(logits: Tensor, bags: Sequence[Sequence[int]], mean: bool = False)
 
 
 class WarmStart(nn.Module):
-    """The losses of the warm start, with the maps from a sentence to the words of its translation."""
+    """The losses of the warm start, with the maps from a sentence's state to the words of its translation."""
 
     def __init__(self, base: BaseModel, encoders: DualEncoder, config: TranslationMemoryConfig) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class WarmStart(nn.Module):
         return [sorted(set(row) - self.special) for row in rows]
 
     def forward(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> tuple[Tensor, Tensor]:
-        """(L_snt, L_tok) of a batch of pairs given as ids."""
+        """(L_snt, L_tok) for a batch of pairs given as ids."""
         both = self.encoders
         x = both.source.state(*padded(list(sources), self.pad, self.device))  # (B, d)
         z = both.target.state(*padded(list(targets), self.pad, self.device))  # (B, d)
@@ -79,7 +79,7 @@ def recall(
     base: BaseModel, encoders: DualEncoder, sources: Sequence[list[int]], targets: Sequence[list[int]],
     temperature: float = 1.0,
 ) -> tuple[float, float]:  # fmt: skip
-    """Share of sources whose own target is the nearest of all targets, and the mean of L_snt over all at once."""
+    """The share of sources whose target is the nearest of all targets, and L_snt over all pairs as one batch."""
     x = torch.from_numpy(encode_all(encoders.source, sources, base.pad, base.device))  # (N, v)
     z = torch.from_numpy(encode_all(encoders.target, targets, base.pad, base.device))  # (N, v)
     own = torch.arange(len(x))  # (N,)
@@ -90,9 +90,9 @@ def warm_up(
     base: BaseModel, encoders: DualEncoder, train: Sequence[SentencePair], valid: Sequence[SentencePair],
     config: TranslationMemoryConfig, progress: Progress, seed: int = 1,
 ) -> dict[str, float]:  # fmt: skip
-    """Train both encoders in place; the best by the held-out pairs stay. Returns {"updates", "recall", "recall_before"}.
+    """Train both encoders in place and keep the best weights by L_snt on the held-out pairs.
 
-    The same arguments give the same weights; torch's global generator is left as it was.
+    Returns {"updates", "recall", "recall_before"}. Deterministic; torch's global generator is not changed.
     """
     limit = min(base.max_tokens, 4 * config.max_tokens)
 

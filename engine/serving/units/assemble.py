@@ -1,4 +1,4 @@
-"""A unit's translation from those of its sentences: placeholders checked and put back, tags placed, doubts noted."""
+"""Assembles a unit from its translated sentences: restores placeholders, places tags and collects warnings."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from engine.messages import Message
 from engine.serving.units.mask import ATOM, FIRST, Masked, Prepared, Restored, break_places, decode, restore
 
 NUMBER = re.compile(r"\d(?:[\d.,\u00a0\u202f']*\d)?")
-LONG_RUN = 4.0  # times the source's length (in characters, wide ones twice): what is longer is babble
+LONG_RUN = 4.0  # times the source's length (wide characters counted twice) above which a translation is suspect
 
 
 @dataclass(frozen=True)
 class UnitSentence:
-    """A sentence of a unit as the model got it, and what came back. `again` is a second try with other stand-ins."""
+    """A sentence of a unit as given to the model, and its translation."""
 
-    span: tuple[int, int]  # in the prepared text
+    span: tuple[int, int]  # begin and end in the prepared text
     masked: Masked
     translation: str
 
 
 def needs_alignment(prepared: Prepared, sentence: UnitSentence) -> bool:
-    """Must the words of this sentence be aligned: is a tag in the midst of it, or a placeholder of it lost?"""
+    """Whether the sentence needs word alignment: it has a tag inside, or the translation lost a placeholder."""
     begin, end = sentence.span
     if bisect_left(prepared.tags, end) > bisect_right(prepared.tags, begin):
         return True
@@ -44,10 +44,10 @@ def needs_alignment(prepared: Prepared, sentence: UnitSentence) -> bool:
 def assemble(
     prepared: Prepared, sentences: Sequence[UnitSentence], alignments: Mapping[int, Alignment], target: str
 ) -> Result:
-    """The unit in the language `target`; `alignments` are of the sentences (by index) that need one, as the model got them."""
+    """Assemble the unit in the language `target`; `alignments` are by index, for sentences that need one, in masked form."""
     text = prepared.text
     if all(sentence.translation == sentence.masked.text for sentence in sentences):
-        return Result(prepared.unit.parts)  # nothing was changed, so nothing is: spaces and all
+        return Result(prepared.unit.parts)  # untranslated, so keep it unchanged, including spaces
     doubts: list[str] = []
     whole = Builder(text, target)
     for k, sentence in enumerate(sentences):
@@ -67,20 +67,20 @@ def assemble(
 
 
 class Builder:
-    """The target text and its alignment with the source text, piece by piece."""
+    """Builds the target text and its alignment with the source text."""
 
     def __init__(self, source: str, target: str) -> None:
         self.source = source
         self.solid = unspaced(target)
         self.text = ""
-        self.at = 0  # in the source
+        self.at = 0  # position in the source
         self.links: list[tuple[tuple[int, int], dict[int, float]]] = []
         self.words = word_spans(source)
         self.ends = [end for _, end in self.words]
         self.indices = {span: i for i, span in enumerate(self.words)}
 
     def add(self, sentence: UnitSentence, back: Restored, alignment: Alignment | None) -> None:
-        """The next sentence."""
+        """Append a sentence."""
         begin, end = sentence.span
         self._between(begin, back.text)
         origin = len(self.text)
@@ -95,12 +95,12 @@ class Builder:
         self.at = end
 
     def finish(self) -> tuple[str, Alignment]:
-        """What follows the last sentence, and the whole."""
+        """Append the text after the last sentence; returns the whole text and its alignment."""
         self._copy(self.source[self.at :], self.at)
         return self.text, Alignment(self.words, [span for span, _ in self.links], [row for _, row in self.links])
 
     def _between(self, begin: int, following: str) -> None:
-        """The text before the next sentence: preserved if it is more than a space or contains a line end."""
+        """Append the text before the next sentence; spaces between sentences are adapted to the target language."""
         piece = self.source[self.at : begin]
         if self.at and not piece.strip():
             wide = bool(self.text) and (not self.text[-1].isascii() or not following[:1].isascii())
@@ -108,7 +108,7 @@ class Builder:
         self._copy(piece, self.at)
 
     def _copy(self, piece: str, begin: int) -> None:
-        """Text that is not translated: its words come from themselves."""
+        """Append untranslated text, whose words are aligned with themselves."""
         for a, b in word_spans(piece):
             origin = self.indices.get((begin + a, begin + b))
             row = {} if origin is None else {origin: 1.0}
@@ -116,7 +116,7 @@ class Builder:
         self.text += piece
 
     def _rows(self, masked: Masked, back: Restored, alignment: Alignment) -> Rows:
-        """The model's alignment in terms of the prepared text and of the restored translation."""
+        """Map the model's alignment to the prepared text and the restored translation."""
         owners: list[range] = []
         for a, b in alignment.source:
             start, end = masked.starts[a], masked.ends[b - 1]
@@ -128,14 +128,14 @@ class Builder:
             for i, weight in weights.items():
                 for owner in owners[i]:
                     row[owner] = row.get(owner, 0.0) + weight / len(owners[i])
-            # One stand-in may stand for several words of the text, and a word then comes once.
+            # A stand-in may represent several words of the text; each word is added once.
             for x, y in word_spans(back.text[start:end]):
                 if not rows or rows[-1][0][1] <= start + x:
                     rows.append(((start + x, start + y), dict(row)))
         return rows
 
     def _with_lost(self, sentence: UnitSentence, back: Restored, rows: Rows) -> tuple[str, Rows]:
-        """Put what the model dropped in the place of what it wrote instead, else beside the words that it was beside."""
+        """Insert lost placeholders in place of the words aligned with them, else after the translation of the preceding word."""
         text = back.text
         begin, end = sentence.span
         for name in back.lost:
@@ -146,7 +146,7 @@ class Builder:
             first = next(
                 (j for j, (_, row) in enumerate(rows) if row and max(row, key=lambda i: row[i]) in words), None
             )
-            k = -1  # the target word after which it goes
+            k = -1  # the target word to insert after
             if first is not None:
                 last = first
                 while last + 1 < len(rows) and max(rows[last + 1][1], default=-1, key=rows[last + 1][1].get) in words:  # type: ignore[arg-type]
@@ -172,7 +172,7 @@ Rows = list[tuple[tuple[int, int], dict[int, float]]]
 
 
 def _cut(text: str, rows: Rows, first: int, last: int) -> tuple[str, Rows]:
-    """A text without some of its words, from `first` to `last`."""
+    """Remove the words from `first` to `last`."""
     begin, end = rows[first][0][0], rows[last][0][1]
     size = end - begin
     moved: Rows = [((a - size, b - size), row) for (a, b), row in rows[last + 1 :]]
@@ -180,7 +180,7 @@ def _cut(text: str, rows: Rows, first: int, last: int) -> tuple[str, Rows]:
 
 
 def _block(words: Sequence[tuple[int, int]], sources: Sequence[int]) -> Rows:
-    """Words of a sentence without a tag in it: all come from all, the first from the first, the last from the last."""
+    """Alignment rows of a sentence without inner tags: first and last words to each other, the rest to all uniformly."""
     if not sources:
         return [(span, {}) for span in words]
     row = dict.fromkeys(sources, 1.0 / len(sources))
@@ -192,7 +192,7 @@ def _block(words: Sequence[tuple[int, int]], sources: Sequence[int]) -> Rows:
 
 
 def _put_back(prepared: Prepared, lost: Sequence[str]) -> Message:
-    """The warning about placeholders that were lost and put back; or about one that came twice, where none was lost."""
+    """The warning about restored placeholders or, if none was lost, about a duplicated one."""
     if not lost:
         return Message("A placeholder came twice from the model; one of them was taken out.")
     parts = [part for value in lost for part in decode(prepared, [value])]
@@ -205,7 +205,7 @@ def _put_back(prepared: Prepared, lost: Sequence[str]) -> Message:
 
 
 def _odd(sentence: UnitSentence) -> list[Message]:
-    """What looks wrong about a translation."""
+    """Warnings about a suspect translation: empty, too long, or a missing number."""
     source, translation = sentence.masked.text, sentence.translation
     for name in sentence.masked.names:
         source, translation = source.replace(name, " "), translation.replace(name, " ")
@@ -228,7 +228,7 @@ def _size(text: str) -> int:
 
 
 def _in_order(prepared: Prepared, parts: TaggedText) -> tuple[TaggedText, list[Message]]:
-    """Number placeholders that are distinguished by their order alone, if that order has changed."""
+    """Number placeholders that are distinguished only by their order, if the order has changed; else restore the order."""
     text = prepared.text
     atoms = [ord(c) - FIRST for c in ATOM.findall(text)]
     atoms = [k for k in atoms if k < len(prepared.atoms) and isinstance(prepared.atoms[k], str)]
@@ -243,7 +243,7 @@ def _in_order(prepared: Prepared, parts: TaggedText) -> tuple[TaggedText, list[M
     order = [atoms.index(k) for k in there]
     numbered = renumbered(values, order, prepared.unit.placeholders)
     if numbered is None:
-        # The program that fills them in goes by their order: better a clumsy sentence than a crash.
+        # The program that fills them in relies on their order: an awkward sentence is better than a crash.
         again = iter(sorted(there, key=atoms.index))
         moved = [
             part if isinstance(part, Tag) else ATOM.sub(lambda m: _next(prepared, m[0], again), part) for part in parts
@@ -266,8 +266,9 @@ def _next(prepared: Prepared, atom: str, order: object) -> str:
 
 
 def _with_shortcut(prepared: Prepared, parts: TaggedText, target: str) -> TaggedText:
-    """Put the mark of a keyboard shortcut back: before its letter, or as (_F) behind a text in another script; in the line, or
-    the stretch between tabs, that it stood in.
+    """Restore the mark of a keyboard shortcut: before its letter, or as (_F) after a text in another script.
+
+    It goes into the same line, or section between tabs, as in the source.
     """
     letter, mark = prepared.shortcut, prepared.unit.shortcut
     if not letter:
@@ -288,7 +289,7 @@ def _with_shortcut(prepared: Prepared, parts: TaggedText, target: str) -> Tagged
 
 
 def _inserted(parts: TaggedText, position: int, fresh: str, *, before: bool = True) -> TaggedText:
-    """Parts with a piece of text at a position of their text; where that is between two parts, in the one before or after."""
+    """Insert text into parts at a position of their text; between two parts, into the one before or after."""
     done: TaggedText = []
     at = 0
     for part in parts:

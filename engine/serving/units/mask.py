@@ -1,8 +1,8 @@
-"""A unit made ready for a sentence model: its sentences, with stand-ins for what must come through unharmed.
+"""Prepares a unit for a sentence model: splits it into sentences, with stand-ins for content that must stay unchanged.
 
-Whatever is no language but stands in a sentence (a placeholder, an address, a picture that stands for a word) becomes one
-private character each, an atom; so does what ends a sentence (a line break). For the model each atom is written as a word
-that models keep, a stand-in. Other tags stay beside the text and are put back by alignment.
+Non-linguistic content in a sentence (a placeholder, an address, an image used as a word) is replaced by one private-use
+character each, an atom, as is what ends a sentence (a line break). For the model, each atom is written as a stand-in, a word that
+models preserve. Other tags are kept separate from the text and are placed by alignment.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from engine.corpora.formats.documents.placeholders import (
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text, text_of
 from engine.corpora.sentences import split_sentences
 
-FIRST, LAST = 0xF0000, 0xFFFFD  # plane 15, for private use
+FIRST, LAST = 0xF0000, 0xFFFFD  # plane 15, private use
 ATOM = re.compile(f"[{chr(FIRST)}-{chr(LAST)}]")
-# An atom with the letters and digits that touch it: "%dpx" is one word to a model.
-# The letters before are read from their first on, so that a text without atoms is read once.
+# An atom with adjacent letters and digits: "%dpx" is one word for a model.
+# The lookbehind makes preceding letters match only from the first, so that scanning is linear without atoms.
 GROUP = re.compile(rf"(?:(?<![0-9A-Za-z])[0-9A-Za-z]+)?(?:[{chr(FIRST)}-{chr(LAST)}][0-9A-Za-z]*)+")
-# What is pressed for an entry of a menu, written behind a tab: its programs read it.
+# The keys of a menu entry, written after a tab and parsed by programs.
 KEYS = re.compile(
     r"\s*+(?:(?:Ctrl|Control|Strg|Alt|AltGr|Shift|Cmd|Command|Meta|Super|Win|Option|⌘|⌥|⇧|⌃)\s?\+\s?)*+"
     r"(?:F\d{1,2}|Del|Delete|Ins|Insert|Esc|Enter|Return|Tab|Space|Backspace|Home|End|Left|Right|Up|Down|PgUp|PgDown|PgDn|[!-~])\s*+"
@@ -39,34 +39,34 @@ MOST_ATOMS = 99  # in one sentence
 
 @dataclass
 class Prepared:
-    """`parts` are the unit's with atoms; `sentences` are places in their text that are translated."""
+    """A unit's `parts` with atoms; `sentences` are the spans of their text to translate."""
 
     unit: Unit
     parts: TaggedText
-    atoms: list[str | Tag] = field(default_factory=list)  # what each private character stands for
-    breaks: set[int] = field(default_factory=set)  # those of the atoms that end a sentence
-    written: dict[int, str] = field(default_factory=dict)  # tags that were written in the text, by their id
-    percent: bool = False  # a percent sign is written %%
+    atoms: list[str | Tag] = field(default_factory=list)  # the content of each private-use character
+    breaks: set[int] = field(default_factory=set)  # indices of the atoms that end a sentence
+    written: dict[int, str] = field(default_factory=dict)  # tags written in the text, by id, closing ones by -id
+    percent: bool = False  # percent signs are written %%
     shortcut: str = ""  # the letter of the keyboard shortcut, empty for none
-    shortcut_line: int = 0  # of the stretches between breaks, the one that its mark stood in
-    text: str = ""  # of the parts
-    tags: list[int] = field(default_factory=list)  # the places in the text of the tags beside it
+    shortcut_line: int = 0  # index of the section between breaks that contains its mark
+    text: str = ""  # the text of the parts
+    tags: list[int] = field(default_factory=list)  # positions in the text of the separate tags
     sentences: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Masked:
-    """A sentence as the model gets it; of each of its characters, the place in the prepared text."""
+    """A sentence as given to the model, with the begin and end of each character in the prepared text."""
 
     text: str
     starts: list[int]
     ends: list[int]
-    names: dict[str, str]  # stand-in -> what of the prepared text it stands for
+    names: dict[str, str]  # stand-in -> the prepared text that it replaces
 
 
 @dataclass(frozen=True)
 class Restored:
-    """A translation with its atoms again; of each character of the model's text, the place in it."""
+    """A translation with restored atoms, with the begin and end in it of each character of the model's output."""
 
     text: str
     starts: list[int]
@@ -92,7 +92,7 @@ def prepare(unit: Unit, source: str) -> Prepared:
         tags = find_tags(part) if unit.markup else []
         markup = [*tags, *find_code(tags), *find_signs(part, unit.placeholders)]
         for begin, end, kind, name in sorted(markup, key=lambda one: (one[0], -one[1])):
-            if begin < at:  # in a tag, or in code
+            if begin < at:  # inside a tag or code
                 continue
             _text(result, part[at:begin])
             at = end
@@ -136,7 +136,7 @@ def _atom(prepared: Prepared, value: str | Tag, ends: bool) -> None:
 
 
 def _text(prepared: Prepared, text: str) -> None:
-    """Text, with its placeholders as atoms."""
+    """Add text, with its placeholders as atoms."""
     at = 0
     for begin, end in find_placeholders(text, prepared.unit.placeholders):
         if prepared.percent and text[begin:end] == "%%":
@@ -157,13 +157,13 @@ def _plain(prepared: Prepared, text: str) -> None:
         if not allowed.get(match[0], True):
             continue
         prepared.parts.append(text[at : match.start()])
-        _atom(prepared, match[0], match[0] in allowed)  # a private character of the document's own is an atom too
+        _atom(prepared, match[0], match[0] in allowed)  # private-use characters of the document become atoms too
         at = match.end()
     prepared.parts.append(text[at:])
 
 
 def _find_shortcut(prepared: Prepared) -> None:
-    """Take the mark of a keyboard shortcut out of a text that has one: `_Open file` is about the word Open."""
+    """Remove the mark of a keyboard shortcut from a text that has one, as in `_Open file`."""
     mark = prepared.unit.shortcut
     if not mark:
         return
@@ -183,12 +183,12 @@ def _find_shortcut(prepared: Prepared) -> None:
 
 
 def break_places(prepared: Prepared, text: str) -> list[int]:
-    """Where in a text of the unit, or of its translation, there are atoms that end a sentence."""
+    """Positions of the atoms that end a sentence, in a text of the unit or of its translation."""
     return [match.start() for match in ATOM.finditer(text) if ord(match[0]) - FIRST in prepared.breaks]
 
 
 def _merged(parts: TaggedText) -> TaggedText:
-    """Neighbouring texts as one, without empty ones."""
+    """Merge adjacent texts and drop empty ones."""
     done: TaggedText = []
     for part in parts:
         if isinstance(part, str):
@@ -199,7 +199,7 @@ def _merged(parts: TaggedText) -> TaggedText:
 
 
 def _sentences(prepared: Prepared, source: str) -> list[tuple[int, int]]:
-    """Places of the sentences that have something to translate."""
+    """Spans of the sentences that contain something to translate."""
     text = prepared.text
     spans: list[tuple[int, int]] = []
     at = 0
@@ -212,19 +212,19 @@ def _sentences(prepared: Prepared, source: str) -> list[tuple[int, int]]:
 
 
 def _has_words(text: str) -> bool:
-    """Is there something to translate, and not only numbers, signs and atoms? More atoms than stand-ins are no language."""
+    """Whether there are words to translate, not only numbers, signs and atoms; False if there are too many atoms."""
     rest, atoms = GROUP.subn("", text)
     return atoms < MOST_ATOMS and any(map(str.isalpha, rest))
 
 
 def _split(text: str, begin: int, end: int, source: str) -> list[tuple[int, int]]:
-    """The sentences in a stretch of text, which without a language is one; with stand-ins for atoms, which end no sentence."""
+    """Spans of the sentences in a section of text, split with stand-ins for atoms; one sentence if `source` is empty."""
     whole = mask(text, begin, end)
     if not whole.text:
         return []
     ends, at = [], 0
     for sentence in split_sentences(whole.text, source) if source else [whole.text]:
-        for _ in range(sum(not c.isspace() for c in sentence)):  # a splitter may change spaces, nothing else
+        for _ in range(sum(not c.isspace() for c in sentence)):  # splitters may change only spaces
             at += 1
             while at < len(whole.text) and whole.text[at].isspace():
                 at += 1
@@ -239,8 +239,9 @@ def _split(text: str, begin: int, end: int, source: str) -> list[tuple[int, int]
 
 
 def mask(text: str, begin: int, end: int, *, family: int = 0) -> Masked:
-    """A stretch of prepared text for the model: stand-ins for atoms, single spaces. It has no stand-ins where the family
-    has too few.
+    """Mask a section of prepared text for the model, with stand-ins for atoms and single spaces.
+
+    If the family has too few stand-ins, none are used and the atoms stay.
     """
     groups = list(GROUP.finditer(text, begin, end))
     words = stand_ins(text[begin:end], len(groups), family)
@@ -274,7 +275,7 @@ def mask(text: str, begin: int, end: int, *, family: int = 0) -> Masked:
 
 
 def restore(translation: str, names: dict[str, str]) -> Restored:
-    """Put what the stand-ins stand for back into a translation."""
+    """Replace the stand-ins in a translation by the text that they represent."""
     text, starts, ends = "", [], []
     left = dict(names)
     doubled = False
@@ -302,7 +303,7 @@ def restore(translation: str, names: dict[str, str]) -> Restored:
 
 
 def decode(prepared: Prepared, parts: Sequence[str | Tag]) -> TaggedText:
-    """Parts of a translation with what atoms and written tags stand for."""
+    """Replace atoms and written tags in the parts of a translation by their content."""
     done: TaggedText = []
     for part in parts:
         if isinstance(part, Tag):

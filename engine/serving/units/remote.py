@@ -1,4 +1,4 @@
-"""Translation in parts, which other machines can take (engine.core.remote_map)."""
+"""Translation of parts on other machines (engine.core.remote_map)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRANSLATE = "engine.serving.units.remote:Translate"
 
 
 class Translate:
-    """Translation with a plugin or without, texts as `packed` makes them; `bundle` is its path, the same on all machines."""
+    """Translates with or without a plugin and returns `packed` texts; `bundle` is the plugin's path on all machines."""
 
     def __init__(self, **arguments: Any) -> None:
         self.base = load_base(arguments)

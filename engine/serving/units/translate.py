@@ -1,4 +1,4 @@
-"""The units of a document through a translator: each different sentence once, in batches, kept as they are finished."""
+"""Translates the units of a document: each distinct sentence once, in batches, with finished translations stored."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ from engine.serving.units.assemble import UnitSentence, assemble, needs_alignmen
 from engine.serving.units.mask import Prepared, mask, prepare, restore
 from engine.serving.units.remote import TRANSLATE
 
-SHARE = 0.95  # of the time is translation, the rest is alignment
-PART = 64  # sentences aligned between two looks at the progress
+SHARE = 0.95  # of the time for translation, the rest for alignment
+PART = 64  # sentences aligned between progress updates
 
 
 class Translator(ABC):
-    """What turns sentences of one language into those of another."""
+    """Translates and aligns sentences."""
 
     source: str
     target: str
 
     @abstractmethod
     def key(self) -> str:
-        """Equal exactly where two translators translate alike."""
+        """A key that is equal exactly for translators that translate identically."""
 
     @abstractmethod
     def batches(self, sentences: Sequence[str]) -> list[tuple[list[int], float]]:
-        """Which sentences are translated together, with the work that they are; every one in one batch."""
+        """(indices, work) of the batches; each sentence is in exactly one batch."""
 
     @abstractmethod
     def translate(self, sentences: Sequence[str], progress: Progress) -> list[str]:
-        """One translation a sentence."""
+        """Translate sentences; returns one translation per sentence."""
 
     def translate_remotely(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
-        """What `translate` gives for each part, in order, where other machines do them; None where they do not."""
+        """The results of `translate` for each part, in order, from other machines; None if these take no parts."""
         return None
 
     def preparing(self, units: Sequence[Unit]) -> contextlib.AbstractContextManager[object]:
-        """What the sentences of units are looked for in: a lock where that must not take up a process that others use too."""
+        """The context in which units are split into sentences, such as a lock to limit the load on a shared process."""
         return contextlib.nullcontext()
 
     @abstractmethod
@@ -63,7 +63,7 @@ class Translator(ABC):
 
 
 class BaseTranslator(Translator):
-    """A base, customized or not. What it gives for a list of sentences is what `base.translate` gives, bit for bit."""
+    """Translates with a base and optionally a plugin, with results identical to those of `base.translate`."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class BaseTranslator(Translator):
         terms: Sequence[Term] = (),
     ) -> None:
         self.terms = terms
-        self.bundle = bundle  # the plugin's file, where other machines may load it too
+        self.bundle = bundle  # the plugin's file if other machines can load it
         self.base, self.plugin, self.strength = base, plugin, strength
         self.decoding = decoding or base.decoding()
         self.source, self.target = base.source, base.target
@@ -123,8 +123,8 @@ class BaseTranslator(Translator):
 class TranslationCache:
     """Finished translations, stored in a file so that a stopped run can resume.
 
-    The file's first line says whose they are; with another translator it is begun anew. A line that a crash cut short is
-    passed over.
+    The first line of the file is the key of the translator; for a different translator the file is removed. A line truncated
+    by a crash is skipped.
     """
 
     def __init__(self, file: Path | None, key: str) -> None:
@@ -145,7 +145,7 @@ class TranslationCache:
                 self.known |= {text: unpacked(made) for text, made in part}
 
     def add(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Keep some more, all or none of them. Raises StorageError."""
+        """Store further translations, all or none of them. Raises StorageError."""
         self.known |= dict(pairs)
         if self.file is None:
             return
@@ -154,16 +154,16 @@ class TranslationCache:
             fresh = not self.file.exists()
             rows = [(text, packed(made)) for text, made in pairs]
             with self.file.open("a", encoding="utf-8") as out:
-                # A new line first: the last one may have been cut short.
+                # Begin with a newline, since the last line may be truncated.
                 out.write((json.dumps(self.key) if fresh else "") + "\n" + json.dumps(rows, ensure_ascii=False))
 
 
 def translate_units(
     units: Sequence[Unit], translator: Translator, finished: TranslationCache, progress: Progress
 ) -> list[Result]:
-    """One result a unit, in order; one step of `progress`.
+    """Translate units in one step of `progress`; returns one result per unit, in order.
 
-    Raises Cancelled when `progress` says so; what was translated is in `finished`.
+    Raises Cancelled if `progress` is cancelled; finished translations are in `finished`.
     """
     progress.begin("Translating")
     prepared = []
@@ -188,13 +188,13 @@ def translate_units(
 
 
 def _translate(texts: Sequence[str], translator: Translator, finished: TranslationCache, progress: Progress) -> None:
-    """Translate each different text that is not finished yet, batch by batch."""
+    """Translate each distinct unfinished text, batch by batch."""
     different = list(dict.fromkeys(texts))
     batches = translator.batches(different) if different else []
     whole = sum(work for _, work in batches)
     done = 0.0
     sentences = 0
-    # The same batches after a stop as without one, so that the result is the same to the bit.
+    # The batches are the same after a stop as without one, so that the results are bit-identical.
     parts = [[different[i] for i in batch] for batch, _ in batches]
     missing = [part for part in parts if any(text not in finished.known for text in part)]
     elsewhere = translator.translate_remotely(missing, progress)
@@ -217,7 +217,7 @@ def _try_again(
     finished: TranslationCache,
     progress: Progress,
 ) -> None:
-    """Where a placeholder was lost, translate the sentence again with other stand-ins; kept where it went better."""
+    """Retry sentences with lost or duplicated placeholders with other stand-ins; keep the better translation."""
     for family in range(1, len(FAMILIES)):
         retries = [
             (i, k, mask(prepared[i].text, *sentence.span, family=family))
@@ -244,7 +244,7 @@ def _alignments(
     translator: Translator,
     progress: Progress,
 ) -> Mapping[int, dict[int, Alignment]]:
-    """{unit: {sentence: alignment}} of those that need one."""
+    """{unit index: {sentence index: alignment}} of the sentences that need one."""
     wanted = [
         (i, k)
         for i, own in enumerate(sentences)

@@ -1,9 +1,9 @@
-"""Artefacts: the files that rows name, kept where every worker can get them, known by what they hold.
+"""Artefacts: the files of workspaces, identified by their content and accessible to every worker.
 
-By default they lie in place, in the data folder; a row says of each file what it held when its job ended, so that damage is
-noticed. With the setting `artefacts` (a folder, or s3://bucket/prefix) they are kept there as well, each under the SHA-256 of
-its bytes: a worker fetches a project before its job and publishes it at every checkpoint and at the end, the studio does so
-before a job is queued and whenever something changes. Workers then need no folder in common.
+By default they stay in the data folder, and a row records the hash of each file when its job ends, so that damage is
+detected. With the setting `artefacts` (a folder, or s3://bucket/prefix) they are also stored there, each under the SHA-256 of
+its bytes. A worker then fetches a project before its job and publishes it regularly during the job and at the end; the studio
+publishes it before a job is queued and whenever a file changes. Workers then need no shared folder.
 """
 
 from engine.store.sharing.blob_store import BlobStore, open_blobs

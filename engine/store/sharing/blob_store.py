@@ -1,9 +1,9 @@
-"""The content-addressed store over fsspec: a folder or an S3 bucket in which a file's name is the SHA-256 of its bytes.
+"""A content-addressed store on fsspec: a folder or an S3 bucket in which a file's name is the SHA-256 of its bytes.
 
     blobs/ab/abcdef…       one file's bytes, written once and never changed
 
-A file is there whole or not at all: folders get it under a temporary name that is renamed, S3 shows an object only when all
-of it was sent. Two workers that publish the same content write the same bytes. Every read is checked against the name.
+Files appear atomically: in a folder they are written under a temporary name and renamed; S3 shows an object only after all
+of it was sent. Workers that publish the same content write the same bytes. Every fetch is verified against the name.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from engine.core.settings import Settings
 from engine.errors import InputError, MissingError, StorageError, storage_errors
 
 CHUNK = 1 << 20
-WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between the tries
-# Files that grow in place: never one with a blob.
+WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between attempts
+# Files that grow in place and are therefore never hard-linked to a blob.
 APPENDED = ("metrics.jsonl", "decisions.jsonl", "excluded_phrases.jsonl", "sentences.jsonl")
 TEMPORARY = ".tmp-"
 
@@ -33,12 +33,12 @@ Found = TypeVar("Found")
 
 
 class DamagedError(StorageError):
-    """A blob whose bytes are not those of its name."""
+    """A blob does not match the hash in its name."""
 
 
 @dataclass(frozen=True)
 class Blob:
-    """A blob as the store lists it; `age` in seconds since it was written or last asked for by a publisher."""
+    """A blob as listed by the store; `age` is in seconds since it was written or, in a folder, last refreshed by a publisher."""
 
     name: str
     bytes: int
@@ -46,15 +46,15 @@ class Blob:
 
 
 def open_blobs(settings: Settings) -> BlobStore | None:
-    """The store that the settings name; None where artefacts lie in the data folder alone.
+    """The store specified in the settings; None if artefacts are only in the data folder.
 
-    Raises InputError on an address that is none, MissingError where its library is not installed.
+    Raises InputError for an invalid address, MissingError if its library is not installed.
     """
     return BlobStore(settings.artefacts, endpoint=settings.artefacts_endpoint) if settings.artefacts else None
 
 
 class BlobStore:
-    """`url`: a folder, or anything fsspec opens, as s3://bucket/prefix. `endpoint`: of an S3-compatible service."""
+    """`url`: a folder, or any fsspec address such as s3://bucket/prefix. `endpoint`: that of an S3-compatible service."""
 
     waits = WAITS
 
@@ -73,10 +73,10 @@ class BlobStore:
     # -- writing
 
     def put(self, path: Path, file: BinaryIO, size: int, name: str, *, fresh_for: float = 3600.0) -> bool:
-        """Keep the first `size` bytes of an open file under `name`, their SHA-256; says whether they had to be sent.
+        """Store the first `size` bytes of an open file under `name`, their SHA-256; returns whether they had to be sent.
 
-        What is there already is not sent again, but what is older than `fresh_for` seconds is made young, so that a
-        collection that runs beside this passes over it. Raises StorageError.
+        An existing blob is not sent again, but in a folder its time is updated if it is older than `fresh_for` seconds, so that
+        a concurrent garbage collection skips it. Raises StorageError.
         """
         known = self._try(f"{path.name} could not be looked up", lambda: self.look(name))
         if known is not None and known.bytes == size:
@@ -133,7 +133,7 @@ class BlobStore:
     # -- reading
 
     def look(self, name: str) -> Blob | None:
-        """What the store knows of a blob, without reading it; None where there is none."""
+        """Size and age of a blob, without reading it; None if there is none."""
         try:
             if self.local:
                 result = os.stat(self.location(name))
@@ -145,10 +145,10 @@ class BlobStore:
         return Blob(name, int(about["size"]), _age(about))
 
     def fetch(self, name: str, path: Path) -> None:
-        """Write a blob's bytes to `path`, which is replaced; in a folder on the same disk it costs no room.
+        """Write a blob to `path`, replacing an existing file; from a folder on the same disk, as a hard link.
 
-        Raises DamagedError where the bytes are not those of the name, StorageError where it is gone or cannot be reached; then
-        `path` is as it was.
+        Raises DamagedError if the bytes do not match the name, StorageError if the blob is missing or cannot be reached;
+        `path` is then unchanged.
         """
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
         with storage_errors(f"the artefact {path.name}", path):
@@ -181,11 +181,11 @@ class BlobStore:
             )  # fmt: skip
 
     def open(self, name: str) -> Any:
-        """A blob's bytes as a file; the caller checks them."""
+        """Open a blob for reading; the caller verifies its content."""
         return open(self.location(name), "rb") if self.local else self._system.open(self.location(name), "rb")
 
     def whole(self, name: str) -> bool:
-        """Whether a blob is there with the bytes of its name; all of it is read."""
+        """Whether a blob exists and matches its name; reads all of it."""
 
         def read() -> bool:
             try:
@@ -196,7 +196,7 @@ class BlobStore:
 
         return self._try(f"The artefact {name[:12]} could not be read", read)
 
-    # -- looking over
+    # -- listing and removing
 
     def all(self) -> Iterator[Blob]:
         """All blobs. Raises StorageError."""
@@ -206,7 +206,7 @@ class BlobStore:
                 yield Blob(name, int(about["size"]), _age(about))
 
     def leftovers(self) -> list[tuple[str, float]]:
-        """Temporary files that a crash left in a folder, each with its age in seconds."""
+        """(location, age in seconds) of temporary files left by a crash."""
         return [
             (position, _age(about))
             for position, about in self._all().items()
@@ -231,7 +231,7 @@ class BlobStore:
         return self._try("The artefacts could not be listed", find)
 
     def remove(self, name_or_location: str) -> None:
-        """Remove a blob by its name, or a leftover by its place. One that is gone already is fine."""
+        """Remove a blob by its name, or a leftover by its location, if it exists."""
 
         def remove() -> None:
             with contextlib.suppress(FileNotFoundError):
@@ -241,7 +241,7 @@ class BlobStore:
         self._try("An artefact could not be removed", remove)
 
     def _try(self, what: str, work: Callable[[], Found]) -> Found:
-        """Do it, and where the service fails, again after a while. Raises StorageError with one sentence."""
+        """Run `work`, retrying if a remote service fails. Raises StorageError."""
         for wait in (*(() if self.local else self.waits), None):
             try:
                 return work()
@@ -259,7 +259,7 @@ class BlobStore:
         raise AssertionError("not reached")
 
 
-class Changed(Exception):  # noqa: N818 - not an error but a reason to look again
+class Changed(Exception):  # noqa: N818 - not an error but a reason to try again
     """A file was written while it was being published."""
 
 
@@ -283,20 +283,20 @@ def _open(url: str, endpoint: str) -> tuple[Any, str]:
             "artefacts: {url} is neither a folder nor a supported address ({error}).", url=url, error=error
         ) from None
     if hasattr(system, "retries"):
-        system.retries = 1  # we try again ourselves, and say so
+        system.retries = 1  # `_try` retries
     return system, str(root).rstrip("/")
 
 
 def _link(source: str | Path, target: Path) -> bool:
     try:
         os.link(source, target)
-    except OSError:  # another disk, or one without links
+    except OSError:  # another disk, or a file system without hard links
         return False
     return True
 
 
 def _linked(path: Path, file: BinaryIO, size: int, temporary: Path) -> bool:
-    """One file under two names, where its bytes never change in place and it is still the one that was opened."""
+    """Hard-link the file if its bytes never change in place and it is still the opened one; returns whether it did."""
     if path.name in APPENDED or "partial" in path.name or path.suffix in (".log", ".db") or not _link(path, temporary):
         return False
     one, other = os.fstat(file.fileno()), temporary.stat()
@@ -307,7 +307,7 @@ def _linked(path: Path, file: BinaryIO, size: int, temporary: Path) -> bool:
 
 
 def _copy(file: BinaryIO, size: int, name: str, out: Any) -> None:
-    """Copy the first `size` bytes. Raises Changed where they are no longer those of the name."""
+    """Copy the first `size` bytes. Raises Changed if they do not match the name."""
     file.seek(0)
     digest, left = hashlib.sha256(), size
     while left and (block := file.read(min(CHUNK, left))):
@@ -325,7 +325,7 @@ def _age(about: Json) -> float:
 
 
 def _for_good(error: Exception) -> bool:
-    """Whether trying again cannot help: wrong keys, no bucket, no permission."""
+    """Whether the error is permanent: wrong credentials, missing bucket, no permission."""
     return isinstance(error, PermissionError) or "NoSuchBucket" in str(error) or "NoCredentials" in type(error).__name__
 
 

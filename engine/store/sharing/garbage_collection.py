@@ -1,4 +1,4 @@
-"""Looking over the store of artefacts: what is there, whether it is whole, what nothing names any more."""
+"""Listing and verifying the artefact store, and removing unreferenced blobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def named(store: Store) -> dict[str, tuple[int, list[str]]]:
-    """{SHA-256: (bytes, where it is)} of all that rows name."""
+    """{SHA-256: (bytes, paths)} of all files referenced by rows."""
     result: dict[str, tuple[int, list[str]]] = {}
     for row in store.artefacts.list():
         for path, (sha, size) in row.files.items():
@@ -28,7 +28,7 @@ def named(store: Store) -> dict[str, tuple[int, list[str]]]:
 
 
 def listing(settings: Settings, store: Store) -> dict[str, Any]:
-    """How many files each workspace has published, and what the store of artefacts holds."""
+    """A summary of the published files of each workspace and of the artefact store."""
     blobs = open_blobs(settings)
     rows = [
         {"workspace": row.workspace, "files": len(row.files), "bytes": row.bytes, "version": row.version,
@@ -46,9 +46,9 @@ def listing(settings: Settings, store: Store) -> dict[str, Any]:
 
 
 def verify(settings: Settings, store: Store, progress: Progress | None = None) -> list[dict[str, str]]:
-    """Read every artefact that a row names; returns what is wrong: {"artefact", "where", "problem"}.
+    """Read every referenced artefact; returns the problems as {"artefact", "where", "problem"}.
 
-    In a store of its own each blob is compared with its name; in place each file with what was noted of it.
+    In a separate store, each blob is compared with its name; in the data folder, each file with its recorded hash.
     """
     progress, blobs, wrong = progress or Progress(), open_blobs(settings), []
     if blobs is None:
@@ -73,12 +73,12 @@ def verify(settings: Settings, store: Store, progress: Progress | None = None) -
 
 @dataclass(frozen=True)
 class Collected:
-    """What a collection removed, or would remove."""
+    """What a garbage collection removed, or would remove in a dry run."""
 
     blobs: int = 0
     bytes: int = 0
     leftovers: int = 0
-    young: int = 0  # nothing names them, but a publication may be under way
+    young: int = 0  # unreferenced, but a publication may be in progress
     names: list[str] = field(default_factory=list, repr=False)
 
     def to_mapping(self) -> dict[str, object]:
@@ -86,16 +86,16 @@ class Collected:
 
 
 def collect(settings: Settings, store: Store, *, dry_run: bool = False, hours: float | None = None) -> Collected:
-    """Remove blobs that no row names and that are older than `hours` (the settings' where None).
+    """Remove unreferenced blobs that are older than `hours` (default: the settings' value). Raises StorageError.
 
-    A publisher sends its blobs first and names them then: younger ones may be on their way. Raises StorageError.
+    Younger ones are kept, since a publisher sends its blobs before it references them.
     """
     blobs = open_blobs(settings)
     if blobs is None:
         return Collected()
     limit = 3600 * (settings.artefacts_keep_hours if hours is None else hours)
     selected = list(blobs.all())
-    wanted = named(store)  # after the list: what was named meanwhile is wanted
+    wanted = named(store)  # after the listing, to include new references
     idle = [one for one in selected if one.name not in wanted]
     old = [one for one in idle if one.age >= limit]
     crumbs = [position for position, age in blobs.leftovers() if age >= limit]
@@ -110,7 +110,7 @@ def collect(settings: Settings, store: Store, *, dry_run: bool = False, hours: f
 
 
 def mend(settings: Settings, store: Store, wrong: Mapping[str, str]) -> bool:
-    """Bring back one artefact that `verify` found gone or changed from the data folder; says whether it could."""
+    """Restore an artefact that `verify` reported from the data folder; returns whether it succeeded."""
     blobs, name = open_blobs(settings), wrong["artefact"]
     if blobs is None:
         return False
@@ -127,8 +127,6 @@ def mend(settings: Settings, store: Store, wrong: Mapping[str, str]) -> bool:
 
 
 def _replace(blobs: BlobStore, source: Path, file: Any, size: int, name: str) -> None:
-    if (
-        hashlib.file_digest(file, "sha256").hexdigest() == name
-    ):  # what is here is good: send it in the place of what is not
+    if hashlib.file_digest(file, "sha256").hexdigest() == name:  # the local file is intact
         blobs.remove(name)
         blobs.put(source, file, size, name)

@@ -1,4 +1,4 @@
-"""Who brings a workspace up to date, and when: a job at its start, its checkpoints and its end; the studio all the time."""
+"""When workspaces are synchronised: at the start, during and at the end of a job, and continuously in the studio."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from engine.store import Store
     from engine.store.sharing.blob_store import BlobStore
 
-LOOK_SECONDS = 1.0  # between two looks of the studio
-SETTLING_SECONDS = 30.0  # that files may go on changing at a job's end
+LOOK_SECONDS = 1.0  # between two checks by the studio
+SETTLING_SECONDS = 30.0  # for which files may keep changing at the end of a job
 
 log = logging.getLogger(__name__)
 
@@ -32,17 +32,17 @@ _shares: weakref.WeakKeyDictionary[Store, Sharing] = weakref.WeakKeyDictionary()
 def tree_of(
     settings: Settings, store: Store, blobs: BlobStore | None, project_id: int | None, job_id: int = 0
 ) -> WorkspaceSync:
-    """The workspace of a project, or of a job that has none."""
+    """The workspace of a project, or of a job without a project."""
     name = f"projects/{project_id}" if project_id is not None else f"jobs/{job_id}"
     return WorkspaceSync(settings.home_dir / name, name, store, blobs, project_id)
 
 
 @contextlib.contextmanager
 def working(settings: Settings, store: Store, job: JobRow, progress: Progress | None = None) -> Iterator[None]:
-    """Around a job's work: its workspace is fetched, published while it grows, and published when the work is done.
+    """Fetch a job's workspace at the start of the block and publish it regularly during the block and at the end.
 
-    A job that fails or is stopped publishes what it has, so that another machine can go on. Raises StorageError where the
-    store of artefacts cannot be reached at the start or the end.
+    A job that fails or is stopped also publishes its files, so that another machine can continue. Raises StorageError if the
+    artefact store cannot be reached at the start or the end.
     """
     blobs = open_blobs(settings)
     tree = tree_of(settings, store, blobs, job.project_id, job.id)
@@ -72,7 +72,7 @@ def working(settings: Settings, store: Store, job: JobRow, progress: Progress | 
 
 
 def publish(tree: WorkspaceSync) -> None:
-    """Publish what a finished job made. Raises StorageError; in place it is only noted, which fails no job."""
+    """Publish the files of a finished job. Raises StorageError, but only logs a warning if there is no artefact store."""
     if tree.blobs is None:
         try:
             tree.push()
@@ -100,12 +100,12 @@ def _publish_now_and_then(tree: WorkspaceSync, done: threading.Event, seconds: f
                 tree.push()
         except Changed:
             continue
-        except (TailorError, OSError) as error:  # the next look tries again, and the end says so
+        except (TailorError, OSError) as error:  # retried at the next check, and reported at the end
             log.warning("%s", error)
 
 
 class Sharing:
-    """The studio's side: what changes in its data folder is published, what workers publish is fetched."""
+    """The studio's synchronisation: publishes changes in its data folder and fetches files that workers publish."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.settings, self.store = settings, store
@@ -115,7 +115,7 @@ class Sharing:
         self._turn = threading.Lock()
 
     def start(self) -> None:
-        """Look after the projects in a thread of its own; nothing to do where artefacts lie in place."""
+        """Synchronise all projects in a background thread, if there is an artefact store."""
         if self.blobs is not None:
             threading.Thread(target=self._run, name="artefacts", daemon=True).start()
 
@@ -123,7 +123,7 @@ class Sharing:
         self._stop.set()
 
     def publish(self, project_id: int) -> None:
-        """Publish a project's files, so that a job which is queued next finds them. Raises StorageError."""
+        """Publish a project's files, so that a job queued next finds them. Raises StorageError."""
         if self.blobs is not None:
             with self._turn:
                 tree = tree_of(self.settings, self.store, self.blobs, project_id)
@@ -131,11 +131,11 @@ class Sharing:
                     publish(tree)
 
     def look(self) -> int:
-        """One turn over all projects; returns how many files came or went."""
+        """Synchronise all projects once; returns the number of files fetched, published or removed."""
         from engine.store import Store
 
         assert self.blobs is not None
-        if self._own is None:  # a connection that sees all projects, whoever the current user is
+        if self._own is None:  # a connection that can read all projects, regardless of the current user
             self._own = Store(self.settings.store_url)
         store, count = self._own, 0
         versions = store.artefacts.versions()
@@ -159,7 +159,7 @@ class Sharing:
 
 
 def share_of(settings: Settings, store: Store) -> Sharing:
-    """The sharing of an open store; jobs that are queued in it have their project published first."""
+    """The `Sharing` of an open store; projects are then published before their jobs are queued."""
     result = _shares.get(store)
     if result is None:
         result = _shares[store] = Sharing(settings, store)
@@ -167,7 +167,7 @@ def share_of(settings: Settings, store: Store) -> Sharing:
 
 
 def before_queueing(store: Store, project_id: int | None) -> None:
-    """Publish a project's files before a job of it is queued, where the store's owner shares them."""
+    """Publish a project's files before one of its jobs is queued, if the store has a `Sharing`."""
     result = _shares.get(store)
     if result is not None and project_id is not None:
         result.publish(project_id)

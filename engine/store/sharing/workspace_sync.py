@@ -1,4 +1,4 @@
-"""The files of one workspace: what they hold now, what they held when last published, and bringing the two together."""
+"""Synchronising the files of one workspace with their last published versions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 STATE = ".artefacts.json"
 LOCK = ".artefacts.lock"
-LAST = ("steps.json",)  # says what the other files are: written when they are there
+LAST = ("steps.json",)  # describes the other files, so it is written last
 TRIES = 5
 
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What a file holds."""
+    """The content of a file: its hash and size."""
 
     sha256: str
     bytes: int
@@ -38,7 +38,7 @@ Look = tuple[int, int, int]  # bytes, nanoseconds of the last change, inode
 
 
 class WorkspaceSync:
-    """A workspace folder, known in the store by `name`, as projects/3. `blobs` None: the files lie in place, and are noted."""
+    """A workspace folder, `name`d such as projects/3 in the store. Without `blobs`, only the hashes are recorded."""
 
     def __init__(
         self, folder: Path, name: str, store: Store, blobs: BlobStore | None, project_id: int | None = None
@@ -46,9 +46,9 @@ class WorkspaceSync:
         self.folder, self.name, self.store, self.blobs, self.project_id = folder, name, store, blobs, project_id
         data = read_json(folder / STATE)
         self.version = data["version"] if isinstance(data.get("version"), int) else 0
-        self.known: dict[str, FileEntry] = {}  # as of that version
+        self.known: dict[str, FileEntry] = {}  # at `version`
         self._looks: dict[str, Look] = {}
-        self._fresh: dict[str, Look] = {}  # as of the last time that everything was hashed
+        self._fresh: dict[str, Look] = {}  # when all files were last hashed
         files = data.get("files")
         for path, row in files.items() if isinstance(files, dict) else ():
             with contextlib.suppress(TypeError, ValueError, KeyError):
@@ -56,10 +56,10 @@ class WorkspaceSync:
                 size, moment, inode = row["look"]
                 self._looks[path] = (int(size), int(moment), int(inode))
 
-    # -- what is there
+    # -- local files
 
     def looks(self) -> dict[str, Look]:
-        """All files of the workspace that are nobody's temporary ones."""
+        """(bytes, mtime in ns, inode) of all files of the workspace except temporary ones, by path."""
         result: dict[str, Look] = {}
         for parent, folders, names in os.walk(self.folder):
             folders[:] = [one for one in folders if not _passing(one)]
@@ -73,11 +73,11 @@ class WorkspaceSync:
         return result
 
     def changed(self) -> bool:
-        """Whether a file is another than when it was last published, as far as size, time and inode tell."""
+        """Whether a file has changed since it was last published, judging by size, time and inode."""
         return self.looks() != self._looks
 
     def hashed(self) -> dict[str, FileEntry]:
-        """What all files hold at one moment. Raises Changed when they do not come to rest."""
+        """A consistent snapshot of the hashes of all files. Raises Changed if they keep changing."""
         for _ in range(TRIES):
             before, entries = self.looks(), {}
             for path, look in before.items():
@@ -92,10 +92,10 @@ class WorkspaceSync:
             time.sleep(0.05)
         raise Changed
 
-    # -- to and from the others
+    # -- publishing and fetching
 
     def push(self) -> int:
-        """Publish what has changed here; returns how many files. Raises StorageError, or Changed where work goes on."""
+        """Publish local changes; returns the number of files. Raises StorageError, or Changed if the files keep changing."""
         with self._held():
             now = self.hashed()
             new = {path: one for path, one in now.items() if self.known.get(path) != one}
@@ -110,12 +110,12 @@ class WorkspaceSync:
                         self.blobs.put(file_path, file, one.bytes, one.sha256)
             rows = {path: [one.sha256, one.bytes] for path, one in new.items()}
             after = self.store.artefacts.merge(self.name, rows, gone, project_id=self.project_id)
-            # What others published meanwhile is not here yet: the next pull brings it.
+            # Files published by others meanwhile are fetched by the next pull.
             self._remember(now, after.version if after.files.keys() == now.keys() else self.version)
             return len(new) + len(gone)
 
     def pull(self) -> int:
-        """Fetch what others have published, but for files that changed here; returns how many. Raises StorageError."""
+        """Fetch published changes, except to locally changed files; returns the number of files. Raises StorageError."""
         if self.blobs is None:
             return 0
         row = self.store.artefacts.get(self.name)
@@ -138,12 +138,12 @@ class WorkspaceSync:
                     after.pop(path, None)
                     count += 1
             self._fresh = self.looks()
-            # Files that changed here stay unknown, so that the next push publishes them.
+            # Locally changed files are left out, so that the next push publishes them.
             self._remember({path: one for path, one in wanted.items() if after.get(path) == one}, row.version)
             return count
 
     def missing(self, row: ArtefactSet) -> Iterator[tuple[str, FileEntry, str]]:
-        """(path, what it held, what is wrong) of each published file that is gone here or holds something else."""
+        """(path, published entry, problem) of each published file that is missing or changed locally."""
         for path, (sha, size) in sorted(row.files.items()):
             folder = self.folder / path
             try:
@@ -153,7 +153,7 @@ class WorkspaceSync:
             except OSError:
                 yield path, FileEntry(sha, size), "gone"
 
-    # -- inside
+    # -- internals
 
     def _remember(self, entries: Mapping[str, FileEntry], version: int) -> None:
         self.known, self.version = dict(entries), version
@@ -182,16 +182,16 @@ class WorkspaceSync:
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[None]:
-        """One process at a time brings a workspace up to date."""
+        """Lock the workspace, so that only one process synchronises it at a time."""
         with storage_errors("the workspace", self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             file = (self.folder / LOCK).open("w")
         try:
-            with contextlib.suppress(ImportError):  # Windows knows no such lock; there, one program uses a data folder
+            with contextlib.suppress(ImportError):  # not on Windows, where only one program uses a data folder
                 import fcntl
 
                 fcntl.flock(file, fcntl.LOCK_EX)
-            fresh = WorkspaceSync(self.folder, self.name, self.store, self.blobs)  # as another process may have left it
+            fresh = WorkspaceSync(self.folder, self.name, self.store, self.blobs)  # changes by other processes
             self.version, self.known, self._looks = fresh.version, fresh.known, fresh._looks
             yield
         finally:
@@ -199,5 +199,5 @@ class WorkspaceSync:
 
 
 def _passing(name: str) -> bool:
-    """Names of what is only there for a while, or belongs to this machine alone."""
+    """Whether a file or folder is temporary or belongs only to this machine."""
     return name.startswith(".") or name.endswith((".tmp", ".old", ".lock"))

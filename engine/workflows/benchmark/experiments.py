@@ -1,7 +1,7 @@
-"""What an experiment of a paper is: which systems over which texts, what is measured, what the paper found. The experiments
-themselves are in experiments.toml.
+"""Definitions of the papers' experiments: systems, texts, measures and the papers' figures. The experiments are in
+experiments.toml.
 
-Papers 2 and 3 train the whole model with its memory on authentic pairs; here the base is frozen, and pairs are authentic too.
+Papers 2 and 3 train the whole model with its memory on authentic pairs; here the base is frozen, also with authentic pairs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Variant:
-    """A row: its name in the paper, the system (a method, with +knn for kNN decoding on top), flags of `tailormt customize`
-    beside the usual, and the paper's figures by task and measure. `sentences` is a number of samples of its own.
+    """A row: its name in the paper, the system (a method, with +knn for kNN decoding on top), extra flags of `tailormt customize`,
+    and the paper's figures by task and measure. `sentences` overrides the number of samples.
 
-    `learn` are tasks from whose samples the plugin learns, each a domain, in place of the task at hand; `swap` then gives it
-    the samples of the task at hand without training.
+    `learn` are tasks whose samples the plugin learns from, each as a domain, instead of the current task; `swap` then gives it the
+    current task's samples without training.
     """
 
     label: str
@@ -33,11 +33,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class Experiment:
-    """`text` is what is translated: the task's "test", or "dev" (held-out sentences whose sources are machine translations,
-    as the paper has them). `measures` are columns: bleu, perplexity, classifier, valid_loss (the last and the lowest),
-    own@encoder and own@decoder (the share that held-out words have of their own domain), or seconds by batch size.
-    `pairs`: samples keep their own sources, where a method would else write them by translating back. Without `variants`
-    they are those of `layer_variants`.
+    """`text` is the text to translate: the task's "test", or "dev" (held-out sentences whose sources are machine translations, as
+    in the paper). `measures` are columns: bleu, perplexity, classifier, valid_loss (the lowest), own@encoder and own@decoder (the
+    mean proportion of their own domain over held-out words), or seconds by batch size. `pairs`: samples keep their own sources,
+    which a method would otherwise write by back-translation. Without `variants`, those of `layer_variants` are used.
     """
 
     title: str
@@ -50,7 +49,7 @@ class Experiment:
 
 
 def read_variant(about: Mapping[str, Any]) -> Variant:
-    """A variant of the file; `method` and `phrases` are the settings that become flags."""
+    """A variant from the file; its `method` and `phrases` settings become flags."""
     given = dict(about)
     flags = [
         part
@@ -62,7 +61,7 @@ def read_variant(about: Mapping[str, Any]) -> Variant:
 
 
 def read_experiment(about: Mapping[str, Any]) -> Experiment:
-    """An experiment of the file."""
+    """An experiment from the file."""
     own = {
         "tasks": tuple(about["tasks"]),
         "variants": tuple(map(read_variant, about["variants"])),
@@ -73,8 +72,8 @@ def read_experiment(about: Mapping[str, Any]) -> Experiment:
 
 
 def layer_variants(layers: int) -> tuple[Variant, ...]:
-    """Table 6 of paper 1 for a base of that many decoder layers: memory at the lowest, at ever more from below, then from above.
-    The paper's figures stand where the share of layers is the same. The row with memory at all layers is table 5's too.
+    """Table 6 of paper 1 for a base with `layers` decoder layers: memory in ever more layers from below, then in ever fewer from
+    above. The paper's figures are given for six layers, else only in the row with memory at all layers, which is table 5's too.
     """
     paper = (15.1, 15.5, 15.6, 16.2, 16.9, 18.6, 17.5, 17.2, 17.2, 17.2, 16.4)
     layer_sets = [tuple(range(n)) for n in range(1, layers + 1)] + [tuple(range(n, layers)) for n in range(1, layers)]

@@ -1,9 +1,9 @@
-"""`tailormt bench methods`: every method on the same samples, one table.
+"""`tailormt bench methods`: every method on the same samples, in one table.
 
 A system is a method, a method with kNN decoding on top ("memory_adapter+knn"), or "auto". Each is made by `tailormt customize` in a
-process of its own, and translates the task's test and a general text with the same decoding settings, so that the table shows
-methods and not decoding. Finished cells are kept: a stopped bench goes on. What all systems of a task have in common (samples,
-phrases, back-translated pairs) is made once and counts in nobody's seconds.
+separate process, and translates the task's test and a general text with the same decoding settings, so that the table compares
+methods and not decoding. Finished cells are kept, so a stopped bench resumes. Steps common to all systems of a task (samples,
+phrases, back-translated pairs) are done once and not included in any system's seconds.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from engine.workflows.customize.run import Trial
 
 VANILLA = "vanilla"
 KNN = "+knn"
-# A plugin made and translated with, in translations by the base alone: of law 5 (kNN) to 30 (memory adapter).
+# Cost of making and using a plugin, in translations by the base alone: on law 5 (kNN) to 30 (memory adapter).
 PLUGIN = 10.0
 SETTINGS = (
     "Settings that a row does not name are the method's defaults, which are its paper's; a row with others is not the "
     "paper's method."
 )
-# Steps of a workspace that depend on the samples alone, in their order, with the files they leave.
+# Steps of a workspace that depend only on the samples, in order, with their files.
 COMMON = {
     "samples": ("corpus.jsonl", "import_report.json"),
     "phrases": ("phrases.jsonl", "phrases.info.json"),
@@ -58,7 +58,7 @@ def default_systems() -> list[str]:
 
 @dataclass(frozen=True)
 class MethodBench:
-    """What is compared: systems (none: all) on tasks, made from `sentences` and scored on `lines` (0: all)."""
+    """What to compare: systems (none: all) on tasks, made from `sentences` samples and scored on `lines` lines (0: all)."""
 
     data: Path
     folder: Path
@@ -70,11 +70,11 @@ class MethodBench:
     budget: str = "quick"
     decoding: Decoding = Decoding()  # noqa: RUF009 - frozen
     seed: int = 1
-    training_options: Sequence[str] = ()  # NAME=VALUE over the budget's
-    pairs: bool = False  # samples with their own sources, not target sentences alone
+    training_options: Sequence[str] = ()  # NAME=VALUE, overriding the budget's
+    pairs: bool = False  # samples with their sources instead of target sentences only
 
     def identity(self, task: str, system: str) -> dict[str, object]:
-        """What a row depends on, as stored with it."""
+        """The inputs of a row, as stored with it."""
         return {
             "task": task, "system": system, "sentences": self.sentences, "lines": self.lines, "budget": self.budget,
             "seed": self.seed, "base": self.base, "decoding": self.decoding.to_mapping(),
@@ -85,9 +85,9 @@ class MethodBench:
 
 
 def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[Json]:
-    """One row a task and system: BLEU, chrF2 and p on the task's test, BLEU on general text, seconds and sizes.
+    """One row per task and system: BLEU, chrF2 and p on the task's test, BLEU on general text, seconds and sizes.
 
-    A system that fails is a row with its sentence in `error`. Raises OptionError on an unknown task or system.
+    A failed system is a row with the message in `error`. Raises OptionError on an unknown task or system.
     """
     progress, tasks = progress or Progress(), bench.tasks
     systems = list(dict.fromkeys([VANILLA, *(bench.systems or default_systems())]))
@@ -107,7 +107,7 @@ def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[
         cached = folder / f"{system}.json"
         wanted = bench.identity(task, system)
         row = read_json(cached)
-        if {key: row.get(key) for key in wanted} != wanted or "error" in row:  # what failed is tried again
+        if {key: row.get(key) for key in wanted} != wanted or "error" in row:  # failed rows are retried
             _, files = load_task(
                 task, bench.data, folder, sentences=bench.sentences, lines=bench.lines, seed=bench.seed
             )
@@ -164,7 +164,7 @@ def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], 
 
 
 def samples_file(task: BenchmarkTask, files: Mapping[str, Path], *, pairs: bool) -> Path:
-    """The samples a plugin is made from. Raises InputError where they are to have sources and have none."""
+    """The samples that a plugin is made from. Raises InputError if sources are required and missing."""
     kind = "pairs" if pairs else "samples"
     if kind not in files:
         raise InputError(f"The samples of {task.title} have no sources.")
@@ -172,8 +172,8 @@ def samples_file(task: BenchmarkTask, files: Mapping[str, Path], *, pairs: bool)
 
 
 def costs(made: Json, peak: float) -> Json:
-    """What making a plugin took, by the summary of `tailormt customize`; `peak` in GiB."""
-    shared = sum(made["seconds"].get(step, 0.0) for step in COMMON)  # steps that all of a task have in common
+    """The costs of making a plugin, from the summary of `tailormt customize`; `peak` in GiB."""
+    shared = sum(made["seconds"].get(step, 0.0) for step in COMMON)  # steps common to all systems of a task
     return {
         "seconds": round(made["seconds"]["total"] - shared, 1),
         "parameters": made.get("parameters", 0),
@@ -183,7 +183,7 @@ def costs(made: Json, peak: float) -> Json:
 
 
 def preset(system: str, budget: str, flags: Sequence[str] = ()) -> str:
-    """How a system is made, for its row: the budget, and the settings that are not the method's defaults, which are its paper's;
+    """How a system is made, for its row: the budget, and settings that differ from the method's defaults, which are its paper's;
     `flags` are those of `tailormt customize`.
     """
     if system in (VANILLA, AUTO):
@@ -199,18 +199,18 @@ def preset(system: str, budget: str, flags: Sequence[str] = ()) -> str:
 
 
 def choice(tried: Sequence[Mapping[str, Any]]) -> str:
-    """What `auto` chose of what it tried, `: houlsby_adapter + knn`; empty for another method."""
+    """What `auto` chose among its trials, `: houlsby_adapter + knn`; empty for other methods."""
     return "".join(f": {Trial(**one).name}" for one in tried if one["chosen"])
 
 
 def how_made(row: Mapping[str, Any]) -> str:
-    """A row's preset, and how its training ended where that was not after all of its updates."""
+    """A row's preset, and how its training ended if it stopped before its last update."""
     stopped = str(row.get("training") or "")
     return "; ".join(part for part in (row.get("preset", ""), stopped if stopped.startswith("stopped") else "") if part)
 
 
 def decoding_flags(decoding: Mapping[str, Any]) -> list[str]:
-    """The settings as `tailormt translate` takes them."""
+    """The settings as flags of `tailormt translate`."""
     results: list[str] = []
     for key, value in decoding.items():
         name = key.replace("_", "-")
@@ -219,7 +219,7 @@ def decoding_flags(decoding: Mapping[str, Any]) -> list[str]:
 
 
 def hand_down(folder: Path, workspace: Path) -> None:
-    """Give a new workspace the common steps that others of the task have done. A step whose key does not fit is done again."""
+    """Copy common steps finished by other systems of the task to a new workspace. A step whose key does not match is repeated."""
     if workspace.exists():
         return
     cache: dict[str, str] = {}
@@ -239,9 +239,9 @@ def hand_down(folder: Path, workspace: Path) -> None:
 
 
 def tailormt(progress: Progress, *flags: str) -> tuple[Any, float, float]:
-    """Run a command in a process of its own; returns (its JSON, seconds, GiB of the largest child so far).
+    """Run a command in a separate process; returns (its JSON, seconds, GiB of the largest child so far).
 
-    Raises TailorError with the command's sentence when it fails, Cancelled when the user stops.
+    Raises TailorError with the command's message when it fails, Cancelled when the user stops.
     """
     begin = time.monotonic()
     status, out, err = run_program([sys.executable, "-m", "engine.cli", *flags, "--json", "--quiet"], progress)
@@ -257,7 +257,7 @@ def tailormt(progress: Progress, *flags: str) -> tuple[Any, float, float]:
 
 
 def table_text(rows: Sequence[Json]) -> str:
-    """The rows as a Markdown table, a task after another, with the machine."""
+    """The rows as a Markdown table, task by task, with the machine."""
     lines = [
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}", "",
         "| task | system | preset and changed settings | BLEU [95 %] | p | chrF2 | general BLEU | making s (training s) | "

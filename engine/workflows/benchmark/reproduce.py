@@ -1,7 +1,7 @@
-"""`tailormt reproduce`: an experiment of the papers as one command, its figures beside theirs.
+"""`tailormt reproduce`: an experiment of the papers as one command, with its figures next to theirs.
 
-Rows are made like those of `tailormt bench methods` (a process each, common steps once, finished rows kept), and rows that
-several experiments share are made once.
+Rows are made like those of `tailormt bench methods` (one process each, common steps once, finished rows kept), and rows shared by
+several experiments are made once.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from engine.workflows.benchmark.methods import SETTINGS, VANILLA, how_made, pres
 from engine.workflows.benchmark.row import BenchmarkRow, Plan, Scale
 from engine.workflows.benchmark.tasks import TASKS
 
-ROUNDS = 3  # of timing, of which the median counts
-SURE = 0.05  # p below which a difference to the base is marked
-MARGIN = 8  # the least number of batches' worth of sentences is this over the batch size
+ROUNDS = 3  # timing rounds, of which the median counts
+SURE = 0.05  # p below which a difference from the base is marked
+MARGIN = 8  # minimum number of sentences to time
 
 
 SCALES = {
@@ -43,10 +43,10 @@ SCALES = {
 def reproduce(
     name: str, plan: Plan, settings: Settings, *, tasks: Sequence[str] = (), progress: Progress | None = None
 ) -> list[Json]:
-    """One row a task and variant, with its figures under "found" and the paper's under "paper". A variant that fails has its
-    sentence in "error". Rows lie in the plan's folder; a second run makes only what is missing.
+    """One row per task and variant, with its figures under "found" and the paper's under "paper".
 
-    Raises OptionError on an unknown experiment or task, InputError when the data is not there, Cancelled.
+    A failed variant, for example without its data, has the message in "error". Rows are stored in the plan's folder; a second run
+    makes only missing ones. Raises OptionError on an unknown experiment or task, MissingError without a base, Cancelled.
     """
     progress = progress or Progress()
     if name not in EXPERIMENTS:
@@ -72,17 +72,20 @@ def reproduce(
 
 
 def decoder_layers(task: str, base: str, settings: Settings) -> int:
-    """Of the base that the task is done with."""
+    """The number of decoder layers of the task's base."""
     about = TASKS[task]
     return int(read_card(base or BaseRegistry(settings).default(about.source, about.target))["decoder_layers"])
 
 
-# -- figure 5: seconds side by side
+# -- figure 5: translation times
 
 
 def add_seconds(rows: list[Json], experiment: Experiment, plan: Plan, settings: Settings, progress: Progress) -> None:
-    """Translate the same sentences by all systems in turns, in this process; the median of each goes into its row."""
+    """Translate the same sentences by all systems in turn, in this process; the median time of each is added to its row."""
     for task in dict.fromkeys(row["task"] for row in rows):
+        usable = [row for row in rows if row["task"] == task and "error" not in row]
+        if not usable:
+            continue
         about = TASKS[task]
         position = plan.base or str(BaseRegistry(settings).default(about.source, about.target))
         model = BaseModel.load(position, about.source, about.target, settings=settings)
@@ -91,7 +94,6 @@ def add_seconds(rows: list[Json], experiment: Experiment, plan: Plan, settings: 
             for line in (plan.folder / task / f"test.{about.source}.txt").read_text("utf-8").splitlines()
             if line.strip()
         ]
-        usable = [row for row in rows if row["task"] == task and "error" not in row]
         plugins = {
             row["label"]: None if row["system"] == VANILLA else Plugin.load(row["bundle"], model) for row in usable
         }
@@ -112,23 +114,23 @@ def timed(
     count = min(len(texts), max(size, MARGIN))
     batches = [texts[position : position + size] for position in range(0, count, size)]
     result: dict[str, list[float]] = {label: [] for label in plugins}
-    for number in range(ROUNDS + 1):  # the first is not counted: memories are mapped, buffers made
+    for number in range(ROUNDS + 1):  # the first round is a warm-up
         for label, one in plugins.items():
             progress.check()
             begin = time.perf_counter()
             for batch in batches:
-                # As many tokens at once as there are: a batch is what the experiment says.
+                # A high token limit, so that the batch size is the experiment's.
                 translate(base, batch, one, decoding=Decoding(guard=False, batch_tokens=1_000_000))
             if number:
                 result[label].append(time.perf_counter() - begin)
     return {label: round(statistics.median(times), 3) for label, times in result.items()}
 
 
-# -- what is shown
+# -- output
 
 
 def comparison_text(name: str, rows: Sequence[Json], base: str, scale: Scale) -> str:
-    """A Markdown table, the paper's figures in brackets beside ours, and what differs."""
+    """A Markdown table with the paper's figures in brackets beside ours, and how the experiments differ."""
     experiment = EXPERIMENTS[name]
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     heads = [f"{TASKS[task].title}: {measure}" for task in tasks for measure in experiment.measures]
@@ -162,7 +164,7 @@ def comparison_text(name: str, rows: Sequence[Json], base: str, scale: Scale) ->
 
 
 def preset_of(row: Mapping[str, Any], scale: Scale) -> Json:
-    """A row with its preset; the clock, by which the budgets stop, is off in all of them."""
+    """A row with its preset; all rows are made without the budgets' time limits."""
     return {
         **row,
         "preset": preset(str(row.get("system", VANILLA)), str(row.get("budget", scale.budget)), row.get("flags", ())),

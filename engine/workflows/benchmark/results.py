@@ -1,4 +1,4 @@
-"""`bench/RESULTS.md`: parts made by commands, each between its own marks; the rest of the file stays as it is."""
+"""`bench/RESULTS.md`: parts written by commands, each between its own marks; the remaining text is left unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HEAD = "# Results\n\nMade by the commands that stand with each table; edits by h
 
 
 def put_part(path: Path, name: str, text: str) -> None:
-    """Put `text` between the marks of `name`; a file without them gets them at its end. Raises InputError when it cannot be
+    """Put `text` between the marks of `name`, which are appended to a file without them. Raises StorageError if it cannot be
     written.
     """
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"

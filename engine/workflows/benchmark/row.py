@@ -1,4 +1,4 @@
-"""A row of an experiment of the papers: its plugin made, its text translated and measured; kept, so that it is made once."""
+"""A row of a paper's experiment: its plugin is made, its text translated and scored, and the row stored so that it is made once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from engine.workflows.benchmark.methods import KNN, VANILLA, costs, decoding_fla
 from engine.workflows.benchmark.tasks import TASKS, BenchmarkTask, base_digest, dev_sentences, load_task
 
 COSTS = ("seconds", "parameters", "peak_gib", "training")
-# A budget's minutes would make a figure hang on what else the machine did.
+# A time limit would make figures depend on the machine's load.
 NO_CLOCK = ("--training-option", "max_minutes=none")
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of it all: samples at random (0: all), lines of a text (0: all), and the budget of training."""
+    """The size of an experiment: number of random samples (0: all), lines of each text (0: all), and the training budget."""
 
     sentences: int
     lines: int
@@ -33,7 +33,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Plan:
-    """`folder` has a folder for each task, `data` the texts, `base` is a folder or empty for the default."""
+    """`folder` contains one folder per task, `data` the texts; `base` is a folder, or empty for the default."""
 
     data: Path
     folder: Path
@@ -44,7 +44,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class BenchmarkRow:
-    """`variant` on `task`, of an experiment that is done as planned."""
+    """`variant` of `experiment` on `task`, run according to `plan`."""
 
     task: str
     variant: Variant
@@ -53,13 +53,13 @@ class BenchmarkRow:
     progress: Progress
 
     def made(self) -> Json:
-        """The row, from its file where it is kept, else made; what fails has its sentence in "error". Raises Cancelled."""
+        """The row from its file if stored, else newly made; if it fails, "error" contains the message. Raises Cancelled."""
         selected = self.folder / f"{self.stem}.{self.experiment.text}.row.json"
         row = read_json(selected)
         lacks = set(self.experiment.measures) & ({"classifier", "perplexity"} | self.owns) - set(row.get("found", ()))
         if row and "error" not in row and not lacks:
             return {**row, "bundle": str(self.bundle)}
-        # What making the plugin took stays where only a measure is missing.
+        # The costs of making the plugin are kept if only a measure is missing.
         row = {**{name: row[name] for name in COSTS if name in row}, **self.wanted, "found": {}}
         try:
             files = self.files
@@ -67,7 +67,7 @@ class BenchmarkRow:
                 files = {**files, **self.dev_files()}
             if self.variant.system != VANILLA and not self.bundle.exists():
                 row |= self.customize()
-            row["valid_loss"] = valid_losses(self.workspace)  # of a plugin that another experiment made, too
+            row["valid_loss"] = valid_losses(self.workspace)  # also of a plugin made by another experiment
             self.score(row, files)
             for measure in sorted(self.owns):
                 row["found"][measure] = self.own_share(measure.partition("@")[2])
@@ -78,18 +78,18 @@ class BenchmarkRow:
         write_json(selected, row, "the experiment's row")
         return {**row, "bundle": str(self.bundle)}
 
-    # -- names and places
+    # -- names and paths
 
     @cached_property
     def wanted(self) -> dict[str, object]:
-        """What the row is made of, by which it is known again."""
+        """The inputs of the row, which identify it."""
         variant, scale = self.variant, self.plan.scale
         wanted: dict[str, object] = {
             "system": variant.system, "flags": list(variant.flags), "sentences": variant.sentences or scale.sentences,
             "lines": scale.lines, "budget": scale.budget, "base": self.plan.base, "seed": self.plan.seed,
             "base_digest": base_digest(self.plan.base, self.about.source, self.about.target),
         }  # fmt: skip
-        if variant.system != VANILLA:  # only if it is set, so that rows without it keep their names
+        if variant.system != VANILLA:  # only if set, so that rows without it keep their names
             wanted |= {"learn": list(variant.learn)} if variant.learn else {}
             wanted |= {"swap": True} if variant.swap else {}
             wanted |= {"pairs": True} if self.experiment.pairs else {}
@@ -111,17 +111,17 @@ class BenchmarkRow:
 
     @property
     def folder(self) -> Path:
-        """Where the row and its output lie."""
+        """The folder of the row and its output."""
         return self.plan.folder / self.task
 
     @property
     def learnt(self) -> Path:
-        """Where the plugin is made: one that learns from other tasks is made once for all rows."""
+        """The folder of the plugin: one that learns from other tasks is made once for all rows."""
         return self.plan.folder / "+".join(self.variant.learn or (self.task,))
 
     @property
     def trained(self) -> Path:
-        """The plugin as it was learnt: the same for the row that swaps its samples afterwards and the one that does not."""
+        """The trained plugin, shared by the row that swaps its samples afterwards and the one that does not."""
         whole = {key: value for key, value in self.wanted.items() if key != "swap"}
         return self.learnt / f"{self.variant.system}-{content_hash(whole)[:10]}.zip"
 
@@ -135,7 +135,7 @@ class BenchmarkRow:
 
     @property
     def owns(self) -> set[str]:
-        """Measures of domain proportions, which only a plugin that has them gets."""
+        """The requested measures of domain proportions; empty for plugins without proportions."""
         mixing = self.variant.system == "domain_mixing"
         return {one for one in self.experiment.measures if one.startswith("own@")} if mixing else set()
 
@@ -144,7 +144,7 @@ class BenchmarkRow:
         return self.texts(self.task)
 
     def texts(self, task: str) -> dict[str, Path]:
-        """A task's texts in its own folder, as large as the scale says. Raises InputError when the data is not there."""
+        """A task's texts in its own folder, at the planned scale. Raises InputError if the data is missing."""
         scale = self.plan.scale
         folder = self.plan.folder / task
         return load_task(
@@ -152,10 +152,10 @@ class BenchmarkRow:
         )[1]
 
     def samples(self, task: str) -> Path:
-        """The file of samples to learn from. Raises InputError where pairs are asked for and there are none."""
+        """The file of samples to learn from. Raises InputError if pairs are requested and there are none."""
         result = self.files if task == self.task else self.texts(task)
         if self.variant.sentences:
-            # The same first sentences of the same order, so that each number of samples holds the smaller ones.
+            # Taken from the same order, so that larger samples contain the smaller ones.
             own = self.plan.folder / task / f"samples.{self.variant.sentences}"
             result = load_task(
                 task, self.plan.data, own, sentences=self.variant.sentences, lines=1, seed=self.plan.seed
@@ -165,7 +165,7 @@ class BenchmarkRow:
     # -- the steps
 
     def customize(self) -> Json:
-        """Make the plugin, and give it the task's samples where the variant says so."""
+        """Make the plugin, and give it the task's samples if the variant requires it."""
         row: Json = {}
         if not self.trained.exists():
             row = self.train(self.trained)
@@ -178,7 +178,7 @@ class BenchmarkRow:
         return row
 
     def train(self, output: Path) -> Json:
-        """`tailormt customize` on what the plugin learns from."""
+        """Run `tailormt customize` on the plugin's samples."""
         variant = self.variant
         tasks = variant.learn or (self.task,)
         samples = [str(self.samples(task)) for task in tasks]
@@ -194,7 +194,7 @@ class BenchmarkRow:
         return costs(result, peak)
 
     def score(self, row: Json, files: Mapping[str, Path]) -> None:
-        """Translate the text and measure it, against vanilla where that is there."""
+        """Translate the text and score it, against vanilla if its translation exists."""
         text, variant = self.experiment.text, self.variant
         styled = bool({"classifier", "perplexity"} & set(self.experiment.measures))
         output = self.folder / f"{self.stem}.{text}.txt"
@@ -222,7 +222,7 @@ class BenchmarkRow:
             row["found"]["valid_loss"] = min(loss for _, loss in row["valid_loss"])
 
     def own_share(self, side: str) -> float:
-        """The mean proportion that words of held-out sentences have of the task's own domain."""
+        """The mean proportion of the task's own domain over the words of held-out sentences."""
         column = 1 if side == "encoder" else 0
         sentences = dev_sentences(self.task, self.plan.data, column=column)[: self.plan.scale.lines or None]
         text = self.folder / f"own.{side}.txt"
@@ -235,7 +235,7 @@ class BenchmarkRow:
         return sum(shares) / max(1, len(shares))
 
     def dev_files(self) -> dict[str, Path]:
-        """Held-out sentences of the style and their machine translations, which are the sources, as paper 1 has them."""
+        """Held-out sentences of the style, with their machine translations as sources, as in paper 1."""
         about = self.about
         target, source = self.folder / f"dev.{about.target}.txt", self.folder / f"dev.{about.source}.txt"
         text = "".join(f"{one}\n" for one in dev_sentences(self.task, self.plan.data)[: self.plan.scale.lines or None])

@@ -1,4 +1,4 @@
-"""The tasks of the benches: which samples, which test pairs, which text shows what was forgotten."""
+"""The tasks of the benches: their samples, their test pairs, and the general text that shows what was forgotten."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WEIGHTS = (".safetensors", ".bin")
 
 @dataclass(frozen=True)
 class BenchmarkTask:
-    """Paths below the data folder. A pair file has two columns: the first language, the second."""
+    """Paths below the data folder. A pair file has two columns: the first language, then the second."""
 
     title: str
     source: str
@@ -49,9 +49,9 @@ TASKS = {
 
 @lru_cache
 def base_digest(base: str, source: str, target: str) -> str:
-    """A digest of the weights of the base that is named, or of the default one: rows of another one are made anew.
+    """A digest of the weights of the named or default base: rows of another base are made again.
 
-    Raises MissingError where there is none.
+    Raises MissingError if there is none.
     """
     from engine.base.registry import BaseRegistry
 
@@ -63,11 +63,11 @@ def base_digest(base: str, source: str, target: str) -> str:
 def load_task(
     name: str, data: Path, folder: Path, *, sentences: int, lines: int, seed: int
 ) -> tuple[BenchmarkTask, dict[str, Path]]:
-    """Write a task's texts into `folder`: samples.txt (`sentences` target sentences at random; 0: all), where they have
-    sources also samples.tsv (the same sentences behind theirs, as "pairs"), and for "test" and "general" a file of sources
-    and one of references (the first `lines`; 0: all). Returns the paths by name.
+    """Write a task's texts to `folder`; returns the task and the paths by name.
 
-    Raises OptionError on an unknown task, InputError when the data is not there.
+    "samples" is samples.txt (`sentences` random target sentences; 0: all). If they have sources, "pairs" is samples.tsv (sources
+    and the same sentences). "test" and "general" are each a file of sources and one of references (the first `lines`; 0: all).
+    Raises OptionError on an unknown task, InputError if the data is missing.
     """
     if name not in TASKS:
         raise OptionError(f"There is no task {name}. Known: {', '.join(TASKS)}.")
@@ -87,9 +87,7 @@ def load_task(
 
 
 def dev_sentences(name: str, data: Path, *, column: int = 0) -> list[str]:
-    """A task's held-out sentences of the target language; with `column` 1 their sources. Raises InputError when they are
-    not there.
-    """
+    """A task's held-out target sentences, or with `column` 1 their sources. Raises InputError if they are missing."""
     task = TASKS[name]
     return [both[column] for both in _sentences(task, data / task.dev)]
 
@@ -109,7 +107,7 @@ def _pairs(task: BenchmarkTask, path: Path) -> tuple[list[str], list[str]]:
 
 
 def _sentences(task: BenchmarkTask, path: Path) -> list[tuple[str, str]]:
-    """(sentence of the target language, its source or nothing), each sentence once."""
+    """(sentence of the target language, its source or an empty string), each sentence once."""
     sources, texts = _pairs(task, path) if ".tsv" in path.name else ([], _read(path))
     result: dict[str, str] = {}
     for index, text in enumerate(texts):

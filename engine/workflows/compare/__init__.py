@@ -1,4 +1,4 @@
-"""Comparing translations of the base alone and with plugins: made line by line, measured, looked into, and written to files.
+"""Comparing translations by the base alone and by plugins: made line by line, scored, inspected, and exported.
 
 sentences -> translations by each system -> difference, scores -> figures with intervals and p -> XLSX, TMX, HTML, JSON
 """

@@ -1,4 +1,4 @@
-"""The memory that was read for one word of a translation: phrases by layer, neighbours, retrieved sentences, domains."""
+"""The memory read for one word of a translation: phrases by layer, neighbours, retrieved sentences, domains."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ BYTE = re.compile(r"^<0x[0-9A-F]{2}>$")
 
 @dataclass(frozen=True)
 class MemoryRead:
-    """What one place of the model read, a mean over the word's tokens. `layer` is from 0, -1 the output; `share` (0 to 1) is
-    what came from memory and not from the base; `items` are {"text", "source", "weight", …}, the heaviest first, those of a
-    datastore with `text_span`, the characters of the word that is looked up there, and `source_span`, those of its source.
+    """What was read at one position in the model, averaged over the word's tokens.
+
+    `layer` counts from 0, -1 is the output; `share` (0 to 1) is the part from memory instead of the base; `items` are {"text",
+    "source", "weight", …}, heaviest first. Datastore items also have `text_span`, the characters of the retrieved word, and
+    `source_span`, those of its source.
     """
 
     layer: int
@@ -37,9 +39,9 @@ class MemoryRead:
 
 @dataclass(frozen=True)
 class WordAttribution:
-    """`word` is the text of all tokens that the asked stretch touches, from `start` to `end`; `places` is empty where nothing
-    was read, and `why` then says why, in a sentence. `by_base` are the words that the base would go on with here, the likeliest
-    first, and `by_plugin` those of the plugin whose text it is; empty where there is none, or it gives no probabilities.
+    """`word` is the text of all tokens that overlap the requested characters, from `start` to `end`. `reads` is empty if nothing
+    was read; `why` then gives the reason. `by_base` are the words with which the base would continue here, likeliest first,
+    `by_plugin` those of the plugin that wrote the text; empty without a plugin, or if it returns no probabilities.
     """
 
     word: str
@@ -52,9 +54,9 @@ class WordAttribution:
 
 
 def read_word(plugin: Plugin | None, base: BaseModel, source: str, text: str, start: int, end: int) -> WordAttribution:
-    """What `plugin` read for the characters `start` to `end` of its translation `text`, by teacher forcing as at strength 1.
+    """What `plugin` read for the characters `start` to `end` of its translation `text`, by teacher forcing at strength 1.
 
-    `plugin` None is the base alone. Raises InputError on a stretch outside the text, or a sentence too long for the base.
+    `plugin` None is the base alone. Raises InputError on characters outside the text, or a sentence too long for the base.
     """
     if not 0 <= start < end <= len(text):
         raise InputError("That word is no longer in the translation. Click it again.")
@@ -74,9 +76,7 @@ def read_word(plugin: Plugin | None, base: BaseModel, source: str, text: str, st
 def words_at(
     base: BaseModel, source: str, text: str, position: Sequence[int], plugin: Plugin | None = None
 ) -> list[Candidate]:
-    """The words that base or plugin weighs where a token of `text` stands; none where no position is given, or it gives no
-    probabilities.
-    """
+    """The candidate words of base or plugin at the given token positions of `text`; empty without positions or probabilities."""
     with base.lock:
         ids = base.encode_target([text])[0]
     try:
@@ -88,7 +88,7 @@ def words_at(
 def _memory_reads(
     plugin: Plugin | None, base: BaseModel, source: str, text: str, touched: Sequence[int]
 ) -> tuple[list[MemoryRead], str]:
-    """What was read for the tokens `touched`, or why there is nothing."""
+    """What was read for the tokens `touched`, or why nothing was."""
     if plugin is None:
         return [], mark("The base alone wrote this. It has no memory to read from.")
     if active_adapter(base, source, plugin, 1.0) is None:
@@ -107,7 +107,7 @@ def _memory_reads(
 def spans(base: BaseModel, text: str) -> list[tuple[int, int] | None]:
     """The character offsets of each target token in a text; None for special tokens.
 
-    Characters that the tokenizer spells otherwise, or as bytes, belong to the first token between its neighbours'.
+    Characters that the tokenizer spells differently, or as bytes, are assigned to the first token between their neighbours.
     """
     ids = base.encode_target([text])[0]
     pieces = base.tokenizer.convert_ids_to_tokens(ids)
@@ -135,8 +135,8 @@ def spans(base: BaseModel, text: str) -> list[tuple[int, int] | None]:
 
 
 def with_words(base: BaseModel, reads: list[MemoryRead]) -> list[MemoryRead]:
-    """The places, the neighbours of a datastore with the spans of their words: the next word there, and by the base's
-    attention what it was translated from.
+    """Add the spans of their words to neighbours of a datastore: the next word there, and the source word that it was translated
+    from, by the base's attention.
     """
     from engine.decoding.word_alignment import align
 
@@ -157,7 +157,7 @@ def with_words(base: BaseModel, reads: list[MemoryRead]) -> list[MemoryRead]:
 
 
 def merged(rows: Sequence[Mapping[str, Any]], top: int) -> list[MemoryRead]:
-    """Rows of single tokens put together by layer and place: means of the shares and of each item's weights."""
+    """Rows of single tokens merged by layer and place, with the means of the shares and of each item's weights."""
     groups: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((int(row["layer"]), str(row["place"])), []).append(row)

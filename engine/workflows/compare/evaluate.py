@@ -1,7 +1,7 @@
-"""The figures of a comparison: on its own sentences, and on general text beside it, each with interval and p against vanilla.
+"""The figures of a comparison, on its own sentences and on general text, each with an interval and p against vanilla.
 
-BLEU and chrF need references; the style's perplexity and classifier score need only the samples. General text shows what a
-plugin does where it was not asked for.
+BLEU and chrF need references; the style's perplexity and classifier score need only the samples. General text shows how a plugin
+affects text that it was not made for.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from engine.evaluation.style_scorers import StyleScorers
     from engine.store.comparisons import ComparisonLineRow
 
-STEPS = 7  # of a comparison with everything: loading, translating, three of the style's scorers, general text, scoring
+STEPS = 7  # of a complete comparison: loading, translating, three of the style's scorers, general text, scoring
 SAMPLES = 1000  # bootstrap resamples
-PART = 16  # general sentences translated between two looks at whether to stop
+PART = 16  # general sentences translated between two checks for cancellation
 
 
 @dataclass(frozen=True)
 class EvalContext:
-    """What figures rest on beside the sentences: the style's samples (with sources where they have some), the reverse model
-    and the settings for general text, and the folder where what was learnt and translated is kept.
+    """What figures are based on besides the sentences: the style's samples (with their sources, if any), the reverse model and the
+    settings for general text, and the folder of stored scorers and translations.
     """
 
     folder: Path
@@ -65,10 +65,10 @@ def measure(
     progress: Progress,
     further: ExtraMetrics | None = None,
 ) -> dict[str, Any]:
-    """Figures as JSON can hold them: "text" and "general" (reports as `engine.evaluation.Report` maps them, or None),
-    "style" (what its scorers rest on, or None), "decoding" (by system), "notes", "measured".
+    """Figures that can be written as JSON: "text" and "general" (mappings of `engine.evaluation.Report`, or None), "style" (facts
+    about its scorers, or None), "decoding" (by system), "notes", "measured".
 
-    Raises Cancelled; what was learnt and translated until then is kept.
+    Raises Cancelled; finished scorers and translations are kept.
     """
     scorers = style_scorers(translate.base, ground, progress)
     general = measure_general(systems, translate, ground, progress) if ground.general else None
@@ -108,7 +108,7 @@ def measure(
 
 
 def style_scorers(base: BaseModel, ground: EvalContext, progress: Progress) -> StyleScorers | None:
-    """Those of the samples, learnt where that was not done; None, with a note, where there are too few of them."""
+    """The scorers of the samples, trained if necessary; None without samples, or with a note if there are too few."""
     from engine.evaluation.style_scorers import learn_style
 
     if not ground.texts:
@@ -126,7 +126,7 @@ def style_scorers(base: BaseModel, ground: EvalContext, progress: Progress) -> S
 def measure_general(
     systems: Sequence[System], translate: SystemTranslator, ground: EvalContext, progress: Progress
 ) -> dict[str, Any] | None:
-    """BLEU and chrF of every system on general text; None, with a note, where there is none of the language."""
+    """BLEU and chrF of every system on general text; None, with a note, if there is none in the language."""
     progress.begin("Translating general text", 5, STEPS)
     base = translate.base
     pairs = general_pairs_of(ground, progress)
@@ -158,7 +158,7 @@ def measure_general(
 
 
 def ready(systems: Sequence[System], translate: SystemTranslator, ground: EvalContext) -> bool:
-    """Whether all that `measure` would have to learn or translate is kept already, so that it takes no time."""
+    """Whether all scorers and translations needed by `measure` are already stored, so that it takes no time."""
     from engine.evaluation.style_scorers import load_style
 
     base = translate.base
@@ -174,7 +174,7 @@ def ready(systems: Sequence[System], translate: SystemTranslator, ground: EvalCo
 
 
 def general_pairs_of(ground: EvalContext, progress: Progress | None = None) -> list[tuple[str, str]]:
-    """The general text on which plugins are measured when they are made."""
+    """The general text on which plugins are evaluated when they are made."""
     if ground.backward is None:
         return []
     return general_pairs(ground.backward, ground.settings, exclude=ground.texts, progress=progress)
@@ -183,20 +183,20 @@ def general_pairs_of(ground: EvalContext, progress: Progress | None = None) -> l
 def general_place(
     sources: Sequence[str], system: System, translate: SystemTranslator, ground: EvalContext
 ) -> tuple[Path, str]:
-    """The folder and the key of a system's translations of general text: those of the base alone are the ones that plugins are
-    measured against when they are made, others belong to the bundle's content, the strength and the decoding.
+    """The folder and the key of a system's translations of general text. Those of the base alone are the ones that plugins are
+    compared with when they are made; others depend on the bundle's content, the strength and the decoding.
     """
     base, plugin = translate.base, translate.plugin(system)
     if plugin is None:
         return kept_in(ground.settings), baseline_key(base, sources)
-    # Bundles are unpacked to a folder that their content names.
+    # Bundles are unpacked to a folder named after their content.
     name = plugin.folder.name if plugin.folder else plugin.name
     made_by = [name, float(system["strength"]), translate.decoding(system)]
     return ground.folder, content_hash(base.fingerprint(), base.source, base.target, list(sources), made_by)
 
 
 def scored_by_style(lines: Sequence[ComparisonLineRow], scorers: StyleScorers) -> Iterator[ComparisonLineRow]:
-    """Lines without references, scored by how sure the classifier is of the style, 0 to 100."""
+    """Lines without references, scored by the classifier's probability of the style, 0 to 100."""
     if scorers.classifier is None:
         return
     lone = [line for line in lines if not line.reference]

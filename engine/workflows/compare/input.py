@@ -15,13 +15,13 @@ from engine.messages import Message
 from engine.workflows.read_apart import lines_apart, records_apart
 
 MOST = 50_000
-STATED = ("tmx", "xliff")  # formats that say which language each text is in
+STATED = ("tmx", "xliff")  # formats that state the language of each text
 LONE = ("txt", "docx", "odt", "srt", "pdf")  # formats with one language per file
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """(source, reference or None) of each sentence; `notes` say in sentences how the files were understood."""
+    """(source, reference or None) of each sentence; `notes` are messages on how the files were interpreted."""
 
     lines: list[tuple[str, str | None]]
     notes: list[str] = field(default_factory=list)
@@ -44,9 +44,8 @@ def split_lines(text: str, most: int) -> list[str]:
 
 
 def read_sentences(paths: Sequence[str | Path], source: str, target: str, *, apart: bool = False) -> Sentences:
-    """From one file (sources alone, or a table, TMX, XLIFF or PO with references) or from two plain texts, sources and
-    references, a line for a line; `apart` in a process of its own. Raises CorpusError or InputError on files that cannot be
-    used so.
+    """Read one file (sources only, or a table, TMX, XLIFF or PO with references), or two plain texts, sources and references, line
+    by line; `apart` in a separate process. Raises CorpusError or InputError on unsuitable files.
     """
     files = [Path(path) for path in paths]
     if not files:
@@ -76,7 +75,7 @@ def single(path: Path, source: str, target: str, apart: bool) -> Sentences:
         texts = [record.text for record in records(path, source, None, apart)]
         check_language(path, texts, source, target)
         return Sentences([(one, None) for one in texts])
-    if kind in STATED:  # read from the other side, so that units without a translation are taken as well
+    if kind in STATED:  # read in the reverse direction, to include units without a translation
         turned = records(path, source, target, apart)
         return Sentences([(record.text, clean(record.source)) for record in turned])
     known = records(path, target, source, apart)
@@ -88,8 +87,8 @@ def single(path: Path, source: str, target: str, apart: bool) -> Sentences:
 
 
 def pair(files: Sequence[Path], source: str, target: str, apart: bool) -> Sentences:
-    """Two plain texts. Their language determines which one contains the sources. Raises InputError for other formats or
-    another number of lines.
+    """Two plain texts. Their language determines which one contains the sources. Raises InputError for other formats or different
+    numbers of lines.
     """
     from engine.evaluation import read_lines
 
@@ -116,7 +115,7 @@ def pair(files: Sequence[Path], source: str, target: str, apart: bool) -> Senten
 
 
 def records(path: Path, language: str, source_language: str | None, apart: bool) -> list[Record]:
-    """What the reader of samples finds in the file, tidied; nothing is left out but what is empty."""
+    """The records that the samples' reader finds in the file, with spaces normalised; only empty ones are left out."""
     request = Request(language, source_language, load_settings().max_line_chars)
     read = records_apart if apart else all_records
     return [
@@ -131,7 +130,7 @@ def clean(text: str | None) -> str | None:
 
 
 def check_language(path: Path, texts: Sequence[str], source: str, target: str) -> None:
-    """Raises CorpusError where sentences are plainly in the language that is translated to."""
+    """Raises CorpusError if the sentences are plainly in the target language."""
     result = identify(texts, source, target)
     if result and result.get(target, 0.0) > 0.6 and result.get(source, 0.0) < 0.2:
         raise CorpusError(

@@ -1,4 +1,4 @@
-"""The figures of a comparison in rows that a page, a spreadsheet and a report show alike."""
+"""The figures of a comparison as rows, displayed alike by pages, spreadsheets and reports."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MetricRow:
 
 
 def figure_rows(figures: Mapping[str, Any]) -> list[MetricRow]:
-    """All figures of a comparison (`compare.evaluate`), by kind and metric; general text always after the other."""
+    """All figures of a comparison (`compare.evaluate`), by kind and metric; general text last."""
     rows = []
     for kind in ("text", "general"):
         report = figures.get(kind) or {}
@@ -64,7 +64,7 @@ def figure_rows(figures: Mapping[str, Any]) -> list[MetricRow]:
 
 @dataclass(frozen=True)
 class Share:
-    """A plain figure of one system over the comparison's own sentences, without an interval."""
+    """A plain figure of one system on the comparison's own sentences, without an interval."""
 
     name: str
     system: str
@@ -80,7 +80,7 @@ class Share:
 
 
 def share_rows(figures: Mapping[str, Any]) -> list[Share]:
-    """Length and copied words of every system, as far as they are known."""
+    """The known length ratios and percentages of copied words of every system."""
     systems = [one for one in (figures.get("text") or {}).get("systems", []) if isinstance(one, Mapping)]
     return [
         Share(name, str(system["name"]), float(system[name]))
@@ -91,12 +91,12 @@ def share_rows(figures: Mapping[str, Any]) -> list[Share]:
 
 
 def value(metric: str, score: float) -> str:
-    """A score as it is written: `13.4`, `67 %`, `97`."""
+    """A score as displayed: `13.4`, `67 %`, `97`."""
     if metric in ("classifier", "terms"):
         return f"{score:.0f} %"
     return f"{score:,.0f}" if metric == "perplexity" and score >= 100 else f"{score:.1f}"
 
 
 def sure(p: float | None) -> str:
-    """A p-value as it is written: `p < 0.001`, `p = 0.041`."""
+    """A p-value as displayed: `p < 0.001`, `p = 0.041`."""
     return "" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"

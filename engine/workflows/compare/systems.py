@@ -20,8 +20,8 @@ MOST_PLUGINS = 3
 
 
 def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = (), enforced: str = "") -> list[System]:
-    """The base alone, then the plugins, as a sheet holds them; equal names get numbers. `enforced` is the hash of the terms that
-    are enforced, empty where none are. Raises InputError on too many.
+    """The base alone, then the plugins, as stored in a sheet; duplicate names get numbers. `enforced` is the hash of the enforced
+    terms, or empty. Raises InputError on too many plugins.
     """
     if len(plugins) > MOST_PLUGINS:
         raise InputError(
@@ -40,7 +40,7 @@ def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = (), en
 
 
 def has_dial(method: str) -> bool:
-    """Whether plugins of this method can be used in part."""
+    """Whether plugins of this method have an adjustable strength."""
     from engine.methods import get_method
 
     try:
@@ -50,7 +50,7 @@ def has_dial(method: str) -> bool:
 
 
 class SystemTranslator:
-    """Translates with any system over one base. `load` gives the loaded plugin of a system."""
+    """Translates with any system over one base. `load` returns the loaded plugin of a system."""
 
     def __init__(self, base: BaseModel, load: Callable[[System], Plugin]) -> None:
         self.base = base
@@ -58,19 +58,19 @@ class SystemTranslator:
 
     @classmethod
     def of_files(cls, base: BaseModel, paths: Mapping[str, Path], cache: Path) -> SystemTranslator:
-        """With bundles by the names of their systems."""
+        """With bundles by system name."""
         from engine.plugins import Plugin
 
         loaded = {name: Plugin.load(path, base, cache=cache) for name, path in paths.items()}
         return cls(base, lambda system: loaded[system["name"]])
 
     def plugin(self, system: System) -> Plugin | None:
-        """The plugin in use; None for the base alone, which a plugin of strength 0 is."""
+        """The plugin to use; None for the base alone and at strength 0."""
         alone = system["name"] == VANILLA or not float(system["strength"])
         return None if alone else self.load(system)
 
     def decoding(self, system: System) -> Json:
-        """How it decodes where that is not the default: as the plugin was tuned."""
+        """The changes to the default decoding: those that the plugin was tuned with."""
         plugin = self.plugin(system)
         return dict(plugin.card.get("decoding", {})) if plugin else {}
 

@@ -1,6 +1,4 @@
-"""Filling a comparison: the translations that lines still lack, a few lines at a time, so that it can be watched, stopped
-and continued by the next caller.
-"""
+"""Fills in the missing translations of a comparison, a few lines at a time, so that it can be watched, stopped and resumed."""
 
 from __future__ import annotations
 
@@ -25,11 +23,11 @@ ENFORCED = mark("Terminology was enforced in these translations, but not in thos
 def fill(
     store: Store, comparison_id: int, translate: Translate, language: str, part: int, revision: int | None = None
 ) -> Iterator[list[ComparisonLineRow]]:
-    """Translate what is missing, `part` lines at a time, each written as soon as it is there, and given out.
+    """Translate missing lines, `part` at a time; each part is stored and yielded as soon as it is finished.
 
-    What another process has filled in the meantime is not translated again. If a strength is changed meanwhile, the current lines
-    are dropped and started again; with `revision`, the sheet's at the start, the function returns instead, and the caller that
-    changed the strength continues.
+    Lines that another process has filled in the meantime are not translated again. If a strength is changed meanwhile, the current
+    lines are discarded and restarted; with `revision`, the sheet's revision at the start, the function returns instead, and the
+    caller that changed the strength continues.
     """
     worked = False
     while True:
@@ -50,7 +48,7 @@ def fill(
 def translated(
     lines: Sequence[ComparisonLineRow], systems: Sequence[System], translate: Translate
 ) -> list[ComparisonLineRow]:
-    """The lines with all their translations; the base alone comes first, and a plugin of strength 0 is the same."""
+    """The lines with all their translations. The first system is the base alone, whose texts a plugin of strength 0 shares."""
     columns: list[list[str | None]] = []
     for index, system in enumerate(systems):
         column: list[str | None] = [line.texts[index] for line in lines]
@@ -66,12 +64,12 @@ def translated(
 
 
 def enforcing(translate: SystemTranslator, terms: Sequence[Term]) -> Translate:
-    """Translates with these terms enforced in the systems that ask for it."""
+    """A translating function that enforces these terms for the systems that request it."""
     return lambda system, texts: translate(system, texts, terms=terms if system.get("enforced") else ())
 
 
 def judged(line: ComparisonLineRow, language: str) -> ComparisonLineRow:
-    """The line with the scores of its texts, where it has a reference, and how far the plugins are from the base alone."""
+    """The line with the scores of its texts, if it has a reference, and the plugins' largest difference from the base alone."""
     vanilla, *others = (text or "" for text in line.texts)
     scores = line.scores
     if line.reference:
@@ -85,7 +83,7 @@ def judged(line: ComparisonLineRow, language: str) -> ComparisonLineRow:
 
 
 def largest_change(scores: Sequence[float | None]) -> float | None:
-    """Of the plugins' changes of the score the one that is furthest from none."""
+    """The plugins' score change that is largest in absolute value."""
     if not scores or scores[0] is None:
         return None
     changes = [score - scores[0] for score in scores[1:] if score is not None]

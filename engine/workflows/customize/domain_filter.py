@@ -1,4 +1,4 @@
-"""The domain filter of a run's plugin: where it is asked for, or lets `auto` keep a method that costs general text too much."""
+"""The domain filter of a run's plugin: on request, or so that `auto` can keep a method that costs general text too much."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from engine.plugins.bundle import DOMAIN_FILTER
 from engine.plugins.domain_filter import DomainFilter
 from engine.workflows.customize.run import Run
 
-LEFT = 0.9  # share of general text that a filter leaves to the base, for a training to do without replay
+LEFT = 0.9  # minimum share of general text left to the base for training without replay
 
 
 def filtered(run: Run) -> Run | None:
-    """The run with a domain filter before its plugin; None where samples or general text are too few to learn one, or where it
-    was refused or is there already.
+    """The run with a domain filter before its plugin; None if there is too little text to learn one, it is switched off, or the
+    plugin already has one.
     """
     may = run.training.domain_filter != "off" and run.plugin.domain_filter is None
     known = learned(run) if may else None
@@ -29,8 +29,8 @@ def filtered(run: Run) -> Run | None:
 
 
 def settle_replay(run: Run) -> None:
-    """Let the run train without replay, and its plugin have a filter, where that leaves nearly all general text to the base; replay
-    that was asked for stays.
+    """Replace the run's replay by a domain filter if that leaves nearly all general text to the base. Replay that was explicitly
+    requested is kept.
     """
     training = run.training
     may_filter = training.domain_filter == "on" or (training.domain_filter == "auto" and run.automatic)
@@ -44,7 +44,9 @@ def settle_replay(run: Run) -> None:
 
 
 def learned(run: Run) -> DomainFilter | None:
-    """The domain filter of the run's samples, kept in the workspace; None where samples or general text are too few."""
+    """The domain filter of the run's samples, stored in the workspace; None if there are too few samples or too little general
+    text.
+    """
     base, file = run.pair.forward, run.workspace / DOMAIN_FILTER
     key = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.used.get("pairs"))
     known = DomainFilter.open(run.workspace, base.d_model) if run.cache.is_fresh("domain filter", key, file) else None
@@ -62,8 +64,8 @@ def learned(run: Run) -> DomainFilter | None:
 
 
 def general_sources(run: Run) -> list[str]:
-    """General text in the source language: what people wrote, and back-translations of the target language's, as the sources of
-    monolingual samples are; none of it is measured on.
+    """General text in the source language: human-written text, and back-translations of target-language text, like the sources of
+    monolingual samples. None of it is used for evaluation.
     """
     segments = [*run.train, *run.valid]
     own = [one.source for one in segments if one.source]
@@ -74,7 +76,7 @@ def general_sources(run: Run) -> list[str]:
 
 
 def add_domain_filter(run: Run) -> None:
-    """The step where a filter is asked for. Raises CorpusError where there is too little to learn one from."""
+    """The step for a requested filter. Raises CorpusError if there is too little text to learn one."""
     made = filtered(run)
     if made is None:
         raise CorpusError(

@@ -1,4 +1,4 @@
-"""How good a plugin is, against its base alone: on the user's own held-out sentences, and on general text."""
+"""How good a plugin is compared with its base alone, on the user's held-out sentences and on general text."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def evaluate_plugin(
     pair: LanguagePair, plugin: Plugin, held_out: Sequence[tuple[str, str]], decoding: Decoding, settings: Settings,
     own: Sequence[str], progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
-    """The figures on held-out pairs, and under `general_…` those on the bundled general sample of the target language, where
-    there is one: what the style costs elsewhere. General sentences that are among the user's `own` are left out. `test_set`
-    names the held-out pairs: figures of plugins compare where it is the same.
+    """The figures on held-out pairs, and as `general_…` those on the bundled general sample of the target language, if any, which
+    show what the style costs elsewhere. General sentences among the user's `own` are left out. `test_set` identifies the held-out
+    pairs: figures of plugins are comparable if it is the same.
     """
     general = general_pairs(pair.backward, settings, exclude=own)
     sources = [source for source, _ in general]
@@ -41,10 +41,10 @@ def compare_with_base(
     base: BaseModel, plugin: Plugin, pairs: Sequence[tuple[str, str]], decoding: Decoding, progress: Progress,
     vanilla: Sequence[str] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """BLEU and chrF of base and customized base on held-out samples, with 95 % intervals and the paired-bootstrap p, under the
-    same decoding where there is no translation by the base alone, `vanilla`, yet.
+    """BLEU and chrF of base and customized base on the pairs, with 95 % intervals and the paired-bootstrap p. Without the base's
+    translations, `vanilla`, it translates with the same decoding settings.
 
-    The sources of monolingual samples are synthetic, so these figures flatter; test on real pairs where you have some.
+    The sources of monolingual samples are synthetic, so these figures are optimistic; test on real pairs if you have some.
     """
     from engine.decoding.translate import translate
 
@@ -72,8 +72,8 @@ def compare_with_base(
 
 
 def general_baseline(base: BaseModel, sources: Sequence[str], settings: Settings, progress: Progress) -> list[str]:
-    """General text by the base alone as it decodes by itself: translated once for a base, so that all plugins over it are
-    measured against the same.
+    """General text translated by the base alone with its default decoding, once per base, so that all its plugins are compared with
+    the same translations.
     """
     from engine.decoding.translate import translate
 

@@ -1,4 +1,4 @@
-"""The evaluation of a customized base, as a step that is done once: decoding settings and figures, kept in evaluation.json."""
+"""The evaluation of a customized base, done once: decoding settings and figures, stored in evaluation.json."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from engine.methods.data import Samples
 from engine.plugins import Plugin
 from engine.workflows.customize.evaluate import evaluate_plugin
 
-MOST = 60  # held-out sentences to choose decoding on, and as many others to compare on
+MOST = 60  # held-out sentences to choose decoding on, and as many others for the comparison
 FILE = "evaluation.json"
 DECODINGS: tuple[dict[str, Any], ...] = ({}, {"no_repeat_ngram": 3})
-MARGIN = 0.2  # BLEU by which a later candidate must be better, so that chance does not choose
+MARGIN = 0.2  # minimum BLEU gain of a later candidate, to rule out chance
 
 
 def evaluate_step(
     samples: Samples, plugin: Plugin, texts: Sequence[str], pairs: str, cache: StepCache, progress: Progress
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Decoding settings, chosen on one half of the held-out pairs, and figures of the other half.
+    """Decoding settings, chosen on one half of the held-out pairs, and figures on the other half.
 
-    `texts` are all sentences of the samples, `pairs` the key of the pairs. A service is called, and paid, when the user
-    translates: a method that needs one is not evaluated here.
+    `texts` are all sentences of the samples, `pairs` is the key of the pairs. Methods that call a service, which may cost money,
+    are not evaluated.
     """
     if plugin.method.capabilities.needs_endpoint:
         return {}, {}
@@ -66,10 +66,10 @@ def hash_weights(module: nn.Module) -> str:
 def tune_decoding(
     base: BaseModel, plugin: Plugin, pairs: Sequence[tuple[str, str]], progress: Progress
 ) -> dict[str, Any]:
-    """The changes to the base's decoding defaults under which the plugin's translations of the pairs have the best BLEU.
+    """The changes to the base's decoding defaults with which the plugin's translations of the pairs have the best BLEU.
 
-    They may repeat themselves where the base's do not. Length and cuts are the base's own: changed on a few sentences of the
-    samples, they cost general text more than the method does (docs/how-it-works.md).
+    Only blocking repetition is tried, since plugins may repeat themselves where the base does not. Length and cut-offs stay the
+    base's: tuned on a few sentences of the samples, they cost general text more than the method does (docs/how-it-works.md).
     """
     from engine.decoding.translate import translate
 

@@ -1,14 +1,14 @@
 """The main job: from a user's sentences to a plugin, in steps that are done once.
 
-    samples -> phrases -> what the method makes of them -> sentence pairs -> training -> evaluation -> bundle
+    samples -> phrases -> preparation of the method -> sentence pairs -> training -> evaluation -> bundle
 
-Phrases are only found for a method that needs them; pairs come before the method's turn where it needs those.
+Phrases are only extracted for a method that needs them; pairs are made before the method's preparation if it needs them.
 
-A workspace is a folder; each step leaves files there and a key of what it was made from in steps.json. Called again,
-steps whose key is still the same are skipped, and an interrupted training goes on from its checkpoint.
+A workspace is a folder. Each step leaves files there and a key of its inputs in steps.json. When called again, steps with an
+unchanged key are skipped, and an interrupted training resumes from its checkpoint.
 
-Several runs can share a workspace: samples, phrases and pairs are made once for all of them, and what belongs to a run alone
-(method, training, datastore, summary) lies in a folder of its own, so that none destroys what another has made.
+Several runs can share a workspace: samples, phrases and pairs are made once for all of them. Files of a single run (method,
+training, datastore, summary) are in a separate folder, so that runs do not overwrite each other.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from engine.workflows.throughput import NumberedProgress, record_run
 
 
 def read_alone(request: CustomizeRequest, workspace: Path, progress: Progress) -> None:
-    """The first step, as done after an upload: samples read. Raises CorpusError where they are too few or too similar."""
+    """Run only the first step, as after an upload. Raises CorpusError if the samples are too few or too similar."""
     request = validated(request)
     with workspace_lock(workspace):
         split_samples(read_samples(request, workspace, StepCache(workspace), progress))
@@ -71,11 +71,11 @@ def prepare(
     request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None, *,
     as_read: bool = False, pair: LanguagePair | None = None, after_samples: Callable[[Corpus, LanguagePair], None] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The first two steps: samples read, phrases found. Returns their counts.
+    """Run the first two steps: read the samples, find phrases. Returns their counts.
 
-    `as_read`: of the samples as the workspace holds them since they were last read, whatever became of their files.
-    `pair`: the request's base, where it is loaded already.
-    `after_samples` is called between the steps, for what should not wait for the parser.
+    `as_read`: use the samples as last read into the workspace, whatever became of their files.
+    `pair`: the request's base, if it is already loaded.
+    `after_samples` is called between the steps, for work that should not wait for the parser.
     """
     progress, settings = progress or Progress(), settings or load_settings()
     request = validated(request)
@@ -99,11 +99,11 @@ def customize(
     run: Path | None = None,
     stop_after: str = "bundle",
 ) -> dict[str, Any]:
-    """The whole main job; returns a summary of counts, figures and times, also kept in summary.json.
+    """Run the whole main job; returns a summary of counts, figures and times, also stored in summary.json.
 
-    `run`: the folder of what belongs to this run alone, where several share the workspace; else the workspace.
-    `stop_after` ("memory", "training", "bundle") ends it after that step with what is known then.
-    Raises a TailorError with one sentence on bad input, Cancelled when the user stops it; finished steps stay.
+    `run`: the folder of files that belong to this run only, if several share the workspace; by default the workspace.
+    `stop_after` ("memory", "training", "bundle") stops after that step and returns the results so far.
+    Raises a TailorError with one sentence on bad input, Cancelled when the user stops it; finished steps remain.
     """
     progress, settings = progress or Progress(), settings or load_settings()
     request = validated(request)
@@ -116,7 +116,7 @@ def customize(
         own = StepCache(folder) if run is not None else cache
         now = Run(request, workspace, folder, settings, NumberedProgress(progress, STEPS), cache, own, begin)
         wanted = candidates(request)
-        if stop_after != "bundle":  # a single step of a method that has it
+        if stop_after != "bundle":  # a partial run: of the method that has a memory, if possible
             wanted = [one for one in wanted if one.method == "memory_adapter"] or wanted
         if len(wanted) == 1:
             now.request = wanted[0]
@@ -135,7 +135,7 @@ def customize(
 
 
 def execute(run: Run, steps: Sequence[Step], stop_after: str = "") -> None:
-    """Do the steps that are needed, up to one of that name."""
+    """Run the needed steps in order, up to the one named `stop_after`."""
     for step in steps:
         if step.needed(run):
             with run.timed(step.name):
@@ -154,12 +154,12 @@ def read(run: Run) -> None:
 
 
 def load(run: Run) -> None:
-    """The base and its reverse."""
+    """The base and its reverse model."""
     run.pair = load_pair(run.request, run.settings)
 
 
 def set_up(run: Run) -> None:
-    """The method with its settings, and the samples as it may use them."""
+    """The method with its settings, and the samples that it may use."""
     run.method, run.config = get_method(run.request.method), method_config(run.request)
     run.training = training_config(run.request)
     if needs_pairs_first(run):
@@ -168,7 +168,7 @@ def set_up(run: Run) -> None:
         check_trainable(run.pair.forward)
     run.exclusions = Exclusions.load(run.workspace)
     excluded = run.exclusions.holder(run.request.target)
-    # Sentences of phrases that the user left out are not there for any method.
+    # No method uses sentences that the user excluded with their phrases.
     selected = [one for one in run.train if not excluded(one.text)]
     run.samples = Samples(run.pair, selected, run.valid, run.folder / "method", run.settings)
     check_samples(run.samples, run.method)
@@ -181,7 +181,7 @@ def find(run: Run) -> None:
 
 
 def pair_sentences(run: Run) -> None:
-    """Sentence pairs; sources that are missing are written by the reverse base."""
+    """Sentence pairs; missing sources are written by the reverse base."""
     needs = run.method.capabilities
     keep = kept_share(needs, run.training)
     run.samples.sentence_pairs = make_pairs(
@@ -191,14 +191,14 @@ def pair_sentences(run: Run) -> None:
 
 
 def prepare_method(run: Run) -> None:
-    """The method's own files, in a folder that is emptied when what they are made from has changed."""
+    """The method's files, in a folder that is emptied when their inputs have changed."""
     run.progress.begin("Preparing the method")
     method, config, pair = run.method, run.config, run.pair
     phrases = method.reads_phrases(config)
     made_from: list[Any] = [run.cache.used["phrases"] if phrases else run.cache.get("samples")]
     made_from += [run.cache.used["pairs"], run.training.keep_pairs] if needs_pairs_first(run) else [""]
     left_out = run.exclusions.content() if phrases else run.exclusions.sentence_content()
-    made_from += [content_hash(left_out)] if left_out else []  # nothing where nothing is: older keys hold
+    made_from += [content_hash(left_out)] if left_out else []  # omitted if empty, so that older keys remain valid
     made_from += [method.name, until_trained(run.request), pair.forward.fingerprint(), pair.backward.fingerprint()]
     folder = run.samples.workspace
     renew(run.own, "method", content_hash(*made_from), folder)
@@ -208,7 +208,7 @@ def prepare_method(run: Run) -> None:
 
 
 def train(run: Run) -> None:
-    """The module, trained where the method trains, ready for decoding."""
+    """The module, trained if the method trains, ready for decoding."""
     if run.method.capabilities.trains:
         settle_replay(run)
     method, training, base = run.method, run.training, run.pair.forward
@@ -221,12 +221,12 @@ def train(run: Run) -> None:
         else None
     )
     run.progress.begin("Training" if method.capabilities.trains else "Building")
-    torch.manual_seed(training.seed)  # the module's first weights
+    torch.manual_seed(training.seed)  # for the module's initial weights
     run.module = method.build(base, run.artefacts, run.config)
     if pairs is not None:
         folder = run.folder / "training"
         timeless = training.replace(max_minutes=None).to_mapping()
-        del timeless["domain_filter"]  # of no consequence here
+        del timeless["domain_filter"]  # does not affect training
         made_from = [run.own.get("method"), run.cache.used["pairs"], timeless, run.settings.precision]
         renew(run.own, "training", content_hash(*made_from), folder)
         held_out = method.encode(base, run.samples, "valid", run.progress)
@@ -238,10 +238,10 @@ def train(run: Run) -> None:
 
 
 def add_datastore(run: Run) -> None:
-    """A datastore of the samples by the customized base, which the plugin decodes with from now on.
+    """Add a datastore of the samples by the customized base, which the plugin decodes with from now on.
 
-    Its settings are chosen on that half of the held-out pairs on which decoding is chosen too, so that the comparison with the
-    base stays fair.
+    Its settings are chosen on the half of the held-out pairs on which decoding is chosen too, so that the comparison with the base
+    stays fair.
     """
     from engine.methods.knn.build import make_knn
 
@@ -259,7 +259,7 @@ def add_datastore(run: Run) -> None:
 
 
 def evaluate(run: Run) -> None:
-    """Decoding settings, and figures of the plugin beside the base alone."""
+    """Decoding settings, and figures of the plugin compared with the base alone."""
     texts = [segment.text for segment in run.corpus.segments]
     run.decoding, run.metrics = evaluate_step(
         run.samples, run.plugin, texts, run.cache.used["pairs"], run.own, run.progress
@@ -272,7 +272,7 @@ def evaluate(run: Run) -> None:
 
 
 def needs_pairs_first(run: Run) -> bool:
-    """Whether the method prepares itself from sentence pairs, all or the held-out ones."""
+    """Whether the method's preparation needs sentence pairs, all or only the held-out ones."""
     return run.method.capabilities.needs_pairs or run.method.capabilities.needs_held_out
 
 
@@ -290,17 +290,17 @@ OF_A_METHOD = (
 AFTER_CHOICE = (Step("evaluation", evaluate), Step("bundle", write_bundle))
 
 
-# -- what they use
+# -- helpers
 
 
 def until_trained(request: CustomizeRequest) -> dict[str, object]:
-    """The method's settings but for a `shrink` that was asked for, which changes nothing before training has ended."""
+    """The method's settings without a requested `shrink`, which has no effect until training has ended."""
     options = {name: value for name, value in request.method_options.items() if name != "shrink"}
     return method_config(request.replace(method_options=options)).to_mapping()
 
 
 def renew(cache: StepCache, step: str, key: str, folder: Path) -> None:
-    """Empty the step's folder where it was made from something else."""
+    """Empty the step's folder if it was made from other inputs."""
     if not cache.is_fresh(step, key):
         cache.invalidate(step)
         shutil.rmtree(folder, ignore_errors=True)
@@ -308,7 +308,7 @@ def renew(cache: StepCache, step: str, key: str, folder: Path) -> None:
 
 
 def check_samples(samples: Samples, method: Method) -> None:
-    """Raises CorpusError when the samples lack what the method needs, saying what is missing."""
+    """Raises CorpusError if the samples lack something that the method needs."""
     needs = method.capabilities
     if len(samples.train) < FEWEST // 2:
         raise CorpusError(
@@ -336,7 +336,7 @@ def check_samples(samples: Samples, method: Method) -> None:
 
 
 def make_probe(samples: Samples, count: int, progress: Progress) -> TranslationProbe:
-    """What is translated while a method learns: that half of the held-out pairs on which decoding is chosen, and general text."""
+    """The probe of a training: the half of the held-out pairs on which decoding is chosen, and general text."""
     progress.begin("Choosing the monitored sentences")
     known = [segment.text for segment in (*samples.train, *samples.valid)]
     style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:count]

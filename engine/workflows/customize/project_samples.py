@@ -1,4 +1,4 @@
-"""The samples of a project as its folder holds them: files, domain labels, settings of reading."""
+"""The samples of a project, as stored in its folder: files, domain labels, reading settings."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from engine.core.json_object import Json
 from engine.corpora.types import CorpusOptions
 from engine.errors import OptionError
 
-SAMPLES = "samples"  # in a project's folder: the folder of the sample files
-LABELS = "domains.json"  # there too: domain labels by file name
-OPTIONS = "import_options.json"  # there too: settings of reading that differ from the defaults
+SAMPLES = "samples"  # folder of the sample files, in a project's folder
+LABELS = "domains.json"  # domain labels by file name, in the same folder
+OPTIONS = "import_options.json"  # reading settings that differ from the defaults, in the same folder
 
 
 def sample_files(workspace: Path) -> list[Path]:
-    """The sample files of a project, by name."""
+    """The sample files of a project, sorted by name."""
     return sorted(path for path in (workspace / SAMPLES).glob("*") if path.is_file() and not path.name.startswith("."))
 
 
 def domain_labels(workspace: Path) -> dict[str, str]:
-    """Domain labels that were given to files of a project, by file name; others have their file's name."""
+    """Domain labels assigned to files of a project, by file name; the label of other files is their name."""
     return {str(name): str(label) for name, label in read_json(workspace / LABELS).items()}
 
 
 def reading_options(workspace: Path) -> Json:
-    """Settings of reading that differ from the defaults."""
+    """Reading settings that differ from the defaults."""
     data = read_json(workspace / OPTIONS)
     try:
         CorpusOptions.from_mapping(data)
@@ -36,7 +36,7 @@ def reading_options(workspace: Path) -> Json:
 
 
 def held_samples(workspace: Path) -> Json:
-    """The samples as they are now, as fields of `CustomizeRequest`."""
+    """The current samples, as fields of `CustomizeRequest`."""
     files, labels = sample_files(workspace), domain_labels(workspace)
     given: Json = {"samples": [str(path) for path in files]}
     if labels:
@@ -47,6 +47,6 @@ def held_samples(workspace: Path) -> Json:
 
 
 def are_held(samples: Iterable[str], project_id: int | None) -> bool:
-    """Whether these are files of the project's folder, here or on the machine on which a job was queued."""
+    """Whether these files are in the project's folder, here or on the machine where a job was queued."""
     folder = ("projects", str(project_id), SAMPLES)
     return all(Path(sample).parts[-4:-1] == folder for sample in samples)

@@ -1,7 +1,7 @@
-"""Replay: general text among the training pairs, translated by the base itself, so that training leaves other text alone.
+"""Replay: general text among the training pairs, translated by the base, so that training leaves other text unchanged.
 
 The targets are the frozen base's own translations, as in learning without forgetting (Li and Hoiem, 2016) and the regularised
-fine-tuning of Khayrallah et al. (2018): what is learnt from them is to stay where the base is.
+fine-tuning of Khayrallah et al. (2018): on this text the model should stay close to the base.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from engine.methods.batches import Pairs
 from engine.workflows.customize.domain_filter import general_sources
 from engine.workflows.customize.run import Run
 
-MOST_COPIES = 20  # of a general sentence in a pass over the samples
+MOST_COPIES = 20  # maximum copies of a general sentence per pass over the samples
 
 
 def with_replay(run: Run, pairs: Pairs) -> Pairs:
-    """The pairs with as much general text among them that it has the share `replay` of the target tokens; the pairs alone where
-    no general sample of the source language is bundled or the method takes none.
+    """The pairs with general text added up to the share `replay` of the target tokens; unchanged if no general sample of the source
+    language is bundled or the method does not support replay.
     """
     share = run.training.replay
     if not share or not run.method.capabilities.replays:
@@ -39,7 +39,7 @@ def with_replay(run: Run, pairs: Pairs) -> Pairs:
 
 
 def general_translations(run: Run) -> list[tuple[str, str]]:
-    """The base's translations of general text in the source language, whatever the samples."""
+    """General text in the source language with the base's translations, for any samples."""
     sources = general_sources(run)
     run.progress.begin("Translating general text")
     known = translate_once(run.pair.forward, run.settings, sources, run.progress)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.phrases import PhraseOptions
 
 AUTO = "auto"
-# What `auto` tries under each budget, the preferred first; each but kNN is tried with kNN decoding on top too.
+# Methods that `auto` tries under each budget, the preferred first; each except kNN is also tried with kNN decoding on top.
 CANDIDATES = {
     "quick": ("knn", "memory_adapter"),
     "balanced": ("knn", "density_ratio", "memory_adapter", "houlsby_adapter", "fine_tuning"),
@@ -72,36 +72,36 @@ class CustomizeRequest(Options):
 
     @property
     def automatic(self) -> bool:
-        """Whether the method is left to the run; empty in older requests."""
+        """Whether the method is chosen by the run; it is empty in older requests."""
         return self.method in ("", AUTO)
 
     @classmethod
     def of_job(cls, arguments: Mapping[str, Any]) -> Self:
-        """From what the row of a job holds. Raises OptionError."""
+        """Create the request from the arguments in a job's row. Raises OptionError."""
         return cls.from_mapping({name: value for name, value in arguments.items() if name not in BESIDE})
 
 
 BESIDE = (
     "corpus_id",
     "continues",
-)  # of a job, beside its request: the corpus row that it fills, the run that it goes on with
+)  # job arguments besides the request: the corpus row to fill, the run to continue
 MAPPINGS = {item.name for item in describe(CustomizeRequest) if item.type is dict}
 
 
 def read_older(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A request's fields where the mappings among them may be JSON text, as in older rows of jobs. Raises OptionError."""
+    """A request's fields, in which mappings may be JSON text, as in older rows of jobs. Raises OptionError."""
     result = dict(values)
     for name in MAPPINGS & values.keys():
         if isinstance(text := values[name], str):
             try:
                 result[name] = json.loads(text or "{}")
-            except (ValueError, RecursionError) as error:  # ValueError: numbers of thousands of digits too
+            except (ValueError, RecursionError) as error:  # ValueError also covers numbers of thousands of digits
                 raise OptionError("{name}: not valid JSON ({error}).", name=name, error=error) from None
     return result
 
 
 def method_config(request: CustomizeRequest) -> Any:
-    """The method's settings: its defaults, then the budget's or those of the preset that is asked for, then the request's own.
+    """The method's settings: its defaults, then those of the budget or the requested preset, then the request's own.
 
     Raises OptionError on settings or a preset that the method does not have.
     """
@@ -117,13 +117,11 @@ def method_config(request: CustomizeRequest) -> Any:
 
 
 def unlike_the_paper(request: CustomizeRequest) -> str:
-    """The method's settings that the budget and the request change, `alpha = 0, phrases_per_layer = 500`; the defaults are
-    those of the method's paper.
-    """
+    """The method's settings that the budget and the request change from the paper's, as `alpha = 0, phrases_per_layer = 500`."""
     from engine.methods import get_method
 
     if get_method(request.method).capabilities.needs_endpoint:
-        return ""  # whose settings name a service
+        return ""  # its settings identify a service
     config = method_config(request)
     default, own = type(config)().to_mapping(), config.to_mapping()
     changed = {name: value for name, value in own.items() if value != default[name]}
@@ -140,7 +138,7 @@ def training_config(request: CustomizeRequest) -> TrainingOptions:
 
 
 def validate(request: CustomizeRequest) -> None:
-    """Refuse what cannot work before any work is done. Raises InputError or OptionError."""
+    """Reject what cannot work before any work is done. Raises InputError or OptionError."""
     for key in ("base", "source", "target", "samples"):
         if not getattr(request, key):
             raise InputError("{key} is required.", key=key)
@@ -157,7 +155,7 @@ def validate(request: CustomizeRequest) -> None:
 
 
 def check_method(request: CustomizeRequest) -> None:
-    """Refuse settings of the method, of training and of kNN decoding that cannot be. Raises InputError or OptionError."""
+    """Reject invalid settings of the method, of training and of kNN decoding. Raises InputError or OptionError."""
     if not request.with_phrases:
         from engine.methods import get_method
         from engine.plugins.export import check_without_texts
@@ -169,8 +167,8 @@ def check_method(request: CustomizeRequest) -> None:
 
 
 def candidates(request: CustomizeRequest) -> list[CustomizeRequest]:
-    """The request itself, or where its method is `auto`, one for each method that is tried: those of `CANDIDATES` that have all
-    its settings, or else the first method that has. Raises InputError or OptionError where none has.
+    """The request itself, or if its method is `auto`, one request for each method to try: those of `CANDIDATES` that have all its
+    settings, or else the first method that has them. Raises InputError or OptionError if none has.
     """
     from importlib.util import find_spec
 
@@ -180,12 +178,12 @@ def candidates(request: CustomizeRequest) -> list[CustomizeRequest]:
     able = [name for name in CANDIDATES["best"] if name != "knn" or (find_spec("faiss") and not request.knn)]
     fits = [one for name in able if (one := fitting(request, name)) is not None]
     if not fits:
-        check_method(request.replace(method="memory_adapter"))  # which says what is wrong
+        check_method(request.replace(method="memory_adapter"))  # raises the specific error
     return [one for one in fits if one.method in CANDIDATES.get(request.budget, ())] or fits[:1]
 
 
 def fitting(request: CustomizeRequest, method: str) -> CustomizeRequest | None:
-    """The request by that method; None where it lacks a setting."""
+    """The request with that method; None if the method lacks a setting."""
     try:
         check_method(named := request.replace(method=method))
     except (InputError, OptionError):

@@ -1,4 +1,4 @@
-"""One run of the main job: its resources and results, filled in by its steps from top to bottom."""
+"""One run of the main job: its resources and results, filled in by its steps in order."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from engine.plugins import Plugin
     from engine.training.loop import Result
 
-TRIED = "tried"  # of a run by `auto`: a folder for each method
+TRIED = "tried"  # in the folder of a run by `auto`: one folder per method
 
 
 @dataclass(frozen=True)
 class Datastore:
-    """What goes into the bundle for kNN decoding beside the method: files, settings, figures; nothing by default."""
+    """The bundle's files, settings and figures of kNN decoding on top of the method; empty by default."""
 
     files: dict[str, Path] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Datastore:
 
 @dataclass(frozen=True)
 class Trial:
-    """What `auto` measured of one method: BLEU and chrF on held-out samples and on general text, beside the base's; seconds."""
+    """What `auto` measured of one method: BLEU and chrF on held-out samples, BLEU on general text, and seconds."""
 
     method: str
     knn: bool
@@ -50,7 +50,7 @@ class Trial:
     seconds: float
     chosen: bool = False
     domain_filter: bool = False
-    shrink: float | None = None  # where it is not the budget's
+    shrink: float | None = None  # if it is not the budget's
     gain: float | None = (
         None  # nats per token that a datastore takes from the held-out loss of the method that it is on top of
     )
@@ -63,10 +63,10 @@ class Trial:
 
 @dataclass
 class Run:
-    """A customization under way.
+    """A customization in progress.
 
-    `workspace` holds what several runs may share, `folder` what is this run's alone; `cache` and `own` are their step caches.
-    `times` are seconds by step.
+    `workspace` contains what several runs may share, `folder` what belongs to this run only; `cache` and `own` are their step
+    caches. `times` are seconds by step.
     """
 
     request: CustomizeRequest
@@ -101,14 +101,14 @@ class Run:
 
     @property
     def memory_sizes(self) -> list[int]:
-        """Phrases of each decoder layer's memory, or target tokens of one for all; empty for a method without one."""
+        """Phrases in each decoder layer's memory, or target tokens of a single memory; empty for a method without memory."""
         if self.artefacts.memory is None:
             return [self.artefacts.remembered] if self.artefacts.remembered else []
         return self.artefacts.memory.sizes
 
     @contextlib.contextmanager
     def timed(self, step: str) -> Iterator[None]:
-        """Note how long the block takes."""
+        """Record the duration of the block."""
         start = time.monotonic()
         yield
         self.times[step] = round(time.monotonic() - start, 1)
@@ -116,7 +116,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the main job, which fills the run; left out where it is not `needed`."""
+    """A step of the main job, which fills in the run; skipped if it is not `needed`."""
 
     name: str
     do: Callable[[Run], None]

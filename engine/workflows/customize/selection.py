@@ -1,8 +1,8 @@
-"""Method `auto`: several methods are tried on the same samples, alone and with kNN decoding on top, and the best is kept; one
-that costs general text too much is tried behind a domain filter, and where that does not hold, weakened.
+"""Method `auto`: several methods are tried on the same samples, alone and with kNN decoding on top, and the best is kept. One that
+costs general text too much is tried behind a domain filter, and if that is not enough, weakened.
 
-Best is what translates that half of the held-out samples best on which settings are chosen too, by the mean of BLEU and chrF,
-or for kNN decoding on top of a method by likelihood, among those that cost general text at most `COST` BLEU. The other half stays
+The best method is chosen on the half of the held-out samples on which settings are chosen too, by the mean of BLEU and chrF, or for
+kNN decoding on top of a method by likelihood, among those that cost general text at most `COST` BLEU. The other half is reserved
 for the comparison with the base.
 """
 
@@ -31,15 +31,15 @@ from engine.workflows.throughput import NumberedProgress, record_run
 
 FILE = "trial.json"
 COST = 0.5  # BLEU on general text that a method may cost
-WEAKER = 0.4  # `shrink` of a weakened method, by which news kept within `COST` of the base (bench/EXPERIMENTS.md)
-MARGIN = 0.3  # BLEU and chrF, their mean, by which a later trial has to be better: the simpler ones come first
-GAIN = 0.02  # nats per token by which a datastore on top of a method has to lower the held-out loss
-STEPS_OF_A_TRIAL = (*STEPS[:-2], "Comparing methods", "Recording the datastore")  # the last on top of what was trained
+WEAKER = 0.4  # `shrink` of a weakened method: keeps news within `COST` of the base (bench/EXPERIMENTS.md)
+MARGIN = 0.3  # minimum gain of a later trial in the mean of BLEU and chrF: simpler methods come first
+GAIN = 0.02  # nats per token by which a datastore on top of a method must lower the held-out loss
+STEPS_OF_A_TRIAL = (*STEPS[:-2], "Comparing methods", "Recording the datastore")  # the last one is for kNN on top
 BASE = "base"  # the trial of the base alone
 
 
 def progress_of_trial(inner: Progress, number: int, count: int) -> NumberedProgress:
-    """Counts the steps of one of `count` trials, or after them those of the chosen one, among all."""
+    """Numbers the steps of one of `count` trials, or after them those of the chosen one, in one sequence."""
     places = STEPS_OF_A_TRIAL if number < count else STEPS[-2:]
     return NumberedProgress(inner, places, number * len(STEPS_OF_A_TRIAL), count * len(STEPS_OF_A_TRIAL) + 2)
 
@@ -47,7 +47,7 @@ def progress_of_trial(inner: Progress, number: int, count: int) -> NumberedProgr
 def best_of(
     run: Run, requests: Sequence[CustomizeRequest], train: Callable[[Run], None], add_datastore: Callable[[Run], None]
 ) -> Run:
-    """The run of the best method, trained, with `tried` filled. `run` has its samples and base; `train` does the steps of a
+    """The trained run of the best method, with `tried` filled in. `run` has its samples and base; `train` does the steps of a
     method, `add_datastore` those of kNN decoding on top of it.
     """
     own = [segment.text for segment in run.corpus.segments]
@@ -74,7 +74,7 @@ def best_of(
 
 
 def keep_best(best: Run, folder: Path) -> None:
-    """Move what the chosen method left to where a run of that method alone leaves it, and remove the rest."""
+    """Move the chosen method's files to where a run of only that method leaves them, and remove the others."""
     for file in best.folder.iterdir():
         target = folder / file.name
         if target.is_dir():
@@ -85,7 +85,7 @@ def keep_best(best: Run, folder: Path) -> None:
 
 
 def branch(run: Run, request: CustomizeRequest, number: int, count: int) -> Run:
-    """A run of one method in a folder of its own, with the samples and the base of `run`."""
+    """A run of one method in a separate folder, with the samples and the base of `run`."""
     folder = run.folder / TRIED / request.method
     folder.mkdir(parents=True, exist_ok=True)
     trial = copy.copy(run)
@@ -95,7 +95,7 @@ def branch(run: Run, request: CustomizeRequest, number: int, count: int) -> Run:
 
 
 def ways(trial: Run, train: Callable[[Run], None], add_datastore: Callable[[Run], None]) -> Iterator[Run]:
-    """The trial's method as it was asked for, then with kNN decoding on top where that was left open."""
+    """The trial's method as requested, then with kNN decoding on top if that was left open."""
     train(trial)
     record_run(trial)
     yield trial
@@ -111,8 +111,8 @@ def ways(trial: Run, train: Callable[[Run], None], add_datastore: Callable[[Run]
 
 
 def weakened(run: Run) -> Run | None:
-    """The run with two fifths of what its method learnt; None of a method that has no such setting, or with a datastore, which
-    was recorded with the method as it is.
+    """The run with its method scaled down to a `shrink` of `WEAKER`; None if the method has no such setting or a value that is not
+    higher, or with a datastore, which was recorded with the method as it is.
     """
     share = getattr(run.config, "shrink", 0.0)
     if share <= WEAKER or run.plugin.knn is not None:
@@ -129,7 +129,7 @@ def weakened(run: Run) -> Run | None:
 
 
 def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], start: float) -> Trial:
-    """What a plugin, or the base alone, makes of the held-out samples and of general text; kept in trial.json."""
+    """Score a plugin, or the base alone, on the held-out samples and on general text; stored in trial.json."""
     from engine.decoding.translate import translate
 
     base, samples = run.pair.forward, run.samples
@@ -165,8 +165,8 @@ def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], sta
 
 
 def chosen(trials: Sequence[Trial]) -> Trial:
-    """The one to keep of the trials, whose first is that of the base; where each costs general text too much, the one that costs
-    it least.
+    """The trial to keep, of trials of which the first is the base's; if all cost general text too much, the one that costs it
+    least.
     """
     base, *others = trials
     harmless = [one for one in others if loss(one, base) <= COST] or [min(others, key=lambda one: loss(one, base))]
@@ -178,7 +178,7 @@ def chosen(trials: Sequence[Trial]) -> Trial:
 
 
 def is_better(trial: Trial, other: Trial) -> bool:
-    """Whether a later trial is to be preferred: a datastore on top of the other's method by the likelihood of the held-out
+    """Whether to prefer a later trial. A datastore on top of the other trial's method is judged by the likelihood of the held-out
     translations, which shows smaller differences than the BLEU of sixty sentences (bench/EXPERIMENTS.md); all else by BLEU and
     chrF.
     """
@@ -188,11 +188,11 @@ def is_better(trial: Trial, other: Trial) -> bool:
 
 
 def gain_of(run: Run) -> float | None:
-    """`gain` of a run's datastore on top of its method; None where it was not measured."""
+    """The `gain` of a run's datastore over its method alone; None if it was not measured."""
     figures = run.datastore.figures
     return round(figures["loss_base"] - figures["loss"], 4) if {"loss", "loss_base"} <= figures.keys() else None
 
 
 def loss(trial: Trial, base: Trial) -> float:
-    """BLEU that a trial costs general text; 0 where there is none."""
+    """BLEU that a trial costs general text; 0 without general text."""
     return (base.general_bleu or 0.0) - (trial.general_bleu or 0.0)

@@ -1,6 +1,6 @@
 """The steps of the main job that are the same for every method: samples, phrases, sentence pairs.
 
-Each leaves files in the workspace and a key of what it was made from; while that is the same, it is skipped.
+Each leaves files in the workspace and a key of its inputs; while the key is unchanged, the step is skipped.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ STEPS = (
     "Translating general text", "Training", "Choosing decoding settings", "Comparing with the base",
 )  # fmt: skip
 EXCLUDED = "excluded"  # the part of pairs.jsonl that is not trained on
-WRITER = "sources by"  # in steps.json: the reverse model and the search whose sources are kept
-SOURCES = ("sources.jsonl", "pairs.jsonl")  # files that hold them
-SEARCH = "beam"  # how sources are searched for; another way is another name
-FEWEST = 20  # sentences; below that nothing is left to validate on
+WRITER = "sources by"  # key in steps.json: the reverse model and search of the stored sources
+SOURCES = ("sources.jsonl", "pairs.jsonl")  # files that contain sources
+SEARCH = "beam"  # name of the search for sources; another search needs another name
+FEWEST = 20  # sentences; with fewer, nothing is left to validate on
 
 
 def load_pair(request: CustomizeRequest, settings: Settings) -> LanguagePair:
@@ -55,7 +55,7 @@ def load_pair(request: CustomizeRequest, settings: Settings) -> LanguagePair:
 
 
 def validated(request: CustomizeRequest) -> CustomizeRequest:
-    """The request with its languages' canonical tags. Raises InputError or OptionError on what cannot work."""
+    """The request with canonical language tags. Raises InputError or OptionError if it cannot work."""
     validate(request)
     return request.replace(source=canonical(request.source), target=canonical(request.target))
 
@@ -63,8 +63,8 @@ def validated(request: CustomizeRequest) -> CustomizeRequest:
 def read_samples(
     request: CustomizeRequest, workspace: Path, cache: StepCache, progress: Progress, *, as_read: bool = False
 ) -> Corpus:
-    """Step 1: corpus.jsonl and import_report.json, with what was skipped or noticed beside them; `as_read` takes those that are
-    there, whatever they were made from. Raises CorpusError for too few sentences.
+    """Step 1: corpus.jsonl and import_report.json, with skipped and flagged sentences beside them. `as_read` uses the existing
+    files, whatever they were made from. Raises CorpusError for too few sentences.
     """
     from engine.corpora import Corpus, Decisions, ImportReport, SampleFiles, import_to
 
@@ -91,7 +91,7 @@ def read_samples(
 
 
 def samples_key(request: CustomizeRequest, decisions: Decisions) -> str:
-    """What the samples step is made from. Settings and decisions count where there are some, so older keys hold."""
+    """The key of the samples step. Settings and decisions are included only if there are any, so that older keys remain valid."""
     own: list[Any] = [{"options": json.dumps(request.corpus_options, sort_keys=True)}] if request.corpus_options else []
     return content_hash(
         request.source, request.target, digest_files(request.samples), *request.domains, *own, *decisions.to_list()
@@ -99,12 +99,12 @@ def samples_key(request: CustomizeRequest, decisions: Decisions) -> str:
 
 
 def held_out_count(sentences: int) -> int:
-    """How many of so many sentences are kept for validation: a twelfth, 16 to 500, of few a quarter at most."""
+    """The number of sentences held out for validation: a twelfth, between 16 and 500, but at most a quarter if there are few."""
     return min(500, max(min(16, sentences // 4), sentences // 12))
 
 
 def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
-    """Training and validation sentences, nothing alike on both sides. Raises CorpusError where all are alike."""
+    """Training and validation sentences, without similar ones in both. Raises CorpusError if the samples are too similar."""
     from engine.corpora import split
 
     parts = split(corpus, valid=held_out_count(len(corpus)))
@@ -117,7 +117,7 @@ def find_phrases(
     request: CustomizeRequest, train: list[Segment], valid: list[Segment], base: BaseModel, cache: StepCache, progress: Progress,
     settings: Settings,
 ) -> PhraseSet:  # fmt: skip
-    """Step 2: phrases.jsonl, from the training part alone, so that validation stays honest; trees and counts beside it."""
+    """Step 2: phrases.jsonl, from the training part only, so that validation stays fair; trees and counts are stored beside it."""
     from engine.phrases import Drawing, PhraseSet, extract_phrases
     from engine.phrases.table import open_table
     from engine.phrases.tree_store import TREES_FILE, writing_trees
@@ -129,7 +129,7 @@ def find_phrases(
     if variant.is_fresh("phrases", key, file):
         return PhraseSet.load(file)
     progress.begin("Finding phrases")
-    shown = variant is cache  # the phrases that pages show, with trees and counts beside them
+    shown = variant is cache  # the phrases shown by pages, which have trees and counts beside them
     with writing_trees(variant.folder / TREES_FILE) if shown else contextlib.nullcontext() as trees:
         result = extract_phrases(
             [segment.text for segment in train],
@@ -151,8 +151,8 @@ def find_phrases(
 
 
 def write_sources(segments: Sequence[Segment], pair: LanguagePair, cache: StepCache, progress: Progress) -> list[str]:
-    """The source of each segment, by the frozen reverse model where the user gave none; kept in sources.jsonl until the
-    pairs are made of them. What the same model wrote for earlier samples of the workspace is not written again.
+    """The source of each segment, by the frozen reverse model if the user gave none; stored in sources.jsonl until the pairs are
+    made. Sources that the same model wrote for earlier samples of the workspace are reused.
     """
     from engine.decoding.back_translation import write_back
 
@@ -176,37 +176,37 @@ def write_sources(segments: Sequence[Segment], pair: LanguagePair, cache: StepCa
         variant.mark_done("sources", key)
         variant.mark_done(WRITER, writer)
         if len(new) < len(missing):
-            variant.made.discard("sources")  # whose seconds say nothing about all sentences
+            variant.made.discard("sources")  # its time is not that of all sentences
     sources = iter([str(row["source"]) for row in read_jsonl(file)])
     return [next(sources) if segment.source is None else segment.source for segment in segments]
 
 
 def earlier_sources(variant: StepCache, writer: str) -> dict[str, str]:
-    """The source of each sentence that the same reverse model wrote for the samples as they were before."""
+    """The source of each sentence that the same reverse model wrote for earlier samples."""
     return sources_in(variant.folder) if variant.get(WRITER) == writer else {}
 
 
 def sources_in(folder: Path) -> dict[str, str]:
-    """The source that a reverse model wrote for each sentence: those of sources.jsonl, or of the pairs that were made of
-    them; none of a damaged file.
+    """The source that a reverse model wrote for each sentence, from sources.jsonl or the pairs made of it; empty if the file is
+    damaged.
     """
     file = next((one for name in SOURCES if (one := folder / name).exists()), None)
     rows = read_jsonl(file) if file is not None else ()
     try:
         return {str(row["target"]): str(row["source"]) for row in rows if row.get("synthetic", True) and row["source"]}
-    except (OSError, ValueError, LookupError):  # what cannot be read is written again
+    except (OSError, ValueError, LookupError):  # unreadable sources are written again
         return {}
 
 
 def kept_share(needs: Capabilities, training: TrainingOptions) -> float | None:
-    """`keep` of `make_pairs`: None where neither the training nor the method asks how plausible a source is."""
+    """The argument `keep` of `make_pairs`: None if neither the training nor the method needs the plausibility of sources."""
     if needs.trains and training.keep_pairs < 1:
         return training.keep_pairs
     return 1.0 if needs.needs_plausibility else None
 
 
 def pairs_all(needs: Capabilities, training: TrainingOptions, knn: bool) -> bool:
-    """Whether all samples need a source, not the held-out ones alone."""
+    """Whether all samples need a source, not only the held-out ones."""
     return needs.trains or needs.needs_pairs or knn or training.domain_filter == "on"
 
 
@@ -214,23 +214,23 @@ def make_pairs(
     train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, keep: float | None, cache: StepCache,
     progress: Progress, exclusions: Exclusions | None = None, assets: Path | None = None,
 ) -> dict[str, list[SentencePair]]:  # fmt: skip
-    """Step 3 or 4: pairs.jsonl; sources by the frozen reverse model, but where the user gave them.
+    """Step 3 or 4: pairs.jsonl, with sources by the frozen reverse model where the user gave none.
 
-    Returns "train", "memory" and "valid": of the synthetic training pairs the most plausible share `keep` is trained on, less
-    where too many are hallucinated, and all are remembered. `keep` None trains on all and does not look how plausible they are,
-    which takes as long as their sources. With an empty `train` only the validation pairs are made. Training
-    pairs that hold a phrase which the user left out with its sentences stay in the file as the part "excluded", and are not
-    returned. `assets` holds the general text by which hallucinated words are detected.
+    Returns "train", "memory" and "valid". "train" has the most plausible share `keep` of the synthetic training pairs, less if too
+    many are hallucinated; "memory" has all. `keep` None trains on all and does not compute plausibilities, which takes as long as
+    writing the sources. With an empty `train` only the validation pairs are made. Training pairs that contain a phrase excluded
+    with its sentences stay in the file as the part "excluded", and are not returned. `assets` contains the general text used to
+    detect hallucinated words.
     """
     from engine.evaluation.pair_filter import best_supported
     from engine.evaluation.plausibility import HALLUCINATED, pair_of
 
     def written(whole: bool) -> tuple[str, StepCache, bool]:
-        """Key and folder of the pairs of all samples, or of the validation pairs alone, and whether they are there."""
+        """Key and folder of the pairs of all samples, or of the validation pairs only, and whether they exist."""
         made_from = cache.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), whole
         key, before = content_hash(*made_from, 3), content_hash(*made_from, 2)
         if before in (cache.get("pairs written"), cache.get("pairs")):
-            key = before  # pairs of an older version, which a project goes on with
+            key = before  # pairs of an older version, which the project still uses
         variant = cache.variant("pairs written", key)
         file = variant.folder / "pairs.jsonl"
         return key, variant, variant.is_fresh("pairs written", key, file) or variant.is_fresh("pairs", key, file)
@@ -267,9 +267,7 @@ def make_pairs(
 def write_pairs(
     train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, cache: StepCache, progress: Progress
 ) -> list[dict[str, Any]]:
-    """The rows of pairs.jsonl: sources written where there are none. A held-out sentence needs a source; one to remember does
-    not.
-    """
+    """The rows of pairs.jsonl, with missing sources written. Held-out sentences need a source; sentences to remember do not."""
     both = [*train, *valid]
     rows: list[dict[str, Any]] = [
         {
@@ -285,14 +283,14 @@ def write_pairs(
 
 
 def unweighed(row: Mapping[str, Any]) -> bool:
-    """Whether it is not known yet how plausible the source of a training pair is."""
+    """Whether the plausibility of a training pair's source is not known yet."""
     return bool(row["synthetic"]) and row["part"] != "valid" and "support" not in row
 
 
 def add_plausibility(
     rows: Sequence[dict[str, Any]], pair: LanguagePair, progress: Progress, assets: Path | None, partial: Path
 ) -> None:
-    """Weigh the sources of rows of pairs.jsonl that lack it; `partial` keeps finished parts. Raises Cancelled."""
+    """Weigh the sources of unweighed rows of pairs.jsonl; `partial` stores finished parts. Raises Cancelled."""
     from engine.corpora.general_text import general_sentences
     from engine.evaluation.plausibility import weigh
 
@@ -305,10 +303,10 @@ def add_plausibility(
 
 
 def mark_excluded(file: Path, key: str, language: str, cache: StepCache, exclusions: Exclusions | None) -> str:
-    """Mark the training pairs in pairs.jsonl that the user left out; sources, which take long, are not written again. Returns
-    the key of the pairs as they are used.
+    """Mark the training pairs in pairs.jsonl that the user excluded, without writing their sources again, which takes long. Returns
+    the key of the pairs in use.
 
-    The key "pairs" says which pairs there are and which of them are used, "pairs written" only the first.
+    The key "pairs" identifies the pairs and which of them are used, "pairs written" only the pairs.
     """
     left_out = exclusions.sentence_content() if exclusions else []
     wanted = content_hash(key, left_out) if left_out else key
@@ -327,7 +325,7 @@ def mark_excluded(file: Path, key: str, language: str, cache: StepCache, exclusi
 
 
 def without_excluded(phrases: PhraseSet, exclusions: Exclusions, language: str) -> PhraseSet:
-    """The phrases but for those that the user left out."""
+    """The phrases except those that the user excluded."""
     from engine.phrases import PhraseSet
 
     return PhraseSet(exclusions.keep(phrases, language), phrases.parser) if exclusions else phrases
@@ -335,7 +333,7 @@ def without_excluded(phrases: PhraseSet, exclusions: Exclusions, language: str) 
 
 @contextlib.contextmanager
 def workspace_lock(workspace: Path) -> Iterator[None]:
-    """Keep a second process out of the workspace. Raises InputError when one is at work there."""
+    """Lock the workspace against other processes. Raises InputError if another process is using it."""
     with storage_errors("the workspace", workspace):
         workspace.mkdir(parents=True, exist_ok=True)
         file = (workspace / ".lock").open("w")

@@ -61,19 +61,19 @@ def parser_of(run: Run) -> str:
 
 
 def filter_files(run: Run) -> dict[str, Path]:
-    """The domain filter's file, where the plugin has one."""
+    """The domain filter's file, if the plugin has one."""
     from engine.plugins.bundle import DOMAIN_FILTER
 
     return {DOMAIN_FILTER: run.workspace / DOMAIN_FILTER} if run.plugin.domain_filter is not None else {}
 
 
 def comparison(run: Run) -> str:
-    """What `auto` measured, as "base 12.3, knn 22.1, houlsby_adapter 14.0, houlsby_adapter + knn 23.5 BLEU on held-out samples"."""
+    """The BLEU of all trials of `auto`, as "base 12.3, knn 22.1, houlsby_adapter + knn 23.5 BLEU on held-out samples"."""
     return ", ".join(f"{one.name} {one.bleu:.1f}" for one in run.tried) + " BLEU on held-out samples"
 
 
 def training_figures(run: Run) -> dict[str, Any]:
-    """How far the training came; empty where the method does not train."""
+    """How far training got; empty if the method does not train."""
     if run.result is None:
         return {}
     result = run.result
@@ -87,7 +87,7 @@ def training_figures(run: Run) -> dict[str, Any]:
 
 
 def summarize(run: Run, stop_after: str) -> dict[str, Any]:
-    """Counts, figures and seconds of the run. That of a whole run is kept in summary.json."""
+    """Counts, figures and seconds of the run; those of a whole run are also stored in summary.json."""
     if stop_after == "memory":
         return {"memory": run.memory_sizes, "seconds": run.times}
     if stop_after == "training":

@@ -1,14 +1,14 @@
-"""The proportions of a project, ready to be looked at: fitted right after its samples were read, and those of its plugins.
+"""The domain proportions of a project for display: fitted right after its samples were read, and those of its plugins.
 
     <workspace>/proportions/           fitted on the frozen base, before any training
         pairs.jsonl                    the sentences they were fitted on: some of each domain, with sources
         proportions.safetensors, .json
-        shown.json                     what there is to be seen: corpus, held-out figures, a few sentences; or why not
+        shown.json                     the data to display: corpus, held-out figures, a few sentences; or an error
     <workspace>/proportions/plugin-7/
-        shown.json                     the same of a trained plugin's own proportions
+        shown.json                     the same for a trained plugin's proportions
 
-Sentences without a source get one by the frozen reverse model, so that the encoder is seen reading the language that it
-will read. That takes the greater part of the time, so only as many sentences are drawn as `WORDS` pieces a domain need.
+Missing sources are written by the frozen reverse model, so that the encoder is shown reading the language that it will read. This
+takes most of the time, so only as many sentences are drawn as needed for `WORDS` subwords per domain.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 FOLDER = "proportions"
 SHOWN = "shown.json"
 PAIRS = "pairs.jsonl"
-WORDS = 2500  # pieces of each domain
-EXAMPLES = 2  # sentences of each domain that are ready to be looked at
+WORDS = 2500  # subwords per domain
+EXAMPLES = 2  # example sentences per domain
 VERSION = 1
 
 
 def folder_of(workspace: Path, plugin: int | None = None) -> Path:
-    """Where the proportions of a project, or of one of its plugins by number, lie."""
+    """The folder of the proportions of a project, or of one of its plugins by number."""
     return workspace / FOLDER / f"plugin-{plugin}" if plugin else workspace / FOLDER
 
 
@@ -59,10 +59,10 @@ def explore_samples(
     segments: Sequence[Segment], pair: LanguagePair, workspace: Path, assets: Path, *, samples_key: str = "",
     words: int | None = None, progress: Progress | None = None,
 ) -> Shown:  # fmt: skip
-    """Fit the proportions of the samples' domains, with the bundled general text as another where there is one only.
+    """Fit the proportions of the samples' domains; a single domain is contrasted with the bundled general text.
 
-    `samples_key` says what the samples are; what was fitted for it is not fitted again. Raises CorpusError where there
-    is nothing to tell apart (it is kept, and shown), Cancelled.
+    `samples_key` identifies the samples; existing proportions with that key are reused. Raises CorpusError if there are no domains
+    to distinguish (the error is stored and displayed), Cancelled.
     """
     progress, folder = progress or Progress(), folder_of(workspace)
     base, begin, words = pair.forward, time.monotonic(), words or WORDS
@@ -104,7 +104,7 @@ def explore_plugin(
 ) -> Shown:
     """The same for the proportions that a plugin was trained with, on the sentences of `explore_samples`.
 
-    Raises InputError where the plugin has none, or the samples' were not fitted.
+    Raises InputError if the plugin has none, or if those of the samples were not fitted.
     """
     progress, begin = progress or Progress(), time.monotonic()
     model = model_of(plugin, str(plugin.card.get("name") or "This plugin"))
@@ -130,7 +130,7 @@ def explore_plugin(
 def sentence_shares(
     base: BaseModel, model: ProportionModel, source: str, translation: str, plugin: Plugin | None = None
 ) -> SentenceShares:
-    """The proportions of a sentence's words as the encoder reads them, and of its translation's as the decoder does."""
+    """The proportions of a sentence's words as read by the encoder, and of its translation's words as read by the decoder."""
     shown: SentenceShares = {"source": source, "translation": translation}
     if "encoder" in model.layers and model.encoder_reads == "source":
         shown["encoder"] = proportions(base, model, source, "encoder", plugin=plugin)
@@ -144,7 +144,7 @@ def sentence_shares(
 def drawn_pairs(
     domains: Mapping[str, Sequence[Any]], pair: LanguagePair, words: int, progress: Progress
 ) -> dict[str, list[tuple[str, str]]]:
-    """Some sentences of each domain, up to `words` pieces, each with its source: the user's, or one written now."""
+    """Some sentences of each domain, up to `words` subwords, each with its source: the user's, or one written now."""
     from engine.decoding.greedy_search import back_translate
 
     drawn = {
@@ -165,7 +165,7 @@ def examples(
     pairs: Mapping[str, Sequence[tuple[str, str]]],
     plugin: Plugin | None = None,
 ) -> list[Example]:
-    """Short sentences of each domain with their shares, so that there is something to see at once."""
+    """Short sentences of each domain with their shares, for immediate display."""
     chosen = []
     for name in model.domains:
         short = sorted(pairs.get(name, ()), key=lambda one: (abs(len(one[0].split()) - 9), one))[:EXAMPLES]
@@ -178,12 +178,12 @@ def read_pairs(path: Path, kind: Any) -> list[Any]:
 
 
 def read_shown(folder: Path) -> Shown:
-    """What there is to be seen in a folder; empty where nothing is."""
+    """The stored data to display in a folder; empty if there is none."""
     return cast("Shown", read_json(folder / SHOWN))
 
 
 def model_of(plugin: Plugin, path: str) -> ProportionModel:
-    """The trained proportions of a plugin. Raises InputError where its method has none."""
+    """The trained proportions of a plugin. Raises InputError if its method has none."""
     if not plugin.method.capabilities.offers_proportions:
         raise InputError(
             "{path} is of the method {method}, which has no domain proportions.", path=path, method=plugin.method.name

@@ -1,10 +1,10 @@
-"""Phrases as points on a plane: phrases.map.json.gz, drawn from vectors of the memory or of the frozen base.
+"""Phrases as points on a plane, in phrases.map.json.gz, by vectors of the memory or of the frozen base.
 
-Vectors. Where a memory adapter was trained, what it holds of each phrase's source (the encoder's output, the values of
-equation 8 in paper 1): all layers in one space. Before that, the frozen base's own: the encoder's output over the phrase,
-averaged over its tokens, where the base reads the phrases' language; else the decoder's last layer over an empty source.
-Plane. The first two principal components of the vectors at length 1, the direction of each chosen so that the heaviest
-loading is positive: the same vectors give the same picture.
+Vectors: if a memory adapter was trained, its vectors of each phrase's source (the encoder's output, the values of equation 8 in
+paper 1), which are in one space for all layers. Before that, those of the frozen base: the encoder's output over the phrase,
+averaged over its tokens, if the base reads the phrases' language; else the decoder's last layer over an empty source.
+Plane: the first two principal components of the vectors at length 1. The sign of each is chosen so that its largest loading is
+positive: the same vectors give the same map.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import torch
 
 MAP_FILE = "phrases.map.json.gz"
-MOST = 50_000  # points; more are no clearer
+MOST = 50_000  # points; more would not be clearer
 BATCH = 4096  # tokens
 OF_MEMORY = mark("Vectors are those of each phrase's source in the memory of the last run.")
 OF_ENCODER = mark("Vectors are from the encoder of the frozen base, which also reads this language.")
@@ -41,7 +41,7 @@ MEMORY, PAIRS = "memory.safetensors", "phrase_pairs.jsonl"
 
 @dataclass(frozen=True)
 class Vectors:
-    """(n, d) vectors of phrases, and a sentence that says what they are."""
+    """(n, d) vectors of phrases, and a sentence that describes them."""
 
     texts: list[str]
     values: np.ndarray
@@ -51,9 +51,10 @@ class Vectors:
 def make_map(
     table: PhraseTable, base: BaseModel, workspace: Path, progress: Progress | None = None
 ) -> dict[str, object]:
-    """Draw the map and write it; the most typical phrases first, where there are more than `MOST`.
+    """Compute the map and write it, with the most typical phrases if there are more than `MOST`.
 
-    Returns how many points there are and what they are. Raises CorpusError with fewer than three phrases, Cancelled.
+    Returns the number of points, what they are, and the variance explained. Raises CorpusError with fewer than three phrases,
+    Cancelled.
     """
     progress = progress or Progress()
     if len(table) < 3:
@@ -89,12 +90,12 @@ def make_map(
 
 
 def importance(table: PhraseTable) -> np.ndarray:
-    """(n,) what comes first where there is no room for all: typical phrases, then frequent ones."""
+    """(n,) the priority of phrases if there is no room for all: typical phrases first, then frequent ones."""
     return table.keyness.value * 1e6 + table.counts
 
 
 def memory_vectors(folder: Path) -> Vectors | None:
-    """What a trained memory adapter in this folder holds; None where there is none that is whole."""
+    """The vectors of a trained memory adapter in this folder; None if there is no intact one."""
     from engine.memory import Memory, load_pairs
 
     if not (folder / MEMORY).is_file() or not (folder / PAIRS).is_file():
@@ -111,7 +112,7 @@ def memory_vectors(folder: Path) -> Vectors | None:
 
 
 def base_vectors(table: PhraseTable, base: BaseModel, progress: Progress) -> Vectors:
-    """The frozen base's own vectors of the most important phrases."""
+    """The frozen base's vectors of the most important phrases."""
     rows = np.argsort(-importance(table), kind="stable")[:MOST]
     texts = [table.texts[row] for row in rows]
     progress.begin("Reading phrases", progress.index, progress.steps)
@@ -120,7 +121,7 @@ def base_vectors(table: PhraseTable, base: BaseModel, progress: Progress) -> Vec
 
 
 def phrase_vectors(base: BaseModel, texts: Sequence[str], progress: Progress | None = None) -> tuple[np.ndarray, str]:
-    """(n, d) mean hidden states of phrases in the base's target language, and a sentence saying what they are."""
+    """(n, d) mean hidden states of phrases in the base's target language, and a sentence that describes them."""
     import torch
 
     from engine.memory.record import pool
@@ -147,7 +148,7 @@ def phrase_vectors(base: BaseModel, texts: Sequence[str], progress: Progress | N
 
 
 def decoder_states(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
-    """Over an empty source, at the positions where the tokens go in."""
+    """The decoder's last hidden states over an empty source, at the positions of the input tokens."""
     empty = base.pad_batch([base.encode([""])[0]])
     encoded = base.encoder_states(empty)
     return base.model.get_decoder()(

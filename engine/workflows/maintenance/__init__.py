@@ -1,1 +1,1 @@
-"""Looking after an installation: finding and mending what is not as it should be, backups, and their return."""
+"""Maintenance of an installation: finding and repairing problems, making and restoring backups."""

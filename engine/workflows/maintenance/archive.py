@@ -1,7 +1,7 @@
 """The archive of a backup: a zip with the store as an SQLite file, the files of the data folder, and a checksum of each.
 
-manifest.json      format, version of the program, when, the data folder it was taken of, {file: {sha256, bytes}}
-store.db           all rows, as of one moment, whatever database they are of
+manifest.json      format, version of the program, date, path of the data folder, {file: {sha256, bytes}}
+store.db           all rows as of one moment, whatever their database
 home/…             the data folder without caches
 """
 
@@ -22,15 +22,15 @@ FORMAT = 1
 MANIFEST, STORE, HOME = "manifest.json", "store.db", "home/"
 CHUNK = 1 << 20
 MOST_JSON = 256 << 20
-# What is made again when it is needed, or belongs to a process or to this machine alone.
+# Created again when needed, or specific to a process or to this machine.
 CACHES = ("unpacked", "uploads", "work", "evaluation", "artefacts")
 PROCESSES = ("worker.json", "worker.log", "errors.log")
-# All that is kept of a project where the user's own sentences are to stay out.
+# The only parts of a project that are kept if the user's sentences are left out.
 NO_TEXTS = ("plugins", "import_options.json", "domains.json")
 
 
 def left_out(path: Path, *, samples: bool, bases: bool) -> bool:
-    """Whether a file of the data folder, by its path in it, stays out of a backup."""
+    """Whether a file is left out of a backup, by its path in the data folder."""
     first, name = path.parts[0], path.name
     if first in CACHES or (len(path.parts) == 1 and (name in PROCESSES or name.startswith("tailor.db"))):
         return True
@@ -42,7 +42,7 @@ def left_out(path: Path, *, samples: bool, bases: bool) -> bool:
 
 
 def read_manifest(path: Path, archive: zipfile.ZipFile) -> Json:
-    """What a backup says of itself. Raises InputError where it is none, or of a later program."""
+    """The manifest of a backup. Raises InputError if the file is not a backup, or has another format."""
     try:
         if archive.getinfo(MANIFEST).file_size > MOST_JSON:
             raise ValueError("too large")
@@ -62,7 +62,7 @@ def read_manifest(path: Path, archive: zipfile.ZipFile) -> Json:
 
 
 def check(path: Path, archive: zipfile.ZipFile, progress: Progress) -> Json:
-    """Read all of a backup against its checksums; returns its manifest. Raises InputError, one sentence."""
+    """Verify a whole backup against its checksums; returns its manifest. Raises InputError, one sentence."""
     manifest = read_manifest(path, archive)
     names = [name for name in archive.namelist() if name != MANIFEST]
     if sorted(names) != sorted(manifest["files"]) or len(set(names)) != len(names) or STORE not in names:
@@ -93,7 +93,7 @@ def check(path: Path, archive: zipfile.ZipFile, progress: Progress) -> Json:
 
 
 def blocks(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
-    """A file of the archive in pieces, no more of it than it says. Raises ValueError where there is more."""
+    """A file of the archive in blocks. Raises ValueError if it is longer than stated."""
     left = archive.getinfo(name).file_size
     with archive.open(name) as file:
         while block := file.read(CHUNK):

@@ -1,4 +1,4 @@
-"""One archive with everything of an installation, taken while it works: rows as of one moment, each file whole."""
+"""One archive of a whole installation, made while it is running: rows as of one moment, each file complete."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ PACKED = (".zip", ".safetensors", ".faiss", ".pt", ".docx", ".odt", ".pdf", ".gz
 def make_backup(
     settings: Settings, output: Path, *, samples: bool = True, bases: bool = True, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Write the backup; returns {"file", "bytes", "files", "rows"}. It holds settings and hashed passwords: keep it safe.
+    """Write the backup; returns {"file", "bytes", "files", "rows"}. It contains settings and hashed passwords: keep it safe.
 
-    The rows are those of one moment, also of a PostgreSQL server; files are taken after them, so that what a row names is
-    there. A file that goes away meanwhile is passed over. `samples` False leaves the user's own sentences out, but for
-    those inside of plugins and comparisons; `bases` False leaves added bases and parsers out. Raises StorageError.
+    The rows are those of one moment, also on a PostgreSQL server; files are copied after them, so that files referenced by rows
+    exist. A file deleted meanwhile is skipped. `samples` False leaves out the user's own sentences, except those in plugins and
+    comparisons; `bases` False leaves out added bases and parsers. Raises StorageError.
     """
     progress = progress or Progress()
     check_writable(output, "the backup")
@@ -70,8 +70,8 @@ def make_backup(
 
 
 def copy_rows(settings: Settings, target: Path) -> int:
-    """All rows into an SQLite file, as of one moment; returns how many. Raises InputError where there is no store, or
-    none that can be copied.
+    """Copy all rows, as of one moment, to an SQLite file; returns their number. Raises InputError if there is no store, or it
+    cannot be copied.
     """
     from engine.store.database import file_of, parse, sentences
 
@@ -90,7 +90,7 @@ def copy_rows(settings: Settings, target: Path) -> int:
                 contextlib.closing(sqlite3.connect(target)) as goal,
             ):
                 origin.execute("PRAGMA busy_timeout = 15000")
-                origin.backup(goal, pages=4096, sleep=0.01)  # SQLite's own way while others write
+                origin.backup(goal, pages=4096, sleep=0.01)  # SQLite's online backup
                 goal.execute("PRAGMA journal_mode = DELETE")
                 if (result := goal.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
                     raise InputError(
@@ -112,7 +112,7 @@ def copy_rows(settings: Settings, target: Path) -> int:
 
 
 def walk(home: Path) -> Iterator[Path]:
-    """Plain files of the data folder, by their paths in it; links are not followed."""
+    """Plain files of the data folder, as paths relative to it; links are not followed."""
     for parent, folders, names in os.walk(home):
         folders.sort()
         for name in sorted(names):
@@ -126,7 +126,7 @@ def same(one: Path, other: Path) -> bool:
 
 
 def add(archive: zipfile.ZipFile, path: Path, name: str) -> dict[str, Any]:
-    """One file into the archive; what is noted is what was read, though the file may grow meanwhile."""
+    """Add one file to the archive; the returned facts are those of the bytes read, even if the file grows meanwhile."""
     with path.open("rb") as file:
         about = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)
         about.compress_type = zipfile.ZIP_STORED if path.suffix in PACKED else zipfile.ZIP_DEFLATED

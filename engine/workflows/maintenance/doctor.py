@@ -1,6 +1,6 @@
 """`tailormt doctor`: checks an installation and its data folder, and repairs what it can without losing anything.
 
-Nothing is changed without `repair`; what is not understood is moved to `lost+found` in the data folder, never removed.
+Nothing is changed without `repair`; unreferenced files are moved to `lost+found` in the data folder, never removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIRST: dict[str, Callable[[Settings], Iterator[Finding]]] = {
     "parsers": installation.parsers,
     "store": rows.store_whole,
 }
-THEN: dict[str, Look] = {  # these need the rows
+THEN: dict[str, Look] = {  # these need the rows of the store
     "jobs": rows.stale_jobs,
     "projects": rows.projects,
     "missing": rows.missing_files,
@@ -34,11 +34,11 @@ THEN: dict[str, Look] = {  # these need the rows
     "leftovers": files.leftovers,
 }
 TITLES = {"missing": "for missing files", "unnamed": "for unreferenced files", "leftovers": "for leftover files"}
-CLOSED = ("store",)  # a finding of these, and the rows cannot be looked at
+CLOSED = ("store",)  # with a finding of these checks, the rows cannot be read
 
 
 def examine(settings: Settings, *, repair: bool = False, progress: Progress | None = None) -> list[Finding]:
-    """All that is not as it should be, mended where `repair` is set and it can be. Raises only what the user stops."""
+    """All problems, repaired if `repair` is set and a repair exists. Raises Cancelled when the user stops."""
     progress, result = progress or Progress(), []
     count = len(FIRST) + len(THEN)
 

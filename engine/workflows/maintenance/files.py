@@ -1,4 +1,4 @@
-"""Checks of the data folder and the store of artefacts: files that nothing names, damage, what a crash left behind."""
+"""Checks of the data folder and the store of artefacts: unreferenced files, damage, leftovers of a crash."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from engine.store.sharing.garbage_collection import mend, verify
 from engine.workflows.maintenance.finding import Finding
 
 LOST = "lost+found"
-OLD = 3600.0  # seconds after which nobody writes a temporary file any more
+OLD = 3600.0  # seconds after which a temporary file is no longer being written
 TEMPORARY = re.compile(r"^\..*\.tmp$|\.tmp$|^\.unpacking-|^\.deleted-\d+-|\.restoring-")
 
 
 def checksums(settings: Settings, store: Store) -> Iterator[Finding]:
-    """Artefacts whose bytes are not those that were published. Raises OSError for one without a good copy."""
+    """Artefacts whose bytes differ from those published. A repair raises OSError if there is no good copy."""
     for wrong in verify(settings, store):
         where, local = wrong["where"], not settings.artefacts
         if local and wrong["problem"] == "gone":
-            continue  # removed by the user since, or reported by the rows that name it
+            continue  # removed by the user, or reported with its row
         if local and not where.endswith((".zip", ".safetensors")):
-            continue  # the user's decisions and settings change without a job; what holds weights does not
+            continue  # decisions and settings change without a job; files with weights do not
 
         def repair(wrong=wrong) -> str:  # type: ignore[no-untyped-def]
             if mend(settings, store, wrong):
@@ -43,7 +43,7 @@ def checksums(settings: Settings, store: Store) -> Iterator[Finding]:
 
 
 def unnamed(settings: Settings, store: Store) -> Iterator[Finding]:
-    """Folders of projects, logs of jobs and bundles that no row names."""
+    """Folders of projects, logs of jobs, bundles and artefacts that no row refers to."""
     home = settings.home_dir
     numbers = {str(row.id) for row in store.projects.list()}
     jobs = {str(row.id) for row in store.jobs.list()}
@@ -82,7 +82,7 @@ def unnamed(settings: Settings, store: Store) -> Iterator[Finding]:
 
 
 def _away(home: Path, path: Path) -> Callable[[], str]:
-    """Moves a file or folder to where a person can look through it."""
+    """A repair that moves a file or folder to where a person can inspect it."""
 
     def move() -> str:
         target = home / LOST / path.relative_to(home)
@@ -98,7 +98,7 @@ def _away(home: Path, path: Path) -> Callable[[], str]:
 
 
 def leftovers(settings: Settings, store: Store) -> Iterator[Finding]:
-    """What a killed program was writing; nobody reads it."""
+    """Unfinished files of a killed program, which nothing reads."""
     home, now = settings.home_dir, time.time()
     for parent, folders, names in os.walk(home):
         if Path(parent) == home:

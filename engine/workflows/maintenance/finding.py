@@ -1,4 +1,4 @@
-"""What a check of the doctor finds: one sentence that says what is wrong and what to do, and how it can be mended."""
+"""A finding of the doctor: one sentence that says what is wrong and what to do, and an optional repair."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Finding:
-    """`mend` puts it right and returns the sentence that says so; None where a person has to."""
+    """`mend` repairs the problem and returns a sentence about the repair; None if the user has to act."""
 
     check: str
     sentence: str

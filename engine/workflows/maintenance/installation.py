@@ -1,4 +1,4 @@
-"""Checks of the program itself and of where it works: permissions, room, libraries, bases, parsers."""
+"""Checks of the program and its environment: permissions, disk space, libraries, bases, parsers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.errors import InputError, MissingError, ModelError
 from engine.phrases.parser_resources import read_resources
 from engine.workflows.maintenance.finding import Finding
 
-LITTLE = 1 << 30  # bytes of free room with which a customization may not end
+LITTLE = 1 << 30  # bytes of free space below which a customization may not finish
 
 
 def permissions(settings: Settings) -> Iterator[Finding]:
@@ -103,7 +103,7 @@ def bases(settings: Settings) -> Iterator[Finding]:
 
 
 def whole_tensors(path: os.PathLike[str]) -> bool:
-    """Whether a safetensors file is as long as its header says."""
+    """Whether a safetensors file is as long as its header states."""
     try:
         with safe_open(path, framework="np"):
             return True
@@ -112,7 +112,7 @@ def whole_tensors(path: os.PathLike[str]) -> bool:
 
 
 def parsers(settings: Settings) -> Iterator[Finding]:
-    """Files that resources.json names, with the checksums that it gives."""
+    """Verify the files named in resources.json against its checksums."""
     for folder in settings.parser_dirs:
         try:
             entries = read_resources(folder)
@@ -125,7 +125,7 @@ def parsers(settings: Settings) -> Iterator[Finding]:
                     file = folder / code / processor / f"{name}.pt"
                     if not isinstance(about, dict) or not re.fullmatch(r"[0-9a-f]{32}", str(about.get("md5", ""))):
                         continue
-                    if file.exists():  # of stanza's list only what was fetched is there
+                    if file.exists():  # only installed ones of stanza's list exist
                         with file.open("rb") as opened:
                             if hashlib.file_digest(opened, "md5").hexdigest() != about["md5"]:
                                 yield Finding(

@@ -1,4 +1,4 @@
-"""A backup back into a data folder: all of it is verified first, and it takes its place by one rename."""
+"""Restores a backup to a data folder: it is verified completely first, and put in place by one rename."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ BROKEN_OFF = "It was at work when the backup was made. Resume it: finished steps
 def restore_backup(
     settings: Settings, path: Path, *, replace: bool = False, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Bring a backup into the settings' data folder, and its rows into their store; returns {"home", "files", "rows", "kept"}.
+    """Restore a backup to the settings' data folder, and its rows to their store; returns {"home", "files", "rows", "kept"}.
 
-    The folder may be another than the one it was made of: rows that name files there name them here afterwards. Where the
-    settings name a PostgreSQL database, its rows go there; it has to be empty. Raises InputError where the backup is
-    damaged, or the folder is not empty and not to be replaced; what lay there is kept under another name.
+    The folder may differ from the backed-up one: paths in rows are changed accordingly. If the settings name a PostgreSQL database,
+    the rows go there; it has to be empty. Raises InputError if the backup is damaged, or the folder is not empty and `replace` is
+    not set. The replaced folder is kept under another name.
     """
     progress = progress or Progress()
     home = home_path(settings.home).absolute()
@@ -79,7 +79,7 @@ def refuse_workers(settings: Settings) -> None:
     """Raises InputError while a worker serves the store that would be replaced."""
     try:
         store = Store(settings.store_url)
-    except InputError:  # a damaged one is what backups are for
+    except InputError:  # a damaged store is a reason to restore
         return
     workers = store.workers.list(within=20)
     store.close()
@@ -105,11 +105,11 @@ def unpack(archive: zipfile.ZipFile, folder: Path, progress: Progress) -> None:
 
 
 def enter(settings: Settings, fresh: Path, old: Path, home: Path) -> int:
-    """The rows made fit for where they will be; into another database where the settings name one. Returns how many."""
+    """Adapt the rows to their new location, and copy them to another database if the settings name one. Returns their number."""
     from engine.store.database import file_of, parse
 
     url = f"sqlite:///{fresh / 'tailor.db'}"
-    store = Store(url)  # one of an older program is brought up to date
+    store = Store(url)  # upgrades the rows of an older version
     rehome(store, str(old), str(home))
     for job in store.jobs.list(states=["running"]):
         store.jobs.interrupt(job.id, job.attempt, BROKEN_OFF)
@@ -126,7 +126,7 @@ def enter(settings: Settings, fresh: Path, old: Path, home: Path) -> int:
 
 
 def replace_folder(fresh: Path, home: Path) -> Path | None:
-    """The new folder in the place of the old one, which is kept beside it; returns where."""
+    """Replace the old folder by the new one; the old one is kept beside it if it is not empty. Returns its path."""
     selected = None
     if home.exists():
         if any(home.iterdir()):
@@ -145,7 +145,7 @@ def replace_folder(fresh: Path, home: Path) -> Path | None:
 
 
 def rehome(store: Any, old: str, new: str) -> int:
-    """Let rows that name files below one data folder name them below another; returns how many rows changed."""
+    """Change paths below one data folder to paths below another in all rows; returns the number of changed rows."""
     if old == new:
         return 0
 
@@ -160,7 +160,7 @@ def rehome(store: Any, old: str, new: str) -> int:
     with store.system() as session:
         connection = session.connection()
         for table in Base.metadata.sorted_tables:
-            if table.name == "audit":  # what happened is written once
+            if table.name == "audit":  # audit records are never changed
                 continue
             keys = list(table.primary_key.columns)
             for row in connection.execute(select(table)).mappings().all():

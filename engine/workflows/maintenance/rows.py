@@ -1,4 +1,4 @@
-"""Checks of the store: is it whole, does what its rows name exist, is what they say is at work at work."""
+"""Checks of the store: integrity, files that its rows refer to, and jobs that are marked as running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.store.status import bring_up, status
 from engine.workflows.customize.project_samples import are_held, sample_files
 from engine.workflows.maintenance.finding import Finding
 
-SILENT = 60.0  # seconds without a heartbeat, and nobody is at work
+SILENT = 60.0  # seconds without a heartbeat after which nothing is running
 LOST = "Nobody was at work on it any more. Resume it: finished steps and the last checkpoint are kept."
 
 
@@ -72,7 +72,7 @@ def store_whole(settings: Settings) -> Iterator[Finding]:
 
 
 def opened(settings: Settings) -> Store | None:
-    """The store where there is one: looking makes none."""
+    """The store, if it exists; it is not created."""
     return Store(settings.store_url) if status(settings.store_url)["schema"] else None
 
 
@@ -132,8 +132,8 @@ def projects(settings: Settings, store: Store) -> Iterator[Finding]:
 
 
 def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
-    """Rows whose files are gone; brought back where the store of artefacts has them."""
-    shared = {}  # place: how to fetch it
+    """Rows whose files are missing; restored if the store of artefacts has them."""
+    shared = {}  # {path: SHA-256}
 
     blobs = open_blobs(settings)
     for one in store.artefacts.list() if blobs is not None else ():
@@ -169,7 +169,7 @@ def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
     for job in store.jobs.list(states=["queued", "interrupted"]):
         for sample in job.arguments.get("samples") or ():
             file = Path(str(sample))
-            # A job works on the files that its project holds when it starts.
+            # A job uses the files that its project has when it starts.
             changed = are_held([str(sample)], job.project_id) and sample_files(file.parents[1])
             if not file.is_file() and not changed:
                 yield finding(
@@ -178,7 +178,7 @@ def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
 
 
 def bundles(settings: Settings, store: Store) -> Iterator[Finding]:
-    """Every byte of every plugin against its manifest."""
+    """Verify every plugin bundle against its manifest."""
     for plugin in store.plugins.list():
         if not Path(plugin.path).is_file():
             continue

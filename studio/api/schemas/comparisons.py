@@ -1,4 +1,4 @@
-"""What goes in and out of the operations on comparisons, described for the OpenAPI."""
+"""Requests and responses of the operations on comparisons, described for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StrengthRequest(models.Given):
 
 
 class System(BaseModel):
-    """The base alone, which comes first, or a plugin at a strength."""
+    """A system of a comparison: the base alone, which comes first, or a plugin with a strength."""
 
     name: str
     plugin_id: int | None
@@ -100,7 +100,7 @@ class Line(BaseModel):
 
 
 class Lines(BaseModel):
-    """A part of a comparison's sentences."""
+    """A page of a comparison's sentences."""
 
     systems: list[System]
     figures: models.JsonObject
@@ -110,7 +110,7 @@ class Lines(BaseModel):
 
 
 class Figure(BaseModel):
-    """One measure of one system with its 95 % interval; `p` is of a paired bootstrap against the base alone."""
+    """A metric of a system with its 95 % interval; `p` is the p-value of a paired bootstrap test against the base alone."""
 
     kind: str = Field(description="text: these sentences; general: general text, which shows forgetting.")
     metric: str
@@ -145,8 +145,8 @@ class WordCandidate(BaseModel):
 
 
 class WordReading(BaseModel):
-    """What was read from memory for a word, `why` says why where it is nothing; and the words that base and plugin weigh in its
-    stead, the likeliest first.
+    """The memory entries read for a word, or the reason in `why` if there are none; and the words that the base and the plugin
+    consider at its position, likeliest first.
     """
 
     word: str

@@ -1,4 +1,4 @@
-"""What goes in and out of /api/v1, described for the OpenAPI. Times are ISO 8601 in UTC, durations seconds, sizes bytes."""
+"""Requests and responses of /api/v1, for the OpenAPI document. Times are ISO 8601 in UTC, durations seconds, sizes bytes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ STATES = Literal["queued", "running", "succeeded", "failed", "cancelled", "inter
 
 
 class Given(BaseModel):
-    """Base of what comes in: unknown fields and wrong types are refused, not guessed at."""
+    """Base class of requests: unknown fields and wrong types are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-# An object whose keys are the engine's or a method's own, and not the interface's.
+# An object whose keys are defined by the engine or a method, not by the API.
 JsonObject = dict[str, object]
 
 
 class Page(BaseModel, Generic[Item]):
-    """A part of a list."""
+    """A page of a list."""
 
     items: list[Item]
     total: int = Field(description="How many there are in all, with this filter.")
@@ -38,7 +38,7 @@ class Page(BaseModel, Generic[Item]):
 
 
 class Status(BaseModel):
-    """The studio, and who asks it."""
+    """The state of the studio, and the caller's token and scopes."""
 
     version: str
     device: str = Field(description="The device and its memory, in words.")
@@ -53,7 +53,7 @@ class Status(BaseModel):
 
 
 class Project(BaseModel):
-    """A language direction, a base that stays frozen, and what is made for them."""
+    """A project: a language direction, a frozen base, and the samples and plugins for them."""
 
     id: int
     name: str
@@ -92,7 +92,7 @@ class SampleFile(BaseModel):
 
 
 class Job(BaseModel):
-    """A piece of work in the queue. It goes on whoever watches, and can be resumed after a stop."""
+    """A job in the queue. It runs in the background and can be resumed after it was stopped."""
 
     id: int
     project: int | None
@@ -124,7 +124,7 @@ class Job(BaseModel):
 
 
 class Step(BaseModel):
-    """A step that a job went through."""
+    """A step of a job."""
 
     name: str
     state: STATES
@@ -135,7 +135,7 @@ class Step(BaseModel):
 
 
 class Samples(BaseModel):
-    """A project's files and what was read from them."""
+    """A project's sample files and the report on reading them."""
 
     files: list[SampleFile]
     report: JsonObject = Field(description="The import report: kept and skipped by reason, languages, warnings.")
@@ -203,7 +203,7 @@ class Phrase(BaseModel):
 
 
 class RunRequest(Given):
-    """A training, as `CustomizeRequest` has it. What is not given comes from the budget, then from the method's defaults."""
+    """A training. Settings that are not given come from the budget, then from the defaults of the method."""
 
     method: Reference | None = Field(
         None,
@@ -219,8 +219,8 @@ class RunRequest(Given):
     knn_options: JsonObject = Field({}, description="Settings of kNN decoding, as /methods/knn describes them.")
 
     def request(self) -> CustomizeRequest:
-        """The run that is asked for, but for its base. Raises OptionError on a method, a setting or a value that there is not,
-        before anything is queued.
+        """The requested run without its base. Raises OptionError on an unknown method or setting or an invalid value, before
+        anything is queued.
         """
         request = CustomizeRequest.from_mapping(self.model_dump(exclude={"base"}, exclude_none=True))
         candidates(request)
@@ -232,7 +232,7 @@ class Curve(BaseModel):
 
 
 class Option(BaseModel):
-    """One setting."""
+    """A setting."""
 
     name: str
     type: Literal["string", "integer", "number", "boolean"]
@@ -290,7 +290,7 @@ class Language(BaseModel):
 
 
 class Plugin(BaseModel):
-    """What was learned, as one file beside the base."""
+    """A plugin: a trained customization of a base, stored in one file."""
 
     id: int
     project: int
@@ -308,7 +308,7 @@ class Plugin(BaseModel):
 
 
 class PluginCard(BaseModel):
-    """What the bundle says of itself."""
+    """The card of a plugin's bundle."""
 
     title: str
     license: str
@@ -318,7 +318,7 @@ class PluginCard(BaseModel):
 
 
 class PluginCheck(BaseModel):
-    """One look at a bundle."""
+    """The result of one check of a bundle."""
 
     name: str
     title: str

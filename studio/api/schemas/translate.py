@@ -1,4 +1,4 @@
-"""What goes in and out of the operations that translate, described for the OpenAPI."""
+"""Requests and responses of the translation operations, described for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from studio.api.schemas.models import Code, Given, JsonObject, Number, Reference
 
 
 class SystemRequest(Given):
-    """By which base or plugin, and between which languages."""
+    """The languages, project and plugin to translate with."""
 
     source: Code | None = Field(None, description="Without, it is the project's, or detected in the text.")
     target: Code | None = Field(None, description="Without, it is the project's.")

@@ -1,1 +1,1 @@
-"""Translations of the studio's interface (`zh.po`) and the command that keeps them in step with the code."""
+"""Translations of the studio's interface (`zh.po`); `studio.i18n.extract` keeps them in step with the code."""

@@ -1,1 +1,1 @@
-"""File formats that are read and written again with other texts: documents to translate."""
+"""Documents to translate: file formats that are read and written again with other texts."""

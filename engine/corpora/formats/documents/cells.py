@@ -1,4 +1,4 @@
-"""The texts of cells and comments in SpreadsheetML (ISO/IEC 29500-1, 18.4.8 and 18.7): a plain text, or runs with looks."""
+"""The texts of cells and comments in SpreadsheetML (ISO/IEC 29500-1, 18.4.8 and 18.7): plain text, or runs with styles."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 
 def readable(text: str) -> str:
-    """A text of a workbook without the escapes for what XML cannot hold (ST_Xstring), with plain line ends."""
+    """A text of a workbook with the escapes of characters that XML cannot hold (ST_Xstring) resolved and LF line ends."""
     return ESCAPED.sub(lambda match: chr(int(match[1], 16)), text).replace("\r\n", "\n")
 
 
 def text_key(element: Any) -> str | bytes:
-    """What is the same for texts with the same words and looks."""
+    """A key that is equal for texts with the same words and styles."""
     if element.find("{*}r") is None:
         return "".join(one.text or "" for one in element.iterfind("{*}t"))
     from lxml import etree
@@ -30,7 +30,7 @@ def text_key(element: Any) -> str | bytes:
 
 
 class CellText(RunParagraph):
-    """One `si`, `is` or `text`. Reading aids (phonetic runs) go with the text that they belong to."""
+    """One `si`, `is` or `text` element. Reading aids (phonetic runs) are dropped if its text changes."""
 
     noise = names("charset family extLst")
 
@@ -39,7 +39,7 @@ class CellText(RunParagraph):
         super().__init__(element)
 
     def shown(self, parts: TaggedText) -> str:
-        """The text with the separators between its sentences."""
+        """The text, including the content of standalone tags such as tabs."""
         return "".join(
             part
             if isinstance(part, str)
@@ -70,12 +70,12 @@ class CellText(RunParagraph):
         return element
 
     def write(self, parts: TaggedText) -> None:
-        """Make `parts` the content; a plain text stays one."""
+        """Replace the content by `parts`; plain text stays plain."""
         super().write([self.shown(parts)] if self.plain else parts)
 
 
 class ThreadText:
-    """The text of a comment in a conversation, which has no looks."""
+    """The text of a threaded comment, which has no styles."""
 
     def __init__(self, element: Any) -> None:
         self.element = element
@@ -84,5 +84,5 @@ class ThreadText:
         self.breaks: set[int] = set()
 
     def write(self, parts: TaggedText) -> None:
-        """Make `parts` the text."""
+        """Replace the text by `parts`."""
         self.element.text = text_of(parts)

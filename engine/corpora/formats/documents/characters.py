@@ -1,4 +1,4 @@
-"""The first reading of an untrusted document, in a process of its own: how much of it is to be translated.
+"""The first reading of an untrusted document, in a separate process: how much text is to be translated.
 
 python -m engine.corpora.formats.documents.characters < request.json
 """
@@ -14,20 +14,20 @@ from engine.corpora.formats.documents.formats import open_document
 from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
 from engine.corpora.language import evenly_spaced
 
-EXCERPT = 1000  # characters, of at most
-PARTS = 40  # places
+EXCERPT = 1000  # characters of the excerpt, taken from at most
+PARTS = 40  # units
 
 
 @dataclass(frozen=True)
 class FirstReading:
-    """The characters of a document that are translated, and an excerpt of them, from all over it, to tell its language by."""
+    """The number of characters to translate in a document, and an excerpt from all parts of it for identifying its language."""
 
     characters: int
     excerpt: str
 
 
 def first_reading(file: Path, context: Context, most_bytes: int) -> FirstReading:
-    """Raises DocumentError where the document cannot be read within the limits, and TransientError while others are read."""
+    """Read a document in a separate process. Raises DocumentError if that fails or exceeds limits, TransientError if too busy."""
     request = {
         "file": str(file.absolute()), "name": context.name, "source": context.source, "target": context.target,
         "options": context.options.to_mapping(), "most_bytes": most_bytes,
@@ -37,7 +37,7 @@ def first_reading(file: Path, context: Context, most_bytes: int) -> FirstReading
 
 
 def read(request: Json) -> Json:
-    """What the process answers."""
+    """The answer of the separate process to a request."""
     options = DocumentOptions.from_mapping(request["options"])
     context = Context(request["name"], request["source"], request["target"], options)
     document = open_document(Path(request["file"]), context, most_bytes=request["most_bytes"])

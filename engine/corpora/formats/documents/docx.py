@@ -1,4 +1,4 @@
-"""Word documents: the text of paragraphs, wherever they stand (tables, headers, footnotes, text boxes), with its runs' looks."""
+"""Word documents: the text of all paragraphs (also in tables, headers, footnotes, text boxes), with the styles of its runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ STYLES = re.compile(r"word/styles\.xml")
 WRAPPERS = names("hyperlink ins moveTo smartTag sdt sdtContent customXml bdo dir")
 BREAKS = names("br cr tab ptab")
 DROPPED = names("lastRenderedPageBreak softHyphen proofErr")
-# What does not change how a run looks to a reader: languages for the speller, traces of a conversion.
+# Properties with no or negligible effect on a run's appearance: languages for the spelling checker, traces of a conversion.
 NOISE = names("lang noProof spacing kern w szCs bCs iCs webHidden")
 
 
 class Paragraph(RunParagraph):
-    """One w:p."""
+    """One w:p element."""
 
     noise = NOISE
 
@@ -67,7 +67,7 @@ class Paragraph(RunParagraph):
         return "" if result is None else str(result.get(f"{self.space}fldCharType") or "")
 
     def _field_ends(self, children: Sequence[Any]) -> dict[int, int]:
-        """The places where fields begin, and where they end."""
+        """{position at which a field begins: position at which it ends}."""
         open_: list[int] = []
         ends = {}
         for position, child in enumerate(children):
@@ -79,7 +79,7 @@ class Paragraph(RunParagraph):
         return ends
 
     def _field_code(self, children: Sequence[Any], start: int, end: int) -> tuple[int | None, str]:
-        """(place of the mark between code and result, the code)"""
+        """(position of the separator between field code and result or None, field code)."""
         code, depth = "", 0
         for position in range(start, end):
             kind = self._field(children[position])
@@ -94,7 +94,7 @@ class Paragraph(RunParagraph):
         name = local(child)
         if name in ("t", "noBreakHyphen"):
             yield Piece("\u2011" if name == "noBreakHyphen" else child.text or "", look)
-        elif name == "ruby":  # without how it is read
+        elif name == "ruby":  # without the reading aid
             yield Piece(
                 "".join(text.text or "" for text in child.iterfind(f"{self.space}rubyBase//{self.space}t")), look
             )
@@ -107,7 +107,7 @@ class Paragraph(RunParagraph):
         if look is not None and look.properties is not None:
             properties = copy.deepcopy(look.properties)
             for child in list(properties):
-                if local(child) == "lang":  # the speller would mark every word of the translation
+                if local(child) == "lang":  # otherwise the spelling checker marks every word of the translation
                     properties.remove(child)
             run.append(properties)
         element = self._made("t", text)
@@ -129,7 +129,7 @@ class Docx(PackedDocument):
                 "{context} is not a Word document: it contains no text. Save it as DOCX.", context=context.name
             )
         self.paragraphs: list[tuple[str, RunParagraph]] = []
-        # The document first, so that its sentences come first in what is shown.
+        # The document comes first, so that its sentences are displayed first.
         names = sorted(self.original, key=lambda name: ("document" not in name, name))
         self.trees = {name: parse_xml(self.original[name], f"{context.name}: {name}") for name in names}
         for name, tree in self.trees.items():
@@ -148,9 +148,7 @@ class Docx(PackedDocument):
         return rebuilt_archive(self.path, fresh | self._styles()) if fresh else self.path.read_bytes()
 
     def _styles(self) -> dict[str, bytes]:
-        """The styles with the translation's language, so that the editor checks its spelling by the right words; nothing where
-        they cannot be read, and so stay as they are.
-        """
+        """{file name: styles with the translation's language}, for correct spelling checks; empty if they cannot be read."""
         try:
             ((name, original),) = read_archive(self.path, self.context, STYLES.fullmatch).items()
             tree = parse_xml(original, name)

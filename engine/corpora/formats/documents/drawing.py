@@ -1,4 +1,4 @@
-"""DrawingML text (ISO/IEC 29500-1, 21): the paragraphs of slides, and of drawings, charts and diagrams wherever they stand."""
+"""DrawingML text (ISO/IEC 29500-1, 21): the paragraphs of slides and of drawings, charts and diagrams in any document."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from engine.corpora.formats.tagged_text import text_of
 
 DRAWING = (
     "{http://schemas.openxmlformats.org/drawingml/2006/main}",
-    "{http://purl.oclc.org/ooxml/drawingml/main}",  # of files that are strictly of the standard
+    "{http://purl.oclc.org/ooxml/drawingml/main}",  # in files of the strict variant of the standard
 )
-# Relationships to what is drawn within a slide or a sheet, and what they add to a place.
+# Relationships to the parts drawn in a slide or sheet, with the patterns of their locations.
 DRAWN = {
     "chart": "{}, chart",
     "chartUserShapes": "{}",
     "diagramData": "{}, diagram",
-    "diagramDrawing": "{}, diagram",  # the diagram as it was last drawn
+    "diagramDrawing": "{}, diagram",  # the diagram as last rendered
 }
 
 
 class DrawnParagraph(RunParagraph):
-    """One a:p; what is written into it is in the language `target`."""
+    """One a:p element; text written into it is in the language `target`."""
 
     last = names("endParaRPr")
-    # Languages, traces of the speller, distances between letters.
+    # Languages, traces of the spelling checker, letter spacing.
     noise = names("lang altLang noProof dirty err smtClean smtId bmk kern spc extLst")
 
     def __init__(self, element: Any, target: str) -> None:
@@ -41,7 +41,7 @@ class DrawnParagraph(RunParagraph):
             if name == "r":
                 yield from self._run(child)
             elif name and not name.endswith("Pr"):
-                # Fields (the slide's number, a date) and formulas stand for a word.
+                # Fields (slide numbers, dates) and formulas are treated as words.
                 yield Piece(elements=[child], kind="break" if name == "br" else "word")
 
     def _fresh(self, text: str, look: RunStyle | None) -> Any:
@@ -50,7 +50,7 @@ class DrawnParagraph(RunParagraph):
         if look is not None and look.properties is not None:
             properties = copy.deepcopy(look.properties)
             if "lang" in properties.attrib:
-                properties.set("lang", self.target)  # the speller would mark every word of the translation
+                properties.set("lang", self.target)  # else the spelling checker marks every word of the translation
             for name in ("altLang", "err"):
                 properties.attrib.pop(name, None)
             run.append(properties)
@@ -59,7 +59,7 @@ class DrawnParagraph(RunParagraph):
 
 
 def drawn_paragraphs(tree: Any, target: str) -> Iterator[tuple[int, DrawnParagraph]]:
-    """The paragraphs of a part that have text, with their numbers; what is written into them is in the language `target`."""
+    """(number, paragraph) of the paragraphs with text in a part; text written into them is in the language `target`."""
     for number, element in enumerate(tree.getroot().iter(*(f"{space}p" for space in DRAWING)), 1):
         paragraph = DrawnParagraph(element, target)
         if text_of(paragraph.parts).strip():

@@ -1,4 +1,4 @@
-"""Files of documents, with limits that hold before anything is read whole: sizes, archives, XML without entities."""
+"""Reading and writing the files of documents, with limits on sizes, archives and XML that are checked before parsing."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 MOST_XML = 200 << 20  # bytes of one XML part
 MOST_UNPACKED = 1 << 30
 MOST_MEMBERS = 10_000
-HIGHEST_RATIO = 200  # of a member's size unpacked to packed; those of text documents have 3 to 30
+HIGHEST_RATIO = 200  # of a member's unpacked to its packed size; text documents have 3 to 30
 LOCAL_HEADER = 30  # bytes before the name of a member
-SMALL = 1 << 20  # bytes below which the ratio of a member says nothing
-ASIDE = re.compile(rb"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)", re.DOTALL)  # to the end where it is not closed
+SMALL = 1 << 20  # bytes; the ratio of smaller members is ignored
+ASIDE = re.compile(rb"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)", re.DOTALL)  # to the end if unclosed
 PROLOG = re.compile(rb"<[A-Za-z_]")
 
 
 class TextFile:
-    """The text of a file, and how it was written: encoding, byte order mark. Line ends are left in the text."""
+    """The text of a file with its encoding and byte order mark; line ends remain in the text."""
 
     def __init__(self, text: str, encoding: str, mark: bytes = b"") -> None:
         self.text, self.encoding, self.mark = text, encoding, mark
 
     def lines(self) -> tuple[list[str], str]:
-        """The lines with their ends, and the end that a new line gets: the first one's."""
+        """The lines with their line ends, and the line end for new lines, which is that of the first line."""
         lines = self.text.splitlines(keepends=True)
         return lines, "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
 
     def encoded(self, text: str, errors: str = "strict") -> bytes:
-        """Another text in the file's own way; in UTF-8 where its encoding lacks a character (and `errors` is strict)."""
+        """Another text in the file's encoding, or in UTF-8 if that lacks a character and `errors` is "strict"."""
         try:
             return self.mark + text.encode(self.encoding, errors)
         except UnicodeEncodeError:
@@ -54,7 +54,7 @@ MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs
 
 
 def read_text(path: Path, context: Context, declared: str = "") -> TextFile:
-    """A text file in whatever encoding; `declared` is what it says of itself. Raises DocumentError, CorpusError."""
+    """Read a text file in any encoding; `declared` is the one that the file states. Raises DocumentError, CorpusError."""
     data = path.read_bytes()
     mark = next((mark for mark, _ in MARKS if data.startswith(mark)), b"")
     encoding = dict(MARKS).get(mark, "")
@@ -75,7 +75,7 @@ def read_text(path: Path, context: Context, declared: str = "") -> TextFile:
 
 
 class TextDocument(Document):
-    """A document that is text, whatever its encoding."""
+    """A document that is a text file, in any encoding."""
 
     def __init__(self, file: TextFile, context: Context) -> None:
         super().__init__(context)
@@ -83,7 +83,7 @@ class TextDocument(Document):
 
     @classmethod
     def declared(cls, head: bytes) -> str:
-        """The encoding that a file of this beginning says it has; empty where it says nothing."""
+        """The encoding that a file with this beginning declares; empty if none."""
         return ""
 
     @classmethod
@@ -94,7 +94,7 @@ class TextDocument(Document):
 
 
 def read_archive(path: Path, context: Context, wanted: Callable[[str], object]) -> dict[str, bytes]:
-    """The members of a zip archive whose names are wanted, after a look at all of them. Raises DocumentError."""
+    """The members of a zip archive whose names are wanted, after checking the sizes of all. Raises DocumentError."""
     try:
         archive = zipfile.ZipFile(path)
     except DAMAGE:
@@ -136,7 +136,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, context: Context)
 
 
 def rebuilt_archive(path: Path, changed: Mapping[str, bytes]) -> bytes:
-    """The archive with some members' contents exchanged; all others are copied byte for byte, also where they are damaged."""
+    """The archive with some members replaced; all others are copied byte for byte, even if damaged."""
     out = io.BytesIO()
     with zipfile.ZipFile(path) as old, path.open("rb") as packed, zipfile.ZipFile(out, "w") as new:
         new.comment = old.comment
@@ -150,24 +150,24 @@ def rebuilt_archive(path: Path, changed: Mapping[str, bytes]) -> bytes:
 
 
 def _copy_member(packed: BinaryIO, member: zipfile.ZipInfo, new: zipfile.ZipFile) -> None:
-    """Copy an archive member without unpacking it. `zipfile` itself only copies what it can unpack."""
+    """Copy an archive member without unpacking it; `zipfile` can only copy members that it can unpack."""
     packed.seek(member.header_offset)
     head = packed.read(LOCAL_HEADER)
-    sizes = struct.unpack("<2H", head[-4:]) if len(head) == LOCAL_HEADER else (0, 0)  # of its name and its extra field
+    sizes = struct.unpack("<2H", head[-4:]) if len(head) == LOCAL_HEADER else (0, 0)  # of the name and the extra field
     packed.seek(sum(sizes), os.SEEK_CUR)
     data = packed.read(member.compress_size)
     fresh = copy.copy(member)
-    fresh.flag_bits &= ~0x08  # the sizes stand before the data, not behind
+    fresh.flag_bits &= ~0x08  # the sizes are before the data, not after it
     out: Any = new
     fresh.header_offset = out.fp.tell()
     out.fp.write(fresh.FileHeader() + data)
     out.filelist.append(fresh)
     out.NameToInfo[fresh.filename] = fresh
-    out.start_dir, out._didModify = out.fp.tell(), True  # where its directory will stand
+    out.start_dir, out._didModify = out.fp.tell(), True  # the position of the archive's directory
 
 
 def parse_xml(data: bytes, where: str) -> etree._ElementTree:
-    """XML from bytes. Raises DocumentError where it is damaged or declares entities; nothing is fetched."""
+    """Parse XML without fetching anything. Raises DocumentError if it is damaged or declares entities."""
     from lxml import etree
 
     if len(data) > MOST_XML:
@@ -192,7 +192,7 @@ def parse_xml(data: bytes, where: str) -> etree._ElementTree:
 def _prolog(data: bytes) -> bytes:
     """The text before the first element, without comments, which may contain anything and be of any length."""
     for size in (1 << 20, len(data)):
-        plain = ASIDE.sub(b"", data[:size].replace(b"\x00", b""))  # of UTF-16 too
+        plain = ASIDE.sub(b"", data[:size].replace(b"\x00", b""))  # without null bytes, for UTF-16
         first = PROLOG.search(plain)
         if first and b"<!--" not in plain[: first.start()]:
             return plain[: first.start()]
@@ -200,7 +200,7 @@ def _prolog(data: bytes) -> bytes:
 
 
 def xml_bytes(tree: Any, original: bytes) -> bytes:
-    """The tree as bytes: encoding, declaration and line ends as the original has them."""
+    """The tree as bytes, with the encoding, declaration and line ends of the original."""
     from lxml import etree
 
     head = original[:200].replace(b"\x00", b"")
@@ -213,7 +213,7 @@ def xml_bytes(tree: Any, original: bytes) -> bytes:
         mine = re.match(rb"<\?xml[^>]*+>", body)
         begin = original.find(b"?>") + 2
         space = re.compile(rb"\s*").match(original, begin)
-        if mine and space:  # the declaration as it was written, to the quotes
+        if mine and space:  # the declaration exactly as in the original
             begin += len(space[0])
             declaration, body = match[0] + space[0], body[mine.end() :].lstrip()
     if b"\r\n" in original[begin : begin + 4096]:

@@ -1,4 +1,4 @@
-"""Which formats of documents there are, and opening one. A new format is one class in FORMATS."""
+"""The document formats, and opening a document. To add a format, add its class to FORMATS."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from engine.corpora.formats.documents.model import Context, Document, DocumentEr
 from engine.corpora.formats.encoding import check_file
 
 MOST_BYTES = 200 << 20
-MOST_CHARACTERS = 20_000_000  # of text to translate; a thick novel has two million
-# ending -> module and class; imported when the first such document is opened.
+MOST_CHARACTERS = 20_000_000  # of text to translate; a long novel has two million
+# module -> (class, file endings); imported when the first such document is opened.
 FORMATS = {
     "docx": ("Docx", ".docx .docm .dotx"),
     "pptx": ("Pptx", ".pptx .pptm .potx .ppsx"),
@@ -27,12 +27,12 @@ ENDINGS = {ending: name for name, (_, endings) in FORMATS.items() for ending in 
 
 
 def is_document(path: str | Path) -> bool:
-    """Is this the name of a document in a format with a layout to keep, and not of plain text?"""
+    """Whether this is the name of a document in a format with a layout to preserve, not plain text."""
     return ENDINGS.get(Path(path).suffix.lower(), "text") != "text"
 
 
 def open_document(path: Path, context: Context, *, most_bytes: int = MOST_BYTES) -> Document:
-    """Read a document by its ending. Raises DocumentError, or CorpusError where the file cannot be read at all."""
+    """Read a document in the format of its ending. Raises DocumentError, or CorpusError if the file cannot be read at all."""
     name = ENDINGS.get(Path(context.name).suffix.lower())
     if name is None:
         known = ", ".join(sorted({endings.split()[0].lstrip(".") for _, endings in FORMATS.values()}))

@@ -1,4 +1,4 @@
-"""The parser of Markdown as GitHub has it: CommonMark with tables, footnotes, and signs that are no text."""
+"""A parser of GitHub's Markdown: CommonMark with tables, footnotes, formulas, task boxes, alerts and emoji."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from markdown_it.rules_inline import StateInline
 
 FOOTNOTE = re.compile(r"\[\^[^\[\]\s]+\]")
 DEFINITION = re.compile(rf"{FOOTNOTE.pattern}:")
-EMOJI = re.compile(r"(?<![A-Za-z0-9_:]):[a-z0-9_+-]++:(?![A-Za-z0-9_:])")  # beside Chinese letters too
+EMOJI = re.compile(r"(?<![A-Za-z0-9_:]):[a-z0-9_+-]++:(?![A-Za-z0-9_:])")  # also next to Chinese characters
 FORMULA = re.compile(r"\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s$])[^$\n]*(?<=[^\s\\])\$(?!\w)", re.ASCII)
-# What a first paragraph may begin with that is no text, by what it is the first of.
+# Markers that may begin the first paragraph of a block, by the token of the block.
 SIGNS = {
     "list_item_open": re.compile(r"\[[ xX]\][ \t]+"),  # the box of a task
     "blockquote_open": re.compile(r"\[![\w-]+\][+-]?[ \t]*"),  # the kind of an alert, which may have a title
@@ -21,8 +21,9 @@ SIGNS = {
 
 
 def github_parser() -> MarkdownIt:
-    """A new parser. Its tokens `footnote_open` and `footnote_close` are around the blocks of a footnote, `footnote_ref` is in a
-    sentence; the boxes of tasks, alerts and emoji are text to it.
+    """A new parser, which treats task boxes, alert markers and emoji as text.
+
+    Its tokens `footnote_open` and `footnote_close` enclose the blocks of a footnote, `footnote_ref` refers to one in a sentence.
     """
     parser = MarkdownIt("commonmark", {"html": True, "maxNesting": 60}).enable(["table", "strikethrough"])
     parser.block.ruler.before("reference", "footnote", _footnote, {"alt": ["paragraph", "reference"]})
@@ -32,7 +33,7 @@ def github_parser() -> MarkdownIt:
 
 
 def _footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A footnote's definition: blocks behind `[^1]:`, as far as they are indented by four columns."""
+    """The rule for a footnote definition: the blocks after `[^1]:` that are indented by four columns."""
     if state.is_code_block(start):
         return False
     match = DEFINITION.match(state.src, state.bMarks[start] + state.tShift[start], state.eMarks[start])
@@ -56,7 +57,7 @@ def _footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _inline(name: str, pattern: re.Pattern[str]) -> Callable[[StateInline, bool], bool]:
-    """A rule for what stays as it is written in a sentence: the mark of a footnote, a formula."""
+    """A rule for an inline element that is kept as written: a footnote reference, a formula."""
 
     def rule(state: StateInline, silent: bool) -> bool:
         match = pattern.match(state.src, state.pos, state.posMax)

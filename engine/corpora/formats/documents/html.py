@@ -1,4 +1,4 @@
-"""HTML, as it is written: only texts are exchanged, every other character of the file stays, templates and faults too."""
+"""HTML files: only texts are replaced; every other character is preserved, including templates and errors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ INLINE = names(
     "strong sub sup time tt u blink output meter progress slot"
 )
 ALONE = names("img wbr embed area input")  # void elements within a sentence
-ANNOTATIONS = names("rp rt")  # how a word is read; they go with the word
+ANNOTATIONS = names("rp rt")  # reading aids, which are dropped when their word is translated
 SKIPPED = names("script style pre textarea svg math iframe object template noembed xmp plaintext canvas audio video")
 VOID = ALONE | names("area base br col hr link meta param source track")
-OPTIONAL = names("p li dt dd td th tr option optgroup thead tbody tfoot")  # whose end may be left out
+OPTIONAL = names("p li dt dd td th tr option optgroup thead tbody tfoot")  # elements with optional end tags
 ATTRIBUTES = ("alt", "title", "placeholder", "aria-label", "summary", "label")
 DESCRIPTIONS = names("description keywords og:title og:description og:site_name twitter:title twitter:description")
 ATTRIBUTE = re.compile(r"""(?<![^\s"'<>/=])([^\s"'<>/=]++)\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'=<>`]++)""")
@@ -34,9 +34,9 @@ CHARSET = re.compile(rb"""<meta[^>]{1,500}?charset\s*=\s*["']?([\w.:-]+)""", re.
 
 @dataclass
 class Piece:
-    """A stretch of the file: a tag, a text, or something else that stays."""
+    """A section of the file: a tag, a text, or something else that is preserved."""
 
-    kind: str  # open, close, void, text, other
+    kind: str  # open, close, void, text, other; also word and note for elements that are kept whole
     begin: int
     end: int
     name: str = ""
@@ -44,7 +44,7 @@ class Piece:
 
 
 class Scanner(HTMLParser):
-    """Cuts a file into pieces that together are the file."""
+    """Cuts a file into consecutive pieces that cover all of it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=False)
@@ -94,12 +94,12 @@ class Scanner(HTMLParser):
         self._add("other")
 
 
-Edit = tuple[int, int, str]  # begin, end, what takes its place
+Edit = tuple[int, int, str]  # begin, end, replacement
 
 
 @dataclass
 class Run:
-    """Pieces of the file that make one unit, and what its tags are."""
+    """The range of the file that forms one unit, and the ranges of its tags."""
 
     begin: int
     end: int
@@ -113,11 +113,11 @@ class Html(TextDocument):
 
     def __init__(self, file: TextFile, context: Context) -> None:
         super().__init__(file, context)
-        self.runs: list[Run | tuple[int, int, str]] = []  # or an attribute: place of its value, and its quotes
+        self.runs: list[Run | tuple[int, int, str]] = []  # or an attribute: begin and end of its value, and its quotes
         self.languages: list[tuple[int, int]] = []
         try:
             pieces = Scanner(file.text).pieces
-        except AssertionError as error:  # how Python's parser says that a declaration is none
+        except AssertionError as error:  # raised by Python's parser for invalid declarations
             raise DocumentError(
                 "{context}: the HTML is damaged ({error}). Save or export it again.", context=context.name, error=error
             ) from None
@@ -169,7 +169,7 @@ class Html(TextDocument):
         self._add(run)
 
     def _foreign(self, piece: Piece) -> bool:
-        """Does a part of the file say that it is in another language? What the whole says is often what a template said."""
+        """Whether an element declares another language; `html` and `body` are ignored, as they often copy it from a template."""
         language = piece.attributes.get("lang") or piece.attributes.get("xml:lang") or ""
         own = primary_language(self.context.source)
         return piece.name not in ("html", "body") and primary_language(language or own) not in (own, "und", "x")
@@ -178,14 +178,14 @@ class Html(TextDocument):
         return "".join(self.file.text[piece.begin : piece.end] for piece in pieces if piece.kind == "text")
 
     def _add(self, run: list[Piece]) -> None:
-        """The unit of a run: what is around its text stays out of it."""
+        """Add the unit of a run, if any, without the tags before and after its text."""
         text = self.file.text
         solid = [k for k, piece in enumerate(run) if piece.kind == "text" and text[piece.begin : piece.end].strip()]
         if not solid:
             return
         pairs = _pairs(run)
         first, last = solid[0], solid[-1]
-        # A pair that begins among the texts ends among them, and the other way round.
+        # Extend the unit until it contains both tags of every pair that begins or ends in it.
         grown = True
         while grown:
             grown = False
@@ -277,13 +277,13 @@ class Html(TextDocument):
 
 
 def _around(texts: Sequence[Edit], edit: Edit) -> Sequence[Edit]:
-    """The text that a value may stand in, of texts in order."""
+    """The one of the sorted texts, if any, that may contain an edit of an attribute value."""
     position = bisect.bisect_right(texts, (edit[0], 1 << 60, ""))
     return texts[max(0, position - 1) : position]
 
 
 def _edited(text: str, begin: int, end: int, edits: Sequence[Edit]) -> str:
-    """A stretch of the text with the edits in it, which are in order."""
+    """A range of the text with the edits in it applied; `edits` are sorted."""
     done, at = "", begin
     for first, last, fresh in edits[bisect.bisect_left(edits, (begin, 0, "")) :]:
         if last > end:
@@ -294,14 +294,15 @@ def _edited(text: str, begin: int, end: int, edits: Sequence[Edit]) -> str:
 
 
 def _closed(piece: Piece) -> bool:
-    """Does the element say that it is not to be translated?"""
+    """Whether the element is marked as not to be translated."""
     text = (piece.attributes.get("translate") or "").lower()
     return text == "no" or "notranslate" in (piece.attributes.get("class") or "").split()
 
 
 def _element_end(pieces: Sequence[Piece], start: int) -> int:
-    """The place after the element that begins at `start`, whose end may be left out where HTML allows it; after its tag
-    alone where an inline element has no end.
+    """The position after the element that begins at `start`, whose end tag may be missing if HTML allows it.
+
+    For an inline element without an end tag, this is the position after its start tag.
     """
     name = pieces[start].name
     opened: list[str] = []
@@ -320,12 +321,12 @@ def _element_end(pieces: Sequence[Piece], start: int) -> int:
             if not opened:
                 return position + 1
         elif piece.kind == "close" and _block(piece.name) and _block(name):
-            return position  # the end of what the element is in
+            return position  # the end of the parent element
     return len(pieces) if _block(name) else start + 1
 
 
 def _annotation_end(pieces: Sequence[Piece], start: int) -> int:
-    """The place after a ruby annotation, whose end may be left out."""
+    """The position after a ruby annotation, whose end tag is optional."""
     for position, piece in enumerate(pieces[start + 1 :], start + 1):
         if piece.kind == "close" and piece.name == pieces[start].name:
             return position + 1
@@ -339,7 +340,7 @@ def _block(name: str) -> bool:
 
 
 def _pairs(run: Sequence[Piece]) -> dict[int, int]:
-    """{opening tag: closing tag} of those that are nested as they should be; the others stand alone."""
+    """{opening tag: closing tag} for correctly nested pairs; the other tags are standalone."""
     result: dict[int, int] = {}
     stack: list[int] = []
     for k, piece in enumerate(run):

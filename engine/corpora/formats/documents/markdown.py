@@ -1,5 +1,6 @@
-"""Markdown (CommonMark with tables, and GitHub's footnotes, tasks, alerts and emoji): headings, paragraphs, lists, quotes, cells,
-texts and titles of images and links; code, addresses and layout stay.
+"""Markdown (CommonMark with tables, and GitHub's footnotes, tasks, alerts and emoji): text blocks, and texts of images and links.
+
+Code, addresses and layout are preserved.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n.*?^(?:---|\.\.\.)[ \t]*\r?$\n?", re
 
 @dataclass
 class Block:
-    """The text of one block: where its lines stand in the file (begin, end), its parts, and the marks of its tags."""
+    """The text of one block: the (begin, end) of its lines in the file, its parts, and the markup of its tags."""
 
     lines: list[tuple[int, int]]
     cell: bool
     parts: TaggedText = field(default_factory=list)
     marks: dict[tuple[str, int], str | Address] = field(default_factory=dict)
-    emphasis: set[int] = field(default_factory=set)  # pairs that are marked by * or _ or ~~
+    emphasis: set[int] = field(default_factory=set)  # pairs of *, _ or ~~
     words: set[int] = field(default_factory=set)
     breaks: set[int] = field(default_factory=set)
 
@@ -42,22 +43,22 @@ class Markdown(TextDocument):
 
     def __init__(self, file: TextFile, context: Context) -> None:
         super().__init__(file, context)
-        # A place for each unit: the text of its block, or a text of an address in it ("alt", "title").
+        # The place of each unit: the text of a block, or the "alt" or "title" text of an address in it.
         self.places: list[tuple[Block, tuple[str, int] | None, str]] = []
         front = FRONT_MATTER.match(file.text)
         self.offset = front.end() if front else 0
         body = file.text[self.offset :]
         self.starts = [self.offset, *(self.offset + m.end() for m in re.finditer(r"\r\n|\n|\r", body))]
-        self.at = self.offset  # what is before it has been read
+        self.at = self.offset  # end of the text read so far
         self.parser = github_parser()
-        self.known: dict[str, Any] = {}  # what the parser found out, such as the references
+        self.known: dict[str, Any] = {}  # the parser's environment, including link references
         tokens = self.parser.parse(body, self.known)
         for index, token in enumerate(tokens):
             if token.type == "inline" and token.map and token.content.strip():
                 self._add(token, tokens[index - 2].type if index > 1 and token.content else "", tokens[index - 1].type)
 
     def _add(self, token: Token, around: str, own: str) -> None:
-        """The block of a token; `own` is what opens it, `around` the token before that."""
+        """Add the block of a token; `own` is the type of the token that opens it, `around` that of the token before."""
         cell = own in ("th_open", "td_open")
         lines = self._lines(token, cell)
         if lines is None:
@@ -76,7 +77,7 @@ class Markdown(TextDocument):
         self._read(Block(lines, cell), children, spelling)
 
     def _read(self, block: Block, children: Sequence[Token], spelling: Spelling) -> None:
-        """The units of a block: its text, and those of its addresses."""
+        """Add the units of a block: its text, and the texts of its addresses."""
         parts, marks = block.parts, block.marks
         stack: list[int] = []
         inside: Iterator[Token] = iter(children)
@@ -99,7 +100,7 @@ class Markdown(TextDocument):
                     marks["close", id] = spelling.address(child.attrs.get("href"), child.attrs.get("title"))
                 else:
                     block.emphasis.add(id)
-                    if unspaced(self.context.target):  # between letters, _ is no mark
+                    if unspaced(self.context.target):  # between letters, _ does not mark emphasis
                         marks["open", id] = marks["close", id] = child.markup.replace("_", "*")
                 parts.append(Tag("open", id))
             elif child.nesting == -1:
@@ -119,7 +120,7 @@ class Markdown(TextDocument):
             self._read_addresses(block, children, line)
 
     def _read_addresses(self, block: Block, children: Sequence[Token], line: str) -> None:
-        """The units of the texts of images, and the titles of images and links."""
+        """Add units for the alternative texts of images and the titles of images and links."""
         images = iter([child for child in children if child.type == "image"])
         for key, mark in block.marks.items():
             if not isinstance(mark, Address):
@@ -133,7 +134,7 @@ class Markdown(TextDocument):
                     self.units.append(Unit([text], f"{line}, {name}"))
 
     def _lines(self, token: Token, cell: bool) -> list[tuple[int, int]] | None:
-        """Where the lines of a block's text stand in the file, without what is before them (`> `, `- `)."""
+        """(begin, end) of the lines of a block's text in the file, without prefixes (`> `, `- `); None if they are not found."""
         assert token.map is not None
         text = self.file.text
         results = []
@@ -157,12 +158,12 @@ class Markdown(TextDocument):
         return results
 
     def _line(self, number: int) -> int:
-        """Where a line of the body begins; behind the last one, the end of the file."""
+        """The position at which a line of the body begins; after the last line, the end of the file."""
         return self.starts[number] if number < len(self.starts) else len(self.file.text)
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         text = self.file.text
-        blocks: dict[int, Block] = {}  # those with something new, by where they begin
+        blocks: dict[int, Block] = {}  # the changed blocks, by position
         for (block, key, name), parts in changed(self.places, self.units, results):
             blocks[block.lines[0][0]] = block
             address = block.marks.get(key) if key else None
@@ -178,7 +179,7 @@ class Markdown(TextDocument):
         return self.file.encoded("".join([*done, text[at:]]))
 
     def _prefix(self, block: Block) -> str:
-        """A line end, and what a further line of a block begins with: as its second line, where it has one."""
+        """A line end with the prefix of continuation lines in a block, as before its second line if it has one."""
         text = self.file.text
         if len(block.lines) > 1:
             return text[block.lines[0][1] : block.lines[1][0]].lstrip(" \t\\")
@@ -200,7 +201,7 @@ def _block(block: Block) -> str:
 
 
 def _add_text(block: Block, text: str) -> None:
-    """Text, with its emoji as tags."""
+    """Add text to a block, with emoji as tags."""
     at = 0
     for match in EMOJI.finditer(text):
         add_text(block.parts, text[at : match.start()])
@@ -212,12 +213,12 @@ def _add_text(block: Block, text: str) -> None:
 
 
 def _shown(children: Sequence[Token]) -> str:
-    """The text of an image, without its marks."""
+    """The alternative text of an image, without markup."""
     return "".join(" " if child.type in ("softbreak", "hardbreak") else child.content for child in children)
 
 
 def _written(child: Token, spelling: Spelling) -> str | Address:
-    """A standalone piece of Markdown as it is written."""
+    """The Markdown of a standalone inline element."""
     if child.type == "image":
         return replace(spelling.address(child.attrs.get("src"), child.attrs.get("title")), alt=child.content)
     if child.type == "code_inline":

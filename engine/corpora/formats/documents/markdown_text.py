@@ -1,4 +1,4 @@
-"""Text with marks as Markdown is written, so that it is read as what is meant: escapes, emphasis beside any script."""
+"""Writing text with marks as Markdown that is parsed as intended: escapes, and emphasis next to any script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from markdown_it.common.normalize_url import normalizeLink
 from markdown_it.common.utils import normalizeReference, unescapeAll
 
 SPECIAL = re.compile(r"([\\`*\[\]]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)|(?<=~)~)")
-# What at the start of a line would begin another block; a number is escaped behind it.
+# Characters that would begin another block at the start of a line; a number is escaped after it.
 STARTS = re.compile(
     r"^(?:(#{1,6}(?=\s|$)|[-+](?=\s|$)|>|=+(?=[ \t]*$)|-{2,}(?=[ \t]*$)|~~~)|(\d{1,9})(?=[.)](?:\s|$)))", re.MULTILINE
 )
@@ -26,7 +26,7 @@ AUTOLINK = re.compile(r"<([^<>\s]+)>")
 
 @dataclass
 class Written:
-    """A piece of a text as it is to be written: text that is not yet escaped, a mark, or one of two that emphasise."""
+    """A piece of a text to be written: unescaped text, a mark, or the opening or closing mark of emphasis."""
 
     kind: Literal["text", "mark", "open", "close"]
     text: str
@@ -34,7 +34,7 @@ class Written:
 
 @dataclass
 class Address:
-    """The end of a link, or an image (which has an `alt`, as it is written): `target` is `[label]`, or an address."""
+    """The end of a link, or an image (which has an escaped `alt` text); `target` is `[label]` or an address."""
 
     target: str
     title: str = ""
@@ -49,9 +49,7 @@ class Address:
 
 
 class Spelling:
-    """How addresses and line breaks are written in a block, of which the parser keeps only what they mean; `references` are the
-    file's, as the parser has them.
-    """
+    """The spelling of addresses and line breaks in a block, which the parser drops; `references` are the parsed link references."""
 
     def __init__(self, content: str, references: Mapping[str, Mapping[str, Any]]) -> None:
         self.content, self.references = content, references
@@ -62,26 +60,26 @@ class Spelling:
 
     @cached_property
     def autolinks(self) -> dict[str, str]:
-        """{address: as it is written between < and >}."""
+        """{address: its spelling between < and >}."""
         addresses = [match[1] for match in AUTOLINK.finditer(self.content)]
         return {normalizeLink(prefix + one): one for prefix in ("mailto:", "") for one in addresses}
 
     @cached_property
     def destinations(self) -> dict[str, str]:
-        """{address: as it is written behind a text in brackets}."""
+        """{address: its spelling after a text in brackets}."""
         addresses = [match[1] for match in DESTINATION.finditer(self.content)]
         return {normalizeLink(unescapeAll(one.strip("<>"))): one for one in addresses}
 
     @cached_property
     def labels(self) -> dict[tuple[str, str], str]:
-        """{(address, title): the label of the reference in brackets, the first one}."""
+        """{(address, title): the first label in brackets that refers to it}."""
         labelled = [
             (match[0], self.references.get(normalizeReference(match[1]))) for match in LABEL.finditer(self.content)
         ]
         return {(known["href"], known["title"]): label for label, known in reversed(labelled) if known}
 
     def address(self, href: object, title: object) -> Address:
-        """The address of a link or an image; of one that is a reference, its label."""
+        """The address of a link or an image, or its label if it is a reference."""
         address, title = str(href or ""), str(title or "")
         if address in self.destinations:
             return Address(self.destinations[address], title)
@@ -91,7 +89,7 @@ class Spelling:
 
 
 def markdown_of(pieces: Sequence[Written], *, cell: bool) -> str:
-    """The pieces as Markdown; in a cell of a table on one line, with its bars escaped."""
+    """The pieces as Markdown; in a table cell, with bars escaped."""
     pieces = _flanked([Written(piece.kind, piece.text) for piece in pieces if piece.text])
     result = ""
     for index, piece in enumerate(pieces):
@@ -107,10 +105,10 @@ def markdown_of(pieces: Sequence[Written], *, cell: bool) -> str:
 
 
 def _flanked(pieces: list[Written]) -> list[Written]:
-    """Emphasis that CommonMark takes for such: its marks touch a letter inside, unless there is a space or a sign outside.
+    """Change the pieces so that CommonMark recognises their emphasis.
 
-    Where words stand without spaces between them, `**停。**然后` is none: the sign goes out of it, `**停**。然后`. Two that touch
-    each other become one.
+    Its marks must touch a letter inside, unless there is a space or punctuation outside. In text without spaces between words,
+    `**停。**然后` is not emphasis, so the punctuation is moved out: `**停**。然后`. Adjacent emphases are merged.
     """
     for index in range(len(pieces) - 3, -1, -1):
         opened, inner, closed = pieces[index : index + 3]
@@ -154,7 +152,7 @@ def _flanked(pieces: list[Written]) -> list[Written]:
 
 
 def _stray(text: str, outside: str) -> int:
-    """How many characters at the start of a text have to leave the emphasis in front of which `outside` stands."""
+    """The number of characters at the start of emphasised text that must be moved out; `outside` is the character before it."""
     if not text[0].isspace() and (not _sign(text[0]) or not outside or outside.isspace() or _sign(outside)):
         return 0
     size = next((k for k, one in enumerate(text) if not (one.isspace() or _sign(one))), len(text))
@@ -174,5 +172,5 @@ def _sign(character: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """A text in the midst of a line, such as an image's."""
+    """A text escaped for use within a line, such as that of an image."""
     return SPECIAL.sub(r"\\\1", " ".join(text.split()))

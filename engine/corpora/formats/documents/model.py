@@ -1,4 +1,4 @@
-"""What a document is to the rest of the program: units of text with tags, in order, and the way back to a file."""
+"""The interface of documents to the rest of the program: a sequence of units of tagged text, and the way back to a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ P = TypeVar("P")
 
 
 def names(text: str) -> frozenset[str]:
-    """The words of a list that is written as a text."""
+    """The words of a space-separated list."""
     return frozenset(text.split())
 
 
@@ -50,22 +50,22 @@ class DocumentOptions(Options):
 
 @dataclass(frozen=True)
 class Unit:
-    """One piece of text that is translated on its own: a paragraph, an entry, a caption.
+    """One piece of text that is translated separately: a paragraph, an entry, a caption.
 
-    Tags that are `alone` are of three sorts: those in `words` stand for a word and go through the translation in its
-    sentence, those in `breaks` end a sentence and stay between its neighbours, all others are put back by alignment.
+    Standalone tags are of three kinds: those in `words` represent a word and pass through the translation of their sentence,
+    those in `breaks` end a sentence and stay between its neighbours, and all others are put back by alignment.
     """
 
     parts: TaggedText
     location: str = ""  # for messages: "line 12", "paragraph 4"
     words: frozenset[int] = frozenset()
     breaks: frozenset[int] = frozenset()
-    placeholders: tuple[str, ...] = ("plain",)  # which kinds of placeholders its text may hold
-    markup: bool = True  # tags may be written in the text itself, as <b>
-    shortcut: str = ""  # the mark before the letter of a keyboard shortcut, & or _, where the text may have one
-    keep_lines: bool = False  # a line break in the text ends a sentence and stays
-    keep_tabs: bool = False  # so does a tab
-    whole: bool = False  # one sentence, whatever stands in it
+    placeholders: tuple[str, ...] = ("plain",)  # the kinds of placeholders that its text may contain
+    markup: bool = True  # the text itself may contain tags such as <b>
+    shortcut: str = ""  # the mark before the letter of a keyboard shortcut, & or _, if the text may have one
+    keep_lines: bool = False  # line breaks in the text end a sentence and are preserved
+    keep_tabs: bool = False  # likewise for tabs
+    whole: bool = False  # the text is one sentence, whatever it contains
 
     @property
     def text(self) -> str:
@@ -74,9 +74,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Result:
-    """The translation of a unit; `doubt` says in sentences why a person should look at it (a message), empty where nothing is
-    odd; `flag` is the worst of its sentences' (engine.decoding.guard).
-    """
+    """A unit's translation, why a person should check it (a message or ""), and its worst flag (engine.decoding.guard)."""
 
     parts: TaggedText
     doubt: str = ""
@@ -84,7 +82,7 @@ class Result:
 
 
 def together(*doubts: str) -> str:
-    """Sentences as one message, each once, without the empty ones; empty where all are."""
+    """The messages joined to one, without duplicates and empty ones."""
     first, *others = dict.fromkeys(doubt for doubt in doubts if doubt) or [""]
     result = first
     for other in others:
@@ -94,7 +92,7 @@ def together(*doubts: str) -> str:
 
 @dataclass(frozen=True)
 class Context:
-    """What a reader has to know: the name of the file for messages, the languages, the settings."""
+    """The parameters of a reader: the file's name for messages, the languages, the options."""
 
     name: str
     source: str
@@ -103,7 +101,7 @@ class Context:
 
 
 class Document(ABC):
-    """A document that was read. `units` are what is to be translated, `skipped` counts what is not, by reason."""
+    """A document that has been read: `units` are to be translated; `skipped` counts untranslated texts by reason."""
 
     title: ClassVar[str]  # "Word document"
 
@@ -115,19 +113,19 @@ class Document(ABC):
     @classmethod
     @abstractmethod
     def read(cls, path: Path, context: Context) -> Self:
-        """Read a file whose size was checked. Raises DocumentError."""
+        """Read a file whose size has been checked. Raises DocumentError."""
 
     def checked(self, results: Sequence[Result]) -> list[Result]:
-        """The results of all units, with doubts that only the document knows of."""
+        """The results of all units, with doubts added that depend on the document."""
         return list(results)
 
     @abstractmethod
     def build(self, results: Sequence[Result | None]) -> bytes:
-        """The document with a result for each unit; with None for a unit, that one stays as it was. Called once."""
+        """The document with the units' results written into it; a unit whose result is None is left unchanged. Called once."""
 
 
 def changed(places: Iterable[P], units: Sequence[Unit], results: Sequence[Result | None]) -> list[tuple[P, TaggedText]]:
-    """The places of the units whose results say something new, with what these say."""
+    """(place, new parts) of the units whose results differ from their texts."""
     return [
         (place, result.parts)
         for place, unit, result in zip(places, units, results, strict=True)
@@ -136,7 +134,7 @@ def changed(places: Iterable[P], units: Sequence[Unit], results: Sequence[Result
 
 
 class PackedDocument(Document):
-    """A document in an archive of parts, of which those that change are written anew into a copy of the file."""
+    """A document in an archive of parts; changed parts are written into a copy of the file."""
 
     def __init__(self, path: Path, context: Context) -> None:
         super().__init__(context)

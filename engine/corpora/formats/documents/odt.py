@@ -1,4 +1,4 @@
-"""OpenDocument texts: paragraphs and headings, in tables, notes, headers and frames too."""
+"""OpenDocument texts: paragraphs and headings, including those in tables, notes, headers and frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.corpora.formats.documents.xmltext import Content, Role, local
 from engine.corpora.formats.tagged_text import text_of
 
 MEMBERS = re.compile(r"(?:content|styles)\.xml")
-SKIPPED = names("annotation tracked-changes deletion")  # what is no part of the text that one reads
+SKIPPED = names("annotation tracked-changes deletion")  # not part of the visible text
 PAIRS = names("span a meta meta-field")
 BESIDE = names(
     "note bookmark bookmark-start bookmark-end reference-mark reference-mark-start reference-mark-end "

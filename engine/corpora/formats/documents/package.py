@@ -1,7 +1,7 @@
-"""Packages of the Open Packaging Conventions (ISO/IEC 29500-2), as PowerPoint and Excel write them: parts that lead to others.
+"""Packages of the Open Packaging Conventions (ISO/IEC 29500-2), as written by PowerPoint and Excel: parts linked to others.
 
-Relationships, not names, say which part holds what. Parts are unpacked when they are asked for, so that damage in
-a picture or a style sheet is no matter of the text.
+Relationships, not names, determine the content of a part. Parts are unpacked on demand, so damage in a picture or a style
+sheet does not affect the text.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from engine.corpora.formats.documents.files import parse_xml, read_archive, rebu
 from engine.corpora.formats.documents.model import Context
 from engine.corpora.formats.documents.xmltext import local
 
-DEEPEST = 6  # links from a slide or a drawing to what belongs to it: a chart, and the shapes in the chart
+DEEPEST = 6  # levels of links from a slide or a drawing to its parts, such as a chart and the shapes in it
 
 
 @dataclass(frozen=True)
 class Link:
-    """A relationship: its id, the last word of its type (`slide`), and the part that it leads to."""
+    """A relationship: its id, the last word of its type (`slide`), and its target part."""
 
     id: str
     kind: str
@@ -29,7 +29,7 @@ class Link:
 
 
 class Package:
-    """The parts of a package that were read, and the way back to a file."""
+    """The parts of a package that have been read, and the way back to a file."""
 
     def __init__(self, path: Path, context: Context) -> None:
         self.path, self.context = path, context
@@ -39,7 +39,7 @@ class Package:
         self.fetch([""])
 
     def fetch(self, parts: Iterable[str]) -> None:
-        """Read parts with their relationships; those that the package lacks are left out. Raises DocumentError."""
+        """Read parts with their relationships, ignoring missing parts. Raises DocumentError."""
         wanted = {name for part in parts if part not in self._data for name in (part, _links_of(part))}
         if wanted:
             self._data |= read_archive(self.path, self.context, wanted.__contains__)
@@ -48,17 +48,17 @@ class Package:
         return part in self._data
 
     def tree(self, part: str) -> Any:
-        """A part that was fetched, as XML. Raises DocumentError where it is damaged."""
+        """A fetched part as XML. Raises DocumentError if it is damaged."""
         if part not in self._trees:
             self._trees[part] = parse_xml(self._data[part], f"{self.context.name}: {part}")
         return self._trees[part]
 
     def forget(self, part: str) -> None:
-        """Let go of the tree of a part, where nothing in it was changed; it is large."""
+        """Discard the tree of an unchanged part to free memory."""
         self._trees.pop(part, None)
 
     def links(self, part: str, *kinds: str) -> list[Link]:
-        """Where a part that was fetched leads to within the package, of some kinds or of all. Raises DocumentError."""
+        """The links of a fetched part within the package, of the given kinds or of all. Raises DocumentError."""
         if part not in self._links:
             name = _links_of(part)
             self._links[part] = self._read_links(part, name) if name in self._data else []
@@ -76,9 +76,7 @@ class Package:
         return result
 
     def main(self, kind: str) -> str:
-        """The part that the package is about, fetched, where its root is of that kind (`workbook`); else an empty text.
-        Raises DocumentError where it is damaged.
-        """
+        """The fetched main part if its root element is of that kind (`workbook`), otherwise "". Raises DocumentError if damaged."""
         for link in self.links("", "officeDocument"):
             self.fetch([link.part])
             if link.part in self and local(self.tree(link.part).getroot()) == kind:
@@ -86,10 +84,10 @@ class Package:
         return ""
 
     def follow(self, starts: Mapping[str, str], kinds: Mapping[str, str]) -> dict[str, str]:
-        """The parts that can be reached from those given, {part: its place}, each once and behind the one that leads to it.
+        """{part: location} of the parts that can be reached from `starts`, each once and after the part that links to it.
 
-        `starts` are parts with their places, `kinds` the relationships that are followed and what they add to a place; what
-        adds nothing is a place of its own. Raises DocumentError.
+        `starts` maps parts to locations, `kinds` the kinds of links to follow to patterns of locations, in which {} is the
+        location of the linking part. Raises DocumentError.
         """
         seen, level = set(starts), list(starts)
         for _ in range(DEEPEST):
@@ -117,7 +115,7 @@ class Package:
         return result
 
     def rebuilt(self, changed: Iterable[str]) -> bytes:
-        """The package with the trees of the changed parts; all other parts as they were."""
+        """The package with the trees of the changed parts; all other parts are unchanged."""
         fresh = {part: xml_bytes(self.tree(part), self._data[part]) for part in changed}
         return rebuilt_archive(self.path, fresh) if fresh else self.path.read_bytes()
 

@@ -1,4 +1,4 @@
-"""Stretches of a text that must come through a translation unchanged: placeholders, addresses, written tags."""
+"""Parts of a text that must pass through a translation unchanged: placeholders, addresses, tags in the text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from functools import cache
 from engine.corpora.formats.documents.model import names
 
 LENGTH = r"(?:hh|h|ll|l|q|j|z|t|L)?"
-# By kind, from the most to the least certain. `plain` is for prose, where a % may be a percent sign. A program's text may
-# also be `numbered`: its %s may become %1$s.
+# By kind, from the most to the least certain. `plain` is for prose, in which % may be a percent sign. The texts of a program may
+# also be `numbered`: %s may become %1$s.
 KINDS: dict[str, str] = {
     "url": r"(?:https?://|ftp://|www\.)[^\s<>\"'“”‘’（）【】，。；！？、]*[^\s<>\"'“”‘’（）【】，。；！？、.,;:!?)\]}]",
     "mail": r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+",
@@ -29,11 +29,11 @@ TAG = re.compile(
     r"<(/?)([A-Za-z][\w:.-]{0,40})((?:\s+[\w:.@-]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))?)*)\s*(/?)>"
 )
 VOID = names("area base br col embed hr img input link meta source track wbr")
-CODE = names("code kbd samp var")  # kept as they are, in the place of a word
-CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")  # ICU messages hold texts of their own
+CODE = names("code kbd samp var")  # kept as they are, as a word
+CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")  # ICU messages, which contain texts
 
 
-# Signs that vocabularies lack, with the space before them: the shipped bases write others in their place.
+# Signs missing from vocabularies, with the space before them: the shipped bases replace them by other signs.
 SIGN = "[©®™℠\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff][\ufe0e\ufe0f\u200d]*+"
 SIGNS = re.compile(f"(?<! ) *+{SIGN}(?: *+{SIGN})*")
 
@@ -45,7 +45,7 @@ def _pattern(kinds: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def find_placeholders(text: str, kinds: Sequence[str]) -> list[tuple[int, int]]:
-    """The places of placeholders in a text, in order, without overlaps; `kinds` are keys of KINDS, and `plain`."""
+    """The spans of placeholders in a text, in order, without overlaps; `kinds` are keys of KINDS, or `plain`."""
     taken = list(_choices(text))
     result = list(taken)
     for match in _pattern(tuple(kinds)).finditer(text):
@@ -59,7 +59,7 @@ def _choices(text: str) -> Iterator[tuple[int, int]]:
     starts = [match.start() for match in CHOICE.finditer(text)]
     if not starts:
         return
-    ends: dict[int, int] = {}  # of each brace, where the one that closes it ends
+    ends: dict[int, int] = {}  # {opening brace: end of its closing brace}
     opened: list[int] = []
     for match in re.finditer(r"[{}]", text):
         if match[0] == "{":
@@ -74,7 +74,7 @@ def _choices(text: str) -> Iterator[tuple[int, int]]:
 
 
 def find_tags(text: str) -> list[tuple[int, int, str, str]]:
-    """(begin, end, kind, name) of tags written in a text; kinds are open, close and alone."""
+    """(begin, end, kind, name) of the tags in a text; kinds are open, close and alone."""
     if "<" not in text:
         return []
     results, closed = [], set(CLOSING.findall(text))
@@ -89,7 +89,7 @@ def find_tags(text: str) -> list[tuple[int, int, str, str]]:
 
 
 def find_code(tags: Sequence[tuple[int, int, str, str]]) -> list[tuple[int, int, str, str]]:
-    """Of the tags of a text (`find_tags`), elements of code with what they hold, <code>make</code>: each stands for a word."""
+    """Elements of code with their content (<code>make</code>) among the tags from `find_tags`; each is treated as a word."""
     results, ends = [], {}
     for begin, end, kind, name in reversed(tags):
         if kind == "close":
@@ -100,9 +100,7 @@ def find_code(tags: Sequence[tuple[int, int, str, str]]) -> list[tuple[int, int,
 
 
 def find_signs(text: str, kinds: Sequence[str]) -> list[tuple[int, int, str, str]]:
-    """Pictures and emoji in a text, as `find_tags` gives tags: those that stand together are one, with the space before them.
-    In placeholders there are none.
-    """
+    """Pictographs and emoji outside placeholders, as `find_tags` returns tags; a sequence is one sign, with the space before it."""
     signs = [] if text.isascii() else [match.span() for match in SIGNS.finditer(text)]
     taken = find_placeholders(text, kinds) if signs else []
     places = [bisect.bisect_right(taken, (begin, len(text))) - 1 for begin, _ in signs]
@@ -119,10 +117,9 @@ KNOWN = VOID | names(
 )
 
 
-# Words to stand for placeholders while a text is translated. No base can be relied on to keep %s or {name}: of 120, not
-# one came through in either shipped base. What they keep differs. In 120 sentences each, the German-English base kept
-# X1, N1, T1 and the like in 99 %, the English-Chinese one in 20 %, but of the numbers and names below 60 to 95 %. So each
-# family is tried where the one before failed.
+# Words that replace placeholders while a text is translated, since bases do not preserve %s or {name}: neither shipped base
+# preserved any of 120. In 120 sentences each, the German-English base preserved X1, N1, T1 and the like in 99 %, the
+# English-Chinese base only in 20 %, but the numbers and names below in 60 to 95 %. Each family is tried if the previous failed.
 FAMILIES: tuple[tuple[str, ...], ...] = (
     tuple(f"{letter}{number}" for number in range(1, 100) for letter in "XNTKQZVW"),
     ("250", "35", "300", "12", "48", "500", "64", "7"),
@@ -131,27 +128,27 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
 
 
 def stand_ins(text: str, count: int, family: int = 0) -> list[str]:
-    """Words to put in the place of `count` placeholders, none of which is in the text; empty where there are too few."""
+    """Words to replace `count` placeholders, none of which occur in the text; empty if there are too few."""
     free = [word for word in FAMILIES[family][: count + 100] if word.casefold() not in text.casefold()][:count]
     return free if len(free) == count else []
 
 
 @cache
 def stand_in_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds these stand-ins in a translation, each as a word of its own; a space before the digit does not matter."""
+    """Matches these stand-ins in a translation as separate words, optionally with a space before the digit."""
     spelt = "|".join(re.sub(r"(?<=[A-Z])(?=\d)", r"\\s?", word) for word in sorted(words, key=len, reverse=True))
     return re.compile(rf"(?<![0-9A-Za-z])(?<!\d[.,])({spelt})(?![0-9A-Za-z]|[.,]\d)")
 
 
-# Those distinguished only by their position in the text, as %s and {} are.
+# Placeholders distinguished only by their position in the text, such as %s and {}.
 BY_ORDER = re.compile(rf"%[-+#0 ]*(?:\d+|\*)?(?:\.(?:\d+|\*))?{LENGTH}[a-zA-Z@]|\{{(?:![rsa])?(?::[^{{}}]*)?\}}")
 
 
 def renumbered(source: Sequence[str], order: Sequence[int], kinds: Sequence[str]) -> list[str] | None:
-    """The placeholders of a translation, where `order` says which of the source's (from 0) stands at each place.
+    """The placeholders of a translation; `order` lists the indices (from 0) of the source's placeholders in their new order.
 
-    Those distinguished only by their order are numbered where it has changed: `%s … %d` becomes `%2$d … %1$s`. None where
-    they cannot be numbered, as in Python's.
+    Placeholders distinguished only by their position are numbered if their order has changed: `%s … %d` becomes
+    `%2$d … %1$s`. None if they cannot be numbered, as in Python's % formatting.
     """
     moving = [i for i in order if BY_ORDER.fullmatch(source[i])]
     if moving == sorted(moving):

@@ -1,4 +1,4 @@
-"""Gettext PO: untranslated and fuzzy entries into msgstr, plural forms too; every other line stays as it is."""
+"""Gettext PO files: untranslated and fuzzy entries, including plural forms, get a msgstr; all other lines are preserved."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ STRING = re.compile(r"\"([^\"\\]*+(?:\\.[^\"\\]*+)*)\"\s*+$")
 ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", '"': '"', "\\": "\\"}
 SIGNS = {sign: code for code, sign in SIMPLE.items()}
-WIDTH = 76  # columns of a wrapped line, as gettext has them
-# How a language counts: of msgstr[0], [1], …, which ones are of one thing. From gettext's manual.
+WIDTH = 76  # columns of a wrapped line, as in gettext
+# (number of plural forms, rule) by target language, from gettext's manual.
 PLURALS = {
     **dict.fromkeys(["zh", "ja", "ko", "vi", "th", "id", "ms", "lo", "my"], (1, "0")),
     **dict.fromkeys(["fr", "pt-BR"], (2, "(n > 1)")),
@@ -34,7 +34,7 @@ PLURALS = {
     **dict.fromkeys(["cs", "sk"], (3, "(n==1) ? 0 : (n>=2 && n<=4) ? 1 : 2")),
     "ar": (6, "n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5"),
 }
-# What a flag says of the placeholders in a text.
+# The kinds of placeholders that a flag stands for.
 FLAGS = {
     "python-format": ("plain", "named", "printf-strict"),
     "python-brace-format": ("plain",),
@@ -45,12 +45,12 @@ FLAGS = {
     "sh-format": ("plain", "variable"),
     "ruby-format": ("plain", "printf", "numbered"),
 }
-NUMBERED = ("plain", "printf", "numbered")  # c-format and its like
+NUMBERED = ("plain", "printf", "numbered")  # c-format and similar flags
 
 
 @dataclass
 class PoEntry:
-    """One entry: its texts, and where in the file its lines are."""
+    """One entry: its texts and their line numbers (from 0) in the file."""
 
     start: int  # the line of its first keyword
     flags_line: int | None = None
@@ -148,7 +148,7 @@ class Po(TextDocument):
         return ESCAPE.sub(_unescaped, match[1])
 
     def _plural_forms(self) -> tuple[int, str | None]:
-        """How many forms there are, and the header's text where it has to be completed."""
+        """(number of plural forms, the header's new text or None if it is complete)."""
         text = self.header.texts.get("msgstr", "") if self.header else ""
         match = re.search(r"nplurals\s*=\s*(\d+)", text)
         forms, rule = (
@@ -210,7 +210,7 @@ class Po(TextDocument):
             if not texts:
                 continue
             doubtful = self.context.options.review or any(result.doubt for result in own.values() if result)
-            # A language with three forms or more has several of many things: all come from the one plural of the source.
+            # With three or more forms, several plural forms are translated from the only plural of the source.
             doubtful = doubtful or len(own) > 2
             edits += self._flags(entry, doubtful)
             edits += self._strings(entry, texts)
@@ -226,7 +226,7 @@ class Po(TextDocument):
         text = "".join(lines)
         try:
             text.encode(self.file.encoding)
-        except UnicodeEncodeError:  # it is written as UTF-8, and says so
+        except UnicodeEncodeError:  # the file will be written as UTF-8, so declare that
             text = CHARSET.sub("charset=UTF-8", text, count=1)
         return self.file.encoded(text)
 
@@ -236,12 +236,12 @@ class Po(TextDocument):
         end = max(entry.lines[key][1] for key in keys) if keys else start
         everything = {**{key: entry.texts[key] for key in keys}, **texts}
         if "msgid_plural" in entry.texts:
-            wanted = {f"msgstr[{i}]" for i in range(self.forms)}  # a template has two, whatever the language
+            wanted = {f"msgstr[{i}]" for i in range(self.forms)}  # a template has two forms, whatever the language
             everything = {key: text for key, text in everything.items() if key in wanted}
         return [(start, end, [line for key in sorted(everything) for line in self._written(key, everything[key])])]
 
     def _flags(self, entry: PoEntry, fuzzy: bool) -> list[tuple[int, int, list[str]]]:
-        """Edits that make an entry fuzzy or not."""
+        """The edits that set or remove the fuzzy flag of an entry."""
         if fuzzy == ("fuzzy" in entry.flags):
             return [] if fuzzy else [(line, line + 1, []) for line in entry.previous]
         flags = ["fuzzy", *entry.flags] if fuzzy else [flag for flag in entry.flags if flag != "fuzzy"]
@@ -253,7 +253,7 @@ class Po(TextDocument):
         return [(entry.flags_line, entry.flags_line + 1, fresh), *dropped]
 
     def _written(self, key: str, text: str) -> list[str]:
-        """The lines of a text, wrapped as gettext does unless the file's other lines are not."""
+        """The lines of a text, wrapped as by gettext unless the file's lines are not wrapped."""
         pieces = [piece for piece in re.split(r"(?<=\n)", text) if piece]
         quoted = [_escaped(piece) for piece in pieces]
         if len(pieces) <= 1 and (self.wide or len(key) + 3 + len("".join(quoted)) <= WIDTH + 2):
@@ -277,7 +277,7 @@ def _escaped(text: str) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    """A line of escaped text in lines of at most WIDTH columns, broken after spaces, or between wide characters."""
+    """Escaped text in lines of at most WIDTH columns, broken after spaces or between wide characters."""
     lines, line, used = [], "", 0
     for word in re.findall(r"[^\s\u2e80-\uffff]*(?:[\u2e80-\uffff][，。、；：！？”』」）]*|\s+|$)", text):
         size = sum(2 if c > "\u2e7f" else 1 for c in word)

@@ -1,4 +1,4 @@
-"""PowerPoint presentations: the slides in their order with tables, groups, charts, diagrams and notes; then their layouts."""
+"""PowerPoint presentations: the slides in order with tables, groups, charts, diagrams and notes, then their layouts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Pptx(PackedDocument):
                 self._read(part, location, design=True)
 
     def _slides(self) -> dict[str, str]:
-        """The parts of the slides in their order, with their places."""
+        """{part: location} of the slides, in order."""
         main = self.package.main("presentation")
         if not main:
             raise DocumentError(
@@ -69,6 +69,6 @@ class Pptx(PackedDocument):
 
 
 def _placeholders(tree: Any) -> set[Any]:
-    """The shapes of a layout whose texts are hints for who fills them in; slides show all others."""
+    """The placeholder shapes of a layout, whose texts are only prompts for the author; slides show all other shapes."""
     shapes = (next(mark.iterancestors("{*}sp", "{*}graphicFrame"), None) for mark in tree.getroot().iter("{*}ph"))
     return {shape for shape in shapes if shape is not None}

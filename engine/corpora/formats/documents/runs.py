@@ -1,7 +1,7 @@
-"""Paragraphs of runs, as Word, PowerPoint and Excel write them: stretches of text, each with its properties.
+"""Paragraphs of runs, as written by Word, PowerPoint and Excel: pieces of text, each with its properties.
 
-A paragraph's runs are joined where they look alike; what most of its text looks like is the ground, and stretches that look
-otherwise (bold, a link) are pairs of tags, put back by alignment. Pictures, notes and marks are moved, never copied.
+Runs of a paragraph that look the same are joined. The style of most of its text is the ground style; text in other styles
+(bold, a link) is enclosed by pairs of tags, which are put back by alignment. Pictures, notes and marks are moved, never copied.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 @dataclass
 class RunStyle:
-    """How a stretch of text looks: its properties, and a text by which two are compared."""
+    """The style of a run of text: its properties, and a key for comparing styles."""
 
     key: str
     properties: Any
@@ -32,17 +32,17 @@ class RunStyle:
 
 @dataclass
 class Piece:
-    """A text with its look, or elements that stay together."""
+    """A text with its style, or elements that stay together."""
 
     text: str = ""
     look: RunStyle | None = None
     elements: list[Any] = field(default_factory=list)
     kind: str = "alone"  # alone, word, break, open, close
-    shell: Any = None  # of an open one: the element that its content goes into
-    run: Any = None  # the run that the elements are parts of
+    shell: Any = None  # if open: the element that receives the content
+    run: Any = None  # the run that contains the elements
 
     def placed(self) -> list[Any]:
-        """The elements as they stand in a paragraph. They are moved, so that what is in them can still be written."""
+        """The elements as children of a paragraph. They are moved, not copied, so that text in them can still be written."""
         if self.run is None:
             return self.elements
         alone = self.run.makeelement(self.run.tag, dict(self.run.attrib))
@@ -53,12 +53,12 @@ class Piece:
         return [alone]
 
 
-# A tab, and a character that XML cannot hold (ST_Xstring): they stand between sentences.
+# Tabs and escaped characters that XML cannot hold (ST_Xstring), which separate sentences.
 CONTROL = re.compile(r"(\t|_x[0-9A-Fa-f]{4}_)")
 
 
 def text_pieces(text: str, look: RunStyle, made: Callable[[str, str], Any], run: Any = None) -> Iterator[Piece]:
-    """The pieces of a run's text; `made` gives an element of a name and a text, `run` is what such elements stand in."""
+    """The pieces of a run's text; `made` creates an element from its name and text, and `run` contains such elements."""
     for index, piece in enumerate(CONTROL.split(text)):
         if index % 2:
             yield Piece(run=run, elements=[made("t", piece)], kind="break")
@@ -67,14 +67,14 @@ def text_pieces(text: str, look: RunStyle, made: Callable[[str, str], Any], run:
 
 
 class RunParagraph(ABC):
-    """One paragraph: its parts, and how to write others into it. A format says what its pieces are and how a run is written."""
+    """One paragraph: its parts, and writing others into it. Subclasses define the pieces and how a run is written."""
 
-    last: ClassVar[frozenset[str]] = frozenset()  # elements of a paragraph that stay behind its text
-    noise: ClassVar[frozenset[str]] = frozenset()  # properties of a run that a reader does not see
+    last: ClassVar[frozenset[str]] = frozenset()  # elements of a paragraph that stay after its text
+    noise: ClassVar[frozenset[str]] = frozenset()  # properties of a run that are not visible
 
     def __init__(self, element: Any) -> None:
         self.element = element
-        self.space = "".join(element.tag.rpartition("}")[:2])  # its namespace, in brackets
+        self.space = "".join(element.tag.rpartition("}")[:2])  # the namespace, in braces
         self.parts: TaggedText = []
         self.words: set[int] = set()
         self.breaks: set[int] = set()
@@ -136,7 +136,7 @@ class RunParagraph(ABC):
         self._settle()
 
     def _settle(self) -> None:
-        """A style that ends behind a standalone tag ends before it: what follows the last text is not in the pair."""
+        """Move the end of a style before standalone tags at its end: tags after the last text are not part of the pair."""
         parts = self.parts
         for position in range(len(parts) - 1, 0, -1):
             part = parts[position]
@@ -157,7 +157,7 @@ class RunParagraph(ABC):
 
     @abstractmethod
     def _pieces(self, children: Sequence[Any]) -> Iterator[Piece]:
-        """The pieces of a paragraph's, or a wrapper's, children."""
+        """The pieces of the children of a paragraph or wrapper."""
 
     def _in_run(self, child: Any, run: Any, look: RunStyle) -> Iterator[Piece]:
         """The pieces of one element in a run; `t` holds text."""
@@ -168,7 +168,7 @@ class RunParagraph(ABC):
 
     @abstractmethod
     def _fresh(self, text: str, look: RunStyle | None) -> Any:
-        """An element that holds a text of that look."""
+        """A new element with a text in that style."""
 
     def _run(self, run: Any) -> Iterator[Piece]:
         properties = run.find(f"{self.space}rPr")
@@ -185,7 +185,7 @@ class RunParagraph(ABC):
     # -- writing
 
     def write(self, parts: TaggedText) -> None:
-        """Make `parts` the paragraph's content."""
+        """Replace the paragraph's content by `parts`."""
         last = [child for child in self.element if local(child) in self.last]
         for child in list(self.element):
             if not local(child).endswith("pPr"):
@@ -221,25 +221,25 @@ class RunParagraph(ABC):
         self.element.extend(last)
 
     def _made(self, name: str, text: str) -> Any:
-        """A new element of the paragraph's own namespace."""
+        """A new element in the paragraph's namespace."""
         element = self.element.makeelement(f"{self.space}{name}")
         element.text = text
         return element
 
 
 class Writable(Protocol):
-    """What a unit is made of, and its result written into."""
+    """A text from which a unit is made, and into which its result is written."""
 
     parts: TaggedText
     words: set[int]
     breaks: set[int]
 
     def write(self, parts: TaggedText) -> None:
-        """Make `parts` the content."""
+        """Replace the content by `parts`."""
 
 
 def unit_of(paragraph: Writable, location: str, *, keep_lines: bool = False) -> Unit:
-    """What of a paragraph is translated; `location` says where it stands."""
+    """The unit of a paragraph; `location` is its location for messages."""
     return Unit(
         paragraph.parts,
         location,
@@ -252,7 +252,7 @@ def unit_of(paragraph: Writable, location: str, *, keep_lines: bool = False) -> 
 def write_changed(
     paragraphs: Sequence[tuple[str, Writable]], units: Sequence[Unit], results: Sequence[Result | None]
 ) -> set[str]:
-    """Write the results that say something new into their paragraphs; the names of the parts that these stand in."""
+    """Write the changed results into their paragraphs; returns the names of the parts that contain them."""
     names = set()
     for (name, paragraph), parts in changed(paragraphs, units, results):
         paragraph.write(parts)
@@ -261,7 +261,7 @@ def write_changed(
 
 
 def _raised(properties: Any) -> bool:
-    """Do these properties of a run put it above the line?"""
+    """Whether these properties make a run superscript."""
     if properties is None:
         return False
     if whole_number(properties.get("baseline"), 1) is not None:  # DrawingML; the other two have an element
@@ -270,7 +270,7 @@ def _raised(properties: Any) -> bool:
 
 
 def _look(properties: Any, noise: frozenset[str]) -> str:
-    """A text that is the same for properties that look the same."""
+    """A key that is equal for properties with the same appearance."""
     if properties is None:
         return ""
     from lxml import etree
@@ -278,7 +278,7 @@ def _look(properties: Any, noise: frozenset[str]) -> str:
     def written(child: Any) -> bytes:
         try:
             return bytes(etree.tostring(child, method="c14n", with_tail=False))
-        except etree.C14NError:  # a namespace that is no address
+        except etree.C14NError:  # a namespace that is not an absolute URI
             return bytes(etree.tostring(child, encoding="utf-8", with_tail=False))
 
     own = [f"{key}={value};" for key, value in sorted(properties.items()) if key not in noise]

@@ -1,4 +1,4 @@
-"""The sheets of a workbook, looked through once: which texts their cells hold, and which of them are called by their words."""
+"""The sheets of a workbook, read once: the texts of their cells, and those that formulas, filters or tables refer to."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ FILTERS = ("filter", "customFilter")
 LONGEST = 8192  # characters of a formula in Excel
 # In a formula: a bracket, a text, the name of a sheet
 OUTSIDE = re.compile(r"""\[|"([^"]*(?:""[^"]*)*)"|'[^']*(?:''[^']*)*'""")
-INSIDE = re.compile(r"'.|[\[\]]", re.DOTALL)  # a bracket, or a special sign with the ' before it
+INSIDE = re.compile(r"'.|[\[\]]", re.DOTALL)  # a bracket, or a special sign escaped by '
 SPECIAL = re.compile(r"'(.)", re.DOTALL)
 FORMULAS = ("f", "formula", "formula1", "formula2", "calculatedColumnFormula", "totalsRowFormula", "definedName")
 
 
 @dataclass
 class Text:
-    """A text that cells hold: where it is first shown, and every element that holds it, with its part."""
+    """A text of cells: the location of the first such cell, and all elements that hold the text, with their parts."""
 
     location: str
     paragraph: CellText
@@ -38,23 +38,23 @@ class Text:
 
 
 class Sheets:
-    """What the sheets of a workbook hold. Raises DocumentError where one of them is missing or damaged."""
+    """The contents of a workbook's sheets. Raises DocumentError if a sheet is missing or damaged."""
 
     def __init__(self, package: Package, main: str) -> None:
         self.package = package
         self.texts: dict[Hashable, Text] = {}
         self.tables: list[Table] = []
-        self.fixed: set[str] = set()  # texts that something in the workbook calls by their words; folded
-        self.calculated = False  # are there formulas whose result is a text?
+        self.fixed: set[str] = set()  # casefolded texts to which something in the workbook refers verbatim
+        self.calculated = False  # whether there are formulas that result in text
         self.sheets = self._sheets(main)
         self._shared_part, self._shared = self._shared_texts(main)
-        self._keys: dict[int, Hashable] = {}  # of shared texts, by their numbers
+        self._keys: dict[int, Hashable] = {}  # of shared texts, by number
         self._find_names(main)
         for part, name in self.sheets.items():
             self._read(part, name)
 
     def _sheets(self, main: str) -> dict[str, str]:
-        """The parts of the sheets in their order, with their names."""
+        """{part: name} of the sheets, in order."""
         parts = {link.id: link.part for link in self.package.links(main, *SHEETS)}
         result: dict[str, str] = {}
         elements = list(self.package.tree(main).getroot().iterfind("{*}sheets/{*}sheet"))
@@ -78,7 +78,7 @@ class Sheets:
         return "", []
 
     def _find_names(self, main: str) -> None:
-        """Names that pivot tables, slicers and the workbook itself know columns by, and the tables of the sheets."""
+        """Mark as fixed the texts to which the workbook, its tables, pivot tables and slicers refer by name."""
         caches = [link.part for link in self.package.links(main, *CACHES)]
         tables = [link.part for sheet in self.sheets for link in self.package.links(sheet, "table")]
         self.package.fetch([*caches, *tables])
@@ -95,7 +95,7 @@ class Sheets:
         self.fixed.add(readable(text).casefold())
 
     def _find_calls(self, root: Any) -> None:
-        """Texts in the formulas, validations and filters of a part."""
+        """Mark as fixed the texts in the formulas, validations and filters of a part."""
         for element in root.iter(*(f"{{*}}{name}" for name in FORMULAS)):
             if element.text and ('"' in element.text or "[" in element.text):
                 for text in texts_in(element.text):
@@ -127,7 +127,7 @@ class Sheets:
             self.package.forget(part)
 
     def _text_of(self, part: str, cell: Any, location: str) -> Hashable | None:
-        """The key of the text that a cell holds; None where it holds something else."""
+        """The key of the text in a cell; None if the cell holds something else."""
         kind = cell.get("t")
         if kind == "s":
             number = whole_number(cell.findtext("{*}v"))
@@ -153,7 +153,7 @@ class Sheets:
         return key
 
     def _check(self, table: Table) -> None:
-        """Header cells stay that are not called as their columns are, and all of a table that comes from a query."""
+        """Mark as fixed the texts of cells that differ from their labels, and those of all labelled cells in a query's table."""
         for label in table.labels:
             if label.key is not None:
                 shown = readable(self.texts[label.key].shown)
@@ -162,7 +162,7 @@ class Sheets:
 
 
 def _cells(root: Any) -> Iterator[tuple[str, Any]]:
-    """The cells of a sheet with their places (B3), which need not be written in it."""
+    """(reference, cell) of a sheet's cells; references (B3) that the file omits are computed."""
     row = 0
     for line in root.iterfind("{*}sheetData/{*}row"):
         row = whole_number(line.get("r")) or row + 1
@@ -177,7 +177,7 @@ def _cells(root: Any) -> Iterator[tuple[str, Any]]:
 
 
 def texts_in(formula: str) -> Iterator[str]:
-    """The texts that stand in a formula, the entries of those that are lists, and the names of columns: `Prices[Old one]`."""
+    """The texts in a formula, their entries if they are comma-separated lists, and column names as in `Prices[Old one]`."""
     at = depth = start = 0
     formula = formula[:LONGEST]
     while match := (INSIDE if depth else OUTSIDE).search(formula, at):

@@ -1,4 +1,4 @@
-"""Subtitles, SRT and WebVTT: the captions' text, sentence by sentence across captions; numbers and times stay as they are."""
+"""Subtitles in SRT and WebVTT: the text of captions, with sentences joined across captions; numbers and times are preserved."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 from engine.corpora.words import word_spans
 
 TIME = re.compile(r"^\s*+(?:\d{1,4}:)?\d{1,2}:\d{2}[,.]\d{1,3}\s*+-->\s*+(?:\d{1,4}:)?\d{1,2}:\d{2}[,.]\d{1,3}.*")
-# In WebVTT all between < and > is a tag: <v Mary Ann>, <c.yellow>, the time <00:01.500> of a word.
+# In WebVTT everything between < and > is a tag: <v Mary Ann>, <c.yellow>, the time <00:01.500> of a word.
 CUE_TAG = re.compile(r"<(/?)([^\s<>./]*+)[^<>]*+>")
 CUE_TIME = re.compile(r"<\d")
 ENTITY = re.compile(r"&(?:amp|lt|gt);")
-STYLE = re.compile(r"\{\\[^{}]*\}")  # {\an8}: the place on the screen
+STYLE = re.compile(r"\{\\[^{}]*\}")  # {\an8}: the position on the screen
 HIDDEN = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
-DASH = re.compile(r"(?:<[^<>]*>|\{\\[^{}]*\}|\s)*([-–—]\s*)(?=\S)")  # of a speaker, behind tags
-SPEAKER = re.compile(r"\n|[-–—]\s*")  # what stands between what two of them say
+DASH = re.compile(r"(?:<[^<>]*>|\{\\[^{}]*\}|\s)*([-–—]\s*)(?=\S)")  # of a speaker, after any tags
+SPEAKER = re.compile(r"\n|[-–—]\s*")  # separates the texts of two speakers
 ENDS = re.compile(r"[.!?…。！？:：♪][\"'”’»)\]]*\s*$")
 GOES_ON = re.compile(r"^\s*+[\"'“‘«(]?[^\W\d_]")
 LONGEST_RUN = 12  # captions in one sentence
@@ -48,7 +48,7 @@ class Subtitles(TextDocument):
         super().__init__(file, context)
         self.lines, self.end = file.lines()
         self.web = file.text.startswith("WEBVTT")
-        self.tags: dict[int, str] = {}  # what stands in the file, by the tag's number
+        self.tags: dict[int, str] = {}  # the tags as written in the file, by number; negative for closing tags
         self.groups: list[list[Caption]] = []
         captions = self._captions()
         if not captions:
@@ -106,7 +106,7 @@ class Subtitles(TextDocument):
         return [Tag("alone", p.id) if isinstance(p, Tag) and p.id in left else p for p in parts if p != ""]
 
     def _read_text(self, raw: str) -> str:
-        """Text as it is shown: WebVTT writes <, > and & as entities."""
+        """The displayed text: WebVTT writes <, > and & as entities."""
         return html.unescape(raw) if self.web else raw
 
     def _tag(self, kind: str, raw: str) -> Tag:
@@ -117,7 +117,7 @@ class Subtitles(TextDocument):
         return Tag("open" if kind == "open" else "alone", id)
 
     def _joined(self, captions: Sequence[Caption]) -> list[list[Caption]]:
-        """Captions that form a sentence together: it has not ended, and the next one continues in lower case."""
+        """Group captions that form a sentence: one does not end the sentence, and the next one continues in lower case."""
         groups: list[list[Caption]] = []
         for caption in captions:
             text = text_of(caption.parts)
@@ -126,7 +126,7 @@ class Subtitles(TextDocument):
             letter = first[0].strip()[-1] if first else ""
             on = letter.islower() or (bool(letter) and unicodedata.category(letter) == "Lo")
             plain = not any(isinstance(p, Tag) and self.tags[p.id] == "\n" for p in caption.parts)
-            # A script without lower case gives no hint: there only a comma says that the sentence goes on.
+            # In scripts without lower case, only a comma indicates that the sentence continues.
             on = on and (letter.islower() or bool(re.search(r"[，、,]\s*$", before)))
             if groups and before.strip() and on and plain and not ENDS.search(before) and len(groups[-1]) < LONGEST_RUN:
                 groups[-1].append(caption)
@@ -138,7 +138,7 @@ class Subtitles(TextDocument):
         parts: TaggedText = []
         for index, caption in enumerate(group):
             if index:
-                parts += [self._tag("alone", ""), " "]  # where one caption ends; its own sort is no text
+                parts += [self._tag("alone", ""), " "]  # the end of a caption, as a tag without text
             parts += caption.parts
         if not text_of(parts).strip():
             return
@@ -159,13 +159,13 @@ class Subtitles(TextDocument):
         return self.file.encoded("".join(lines))
 
     def _timed(self, parts: TaggedText) -> TaggedText:
-        """The times of words in their order: a player passes over a caption that goes back in time."""
+        """Put the times of words in ascending order, since players skip captions that go back in time."""
         times = {part for part in parts if isinstance(part, Tag) and CUE_TIME.match(self.tags[part.id])}
         ordered = iter(sorted(times, key=lambda tag: tag.id))
         return [next(ordered) if part in times else part for part in parts]
 
     def _cut(self, group: Sequence[Caption], unit: Unit, parts: TaggedText) -> list[str]:
-        """The text of each caption: cut where the alignment says, or by length where that leaves one without text."""
+        """The text of each caption, cut according to the alignment, or by length if that leaves a caption without text."""
         if len(group) == 1:
             return [self._raw(parts)]
         ends = {part.id for part in unit.parts if isinstance(part, Tag) and self.tags[part.id] == ""}
@@ -207,7 +207,7 @@ class Subtitles(TextDocument):
         return result.strip(" ")
 
     def _wrapped(self, text: str) -> list[str]:
-        """Lines of a caption: as few as the width allows, of about the same length."""
+        """The lines of a caption: as few as the width allows, of similar length."""
         lines = []
         for line in text.split("\n"):
             lines += _balanced(line.strip(), self.context.options.subtitle_width)
@@ -240,7 +240,7 @@ def _balanced(text: str, width: int) -> list[str]:
 
 
 def _hidden(text: str) -> str:
-    """The text with its tags and entities blotted out, so that no line is broken inside one."""
+    """The text with tags and entities replaced by null characters, so that no line is broken inside one."""
     return ENTITY.sub(_blot, HIDDEN.sub(_blot, text))
 
 
@@ -249,7 +249,7 @@ def _blot(match: re.Match[str]) -> str:
 
 
 def _cue_tags(line: str) -> list[tuple[int, int, str, str]]:
-    """(begin, end, kind, name) of the tags in a line of WebVTT, as `find_tags` gives them."""
+    """(begin, end, kind, name) of the tags in a line of WebVTT, as in `find_tags`."""
     return [
         (match.start(), match.end(), "close" if match[1] else "alone" if match[2][:1].isdigit() else "open", match[2])
         for match in CUE_TAG.finditer(line)

@@ -1,4 +1,4 @@
-"""Tables of a workbook: the names of their columns are those in their header cells, or Excel calls the file damaged."""
+"""Tables of a workbook: their column names must equal the texts of their header cells, or Excel reports a damaged file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def column_letters(number: int) -> str:
 
 @dataclass
 class Label:
-    """An attribute of a table's column that repeats the text of a cell; `key` is that text's, once it was found."""
+    """An attribute of a table column that repeats the text of a cell; `key` is the key of that text, once found."""
 
     column: Any
     attribute: str  # name, totalsRowLabel
@@ -45,21 +45,21 @@ class Label:
         return str(self.column.get(self.attribute) or "")
 
     def set(self, text: str) -> None:
-        """Repeat another text."""
+        """Change the text."""
         self.column.set(self.attribute, text.translate(ENCODED))
 
 
 @dataclass
 class Table:
-    """One table: its part, and what in it repeats the texts of cells."""
+    """One table: its part, and the labels that repeat the texts of cells."""
 
     part: str
     labels: list[Label] = field(default_factory=list)
-    fixed: bool = False  # its columns come from a query, by their names
+    fixed: bool = False  # the columns come from a query, which refers to their names
 
     @classmethod
     def read(cls, part: str, root: Any) -> Table:
-        """The table in a part; without labels where it has no header cells, or says nothing of where it is."""
+        """The table in a part, without labels if it has no header cells or does not state its area."""
         table = cls(part, fixed=root.get("tableType") == "queryTable")
         area = AREA.fullmatch(str(root.get("ref") or ""))
         if area is None or root.get("headerRowCount") == "0":
@@ -73,15 +73,15 @@ class Table:
         return table
 
     def clashes(self, texts: Mapping[Hashable, str]) -> bool:
-        """Would two columns have one name, or one a name that cannot be, with these texts in the cells?"""
+        """Whether these texts in the cells would give two columns the same name or a column an invalid one."""
         names = [texts.get(one.key, one.text).casefold() for one in self.labels if one.attribute == "name"]
         return len({*names}) < len(names) or not all(name.strip() and len(name) <= LONGEST_NAME for name in names)
 
 
 def settle(tables: Sequence[Table], texts: Mapping[Hashable, str]) -> set[Hashable]:
-    """The texts that have to stay as they are, so that no table's columns have names that clash; `texts` are the new ones.
+    """The keys of texts that must not change, so that no table gets clashing column names; `texts` are the new texts by key.
 
-    Where a table's names clash, none of them changes, nor those of tables that share texts with it, and so on.
+    If a table's names clash, none of them change, nor do those of tables that share texts with it, and so on.
     """
     sharing: dict[Hashable, list[Table]] = {}
     for table in tables:

@@ -1,4 +1,4 @@
-"""Plain text: a line for a line; a text broken at a fixed width is joined to paragraphs, and broken at that width again."""
+"""Plain text, line by line; text wrapped at a fixed width is joined into paragraphs and wrapped at that width again."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from engine.corpora.formats.tagged_text import text_of
 from engine.corpora.words import word_spans
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
-SPACES = re.compile(r"[^\S\t]+")  # a tab between two texts stays, as in a table
+SPACES = re.compile(r"[^\S\t]+")  # tabs between texts are preserved, as in a table
 ENDS = re.compile(r"[.!?…。！？:：][\"'”’»)\]]*$")
 WIDEST = 120  # columns of a line of wrapped text
 
 
 @dataclass
 class Block:
-    """Lines that are one unit, with the space before each."""
+    """The lines of one unit, with their indentation."""
 
     first: int
     last: int
@@ -47,7 +47,7 @@ class PlainText(TextDocument):
             self.units.append(Unit([" ".join(bodies)], f"line {first + 1}", keep_tabs=True))
 
     def _paragraphs(self) -> list[tuple[int, int]]:
-        """Lines that belong together, as ranges: one each, but for wrapped text."""
+        """The (first, last) ranges of lines that form a paragraph: a single line, except in wrapped text."""
         results: list[tuple[int, int]] = []
         for number, line in enumerate(self.lines):
             if not line.strip():
@@ -66,9 +66,9 @@ class PlainText(TextDocument):
         return results
 
     def _width(self) -> int:
-        """The width that the text is broken at; 0 where its lines are sentences or paragraphs of their own.
+        """The width at which the text is wrapped; 0 if its lines are separate sentences or paragraphs.
 
-        Wrapped lines come close to a width that none exceeds, and most of them end in the midst of a sentence.
+        Wrapped lines are close to a width that none exceeds, and most of them end in the middle of a sentence.
         """
         lines = [line.rstrip() for line in self.lines]
         inner = [line for line, after in itertools.pairwise(lines) if line and after.strip()]
@@ -100,12 +100,12 @@ class PlainText(TextDocument):
 
 
 def columns(text: str) -> int:
-    """How wide a text is on a terminal: a Chinese character takes two columns."""
+    """The width of a text in terminal columns; a Chinese character takes two."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text.rstrip("\r\n"))
 
 
 def filled(text: str, width: int) -> list[str]:
-    """A text in lines of at most `width` columns, broken at spaces or between characters of scripts without them."""
+    """A text in lines of at most `width` columns, broken at spaces or, in scripts without spaces, between characters."""
     lines: list[str] = []
     start = end = 0
     for a, b in word_spans(text):

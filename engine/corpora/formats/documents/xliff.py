@@ -1,4 +1,4 @@
-"""XLIFF 1.2 (with Trados' dialect) and 2.x: sources into targets, with their states; what is approved or final stays."""
+"""XLIFF 1.2 (with Trados' dialect) and 2.x: sources are translated into targets with states; approved targets are preserved."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from engine.corpora.formats.documents.xmltext import Content, Role, local, space
 from engine.corpora.formats.tagged_text import text_of
 from engine.messages import Message
 
-TODO = {"new", "needs-translation", "initial"}  # states of targets that wait for a translation
+TODO = {"new", "needs-translation", "initial"}  # states of targets that need a translation
 DONE = {"final", "signed-off", "reviewed"}
 KINDS = ("plain", "qt", "variable", "numbered")
 BREAKS = re.compile(r"(?:<br\s*/?>|\\n|\n|&lt;br\s*/?&gt;)", re.IGNORECASE)
-SIZES = "{urn:oasis:names:tc:xliff:sizerestriction:2.0}"  # of XLIFF 2's module for restrictions of sizes
-CLOSES = {"ex": "x", "ept": "t", "ec": "c", "em": "m"}  # the last letter of what each closes
+SIZES = "{urn:oasis:names:tc:xliff:sizerestriction:2.0}"  # namespace of XLIFF 2's size restriction module
+CLOSES = {"ex": "x", "ept": "t", "ec": "c", "em": "m"}  # closing element: last letter of its opening element
 
 
 @dataclass
 class XliffUnit:
-    """One text: where it comes from, the element that its translation goes into, and what is to be noted when it does."""
+    """One text: its source, and functions that return the element for its translation and set its state."""
 
     content: Content
-    fill: Callable[[], Any]  # makes the target element when it is needed
+    fill: Callable[[], Any]  # creates the target element if necessary
     mark: Callable[[Result], None]
-    unit: Any  # the element of the file that it is of
-    limit: int | None = None  # characters of the unit's translation, at most
+    unit: Any  # the unit's element in the file
+    limit: int | None = None  # most characters of the unit's translation
 
 
 class Xliff(Document):
@@ -48,7 +48,7 @@ class Xliff(Document):
         self.data = data
         self.tree = parse_xml(data, context.name)
         self.entries: list[XliffUnit] = []
-        self.sizes: Counter[int] = Counter()  # characters of what stays in a unit, by the id() of its element
+        self.sizes: Counter[int] = Counter()  # characters of translations kept in a unit, by the id() of its element
         root = self.tree.getroot()
         if local(root) != "xliff":
             raise DocumentError(
@@ -114,7 +114,7 @@ class Xliff(Document):
             self._add(source, position, self._target_maker(unit, source), self._marker(unit), unit, limit)
 
     def _read_segments(self, unit: Any, segmented: Any, location: str, limit: int | None) -> None:
-        """A unit that was cut into numbered segments before: each is translated on its own."""
+        """Add the segments of a unit that is already divided into numbered segments; each is translated separately."""
         made: dict[str, object] = {}
         target = unit.find(f"{self.space}target")
         old_ones = [] if target is None else [copy.deepcopy(one) for one in target.iter(f"{self.space}mrk")]
@@ -165,7 +165,7 @@ class Xliff(Document):
             definition = next(
                 (one for one in unit.iter() if local(one) == "seg" and number and one.get("id") == number), None
             )  # fmt: skip
-            if definition is not None:  # Trados keeps states by segment
+            if definition is not None:  # Trados stores states per segment
                 definition.set("conf", "Draft")
                 definition.set("origin", "mt")
             else:
@@ -205,7 +205,7 @@ class Xliff(Document):
     # -- both
 
     def _wanted(self, approved: str | None, target: Any, source: Any, state: str | None) -> bool:
-        """Is this to be translated, or has it a translation that is to stay?"""
+        """Whether this is to be translated; if not, because it has a translation to keep, it is counted as skipped."""
         if target is None or not _text(target) or self.context.options.retranslate:
             return True
         if approved == "yes" or state in DONE:
@@ -238,7 +238,7 @@ class Xliff(Document):
         )
 
     def checked(self, results: Sequence[Result]) -> list[Result]:
-        """A unit that was cut into segments is as long as all of them."""
+        """Add doubts to results if the translation of a unit, including all its segments, is too long."""
         sizes = Counter(self.sizes)
         for entry, result in zip(self.entries, results, strict=True):
             sizes[id(entry.unit)] += len(text_of(result.parts))
@@ -272,7 +272,7 @@ def _is_segment(mark: Any) -> bool:
 
 
 def _translatable(unit: Any) -> bool:
-    """The nearest word on it, of the unit or what it is in."""
+    """Whether a unit is to be translated, by the nearest `translate` attribute of the unit or its ancestors."""
     for element in (unit, *unit.iterancestors()):
         text = element.get("translate")
         if text:
@@ -281,7 +281,7 @@ def _translatable(unit: Any) -> bool:
 
 
 def _size_limit(unit: Any) -> int | None:
-    """The most characters of a unit of XLIFF 2: the nearest `max` or `min,max`, where the file counts code points."""
+    """The most characters of a unit in XLIFF 2: the nearest `max` or `min,max`, if the file counts code points."""
     around = (unit, *unit.iterancestors())
     profiles = next((one for element in around for one in element.findall(f"{SIZES}profiles")), None)
     if profiles is None or profiles.get("generalProfile") != "xliff:codepoints":
@@ -291,7 +291,7 @@ def _size_limit(unit: Any) -> int | None:
 
 
 def _native(element: Any, data: dict[str | None, str]) -> str:
-    """What the tag is in the document that it came from, as far as the file says it."""
+    """The tag in the original document, as far as the file states it."""
     text = element.get("equiv-text") or element.get("equiv") or element.get("disp") or data.get(element.get("dataRef"))
     return str(text or "".join(element.itertext()))
 
@@ -318,7 +318,7 @@ def _role(element: Any, data: dict[str | None, str]) -> Role:
 
 
 def _wordlike(content: Content, data: dict[str | None, str]) -> set[int]:
-    """Lone tags that stand where a word would: apart from the words around them, in a text that has some."""
+    """The ids of standalone tags used like words: separated by spaces from the adjacent text, of which there is some."""
     results = set()
     elements = content.elements
     for index, part in enumerate(content.parts):

@@ -1,6 +1,6 @@
-"""Excel workbooks: the texts of cells, each of them once, comments, and what is written in drawings and charts.
+"""Excel workbooks: the distinct texts of cells, comments, and texts in drawings and charts.
 
-Numbers, dates, formulas and the names of sheets stay, and so do texts that something in the workbook calls by their words.
+Numbers, dates, formulas and sheet names are preserved, and so are texts to which something in the workbook refers verbatim.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from engine.corpora.formats.tagged_text import text_of
 from engine.messages import Message
 
 COMMENTS = ("comments", "threadedComment")
-THREAD = "tc="  # how the author is called of a copy, for older programs, of a comment in a conversation
-BEFORE_CALCULATION = names(  # in a workbook's part, by the order of its elements
+THREAD = "tc="  # prefix of the author of a copy of a threaded comment, which is made for older programs
+BEFORE_CALCULATION = names(  # elements that precede calcPr in the workbook part
     "fileVersion fileSharing workbookPr AlternateContent revisionPtr absPath workbookProtection bookViews sheets "
     "functionGroups externalReferences definedNames"
 )
@@ -42,8 +42,8 @@ class Xlsx(PackedDocument):
                 "{context} is not an Excel workbook: it has no sheets. Save it as XLSX.", context=context.name
             )
         self.sheets = Sheets(self.package, self.main)
-        self.keys: list[Hashable] = []  # of the units that are texts of cells, which come first
-        self.paragraphs: list[tuple[str, Writable]] = []  # of the others
+        self.keys: list[Hashable] = []  # of the units for texts of cells, which come first
+        self.paragraphs: list[tuple[str, Writable]] = []  # of the other units
         for key, text in self.sheets.texts.items():
             if not text_of(text.paragraph.parts).strip():
                 continue
@@ -55,7 +55,7 @@ class Xlsx(PackedDocument):
         self._read_beside()
 
     def _read_beside(self) -> None:
-        """Comments and drawings."""
+        """Add the units of comments and drawings."""
         links = {sheet: self.package.links(sheet, "drawing", *COMMENTS) for sheet in self.sheets.sheets}
         self.package.fetch(link.part for group in links.values() for link in group)
         drawings: dict[str, str] = {}
@@ -76,7 +76,7 @@ class Xlsx(PackedDocument):
         threads = local(root) == "ThreadedComments"
         for comment in root.iterfind("{*}threadedComment" if threads else "{*}commentList/{*}comment"):
             text = comment.find("{*}text")
-            # The names in a conversation's comment are found by their places in its text.
+            # Mentions in a threaded comment are stored by their positions in the text, so it must not change.
             if text is None or comment.get("authorId") in copies or comment.find("{*}mentions") is not None:
                 continue
             location = f"{sheet}!{comment.get('ref') or ''}, comment"
@@ -110,7 +110,7 @@ class Xlsx(PackedDocument):
 
 
 def _recalculate(root: Any) -> None:
-    """Have formulas calculated when the workbook is opened: their results, which stand beside them, are of the old texts."""
+    """Have formulas recalculated when the workbook is opened, since their stored results are based on the old texts."""
     element = root.find("{*}calcPr")
     if element is None:
         element = root.makeelement("".join((*root.tag.rpartition("}")[:2], "calcPr")))

@@ -1,4 +1,4 @@
-"""The content of an XML element as text with tags, and back: for formats whose sentences have elements in them."""
+"""The content of an XML element as tagged text, and back, for formats with elements inside sentences."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lxml import etree
 from engine.corpora.formats.tagged_text import Tag, TaggedText, add_text
 
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
-# What an element in a text is: around text (pair), beside it (alone), in the place of a word (word), the end of a sentence
-# (break), text itself (text), one of two elements that make a pair (open, close), nothing that may stay (drop).
+# The role of an element in a text: around text (pair), beside it (alone), in place of a word (word), the end of a sentence
+# (break), text itself (text), one of two elements that form a pair (open, close), to be removed (drop).
 Kind = Literal["pair", "alone", "word", "break", "open", "close", "text", "drop"]
 
 
 @dataclass(frozen=True)
 class Role:
-    """An element's kind; for open and close, what both have in common; for text, the text."""
+    """An element's kind; `key` is shared by open and close of a pair, and is the text of a text."""
 
     kind: Kind
     key: str = ""
@@ -31,13 +31,13 @@ def local(element: Any) -> str:
 
 
 def space_preserved(element: Any) -> bool:
-    """Does its space stay as it is: what xml:space says on it, or on the nearest element around it."""
+    """Whether white space is preserved, by xml:space of the element or the nearest ancestor that has it."""
     nearest = (one.get(SPACE) for one in (element, *element.iterancestors()) if one.get(SPACE) is not None)
     return next(nearest, "default") == "preserve"
 
 
 class Content:
-    """The content of one element; `role` says what each element in it is."""
+    """The content of one element; `role` returns the role of each element in it."""
 
     def __init__(self, element: etree._Element, role: Callable[[Any], Role]) -> None:
         self.parts: TaggedText = []
@@ -79,7 +79,7 @@ class Content:
         return id
 
     def _pair_up(self) -> None:
-        """Halves without their other half, and pairs that cross another, stand alone."""
+        """Make tags without their counterpart, and pairs that cross another, standalone."""
         stack: list[int] = []
         crossing: set[int] = set(self._open.values())
         for part in self.parts:
@@ -87,7 +87,7 @@ class Content:
                 stack.append(part.id)
             elif isinstance(part, Tag) and part.kind == "close":
                 if ("close", part.id) in self._elements and stack[-1:] != [part.id]:
-                    crossing.add(part.id)  # of two that cross, the one made of two elements gives way
+                    crossing.add(part.id)  # of two crossing pairs, the one of two elements becomes standalone
                     stack = [id for id in stack if id != part.id]
                     continue
                 while stack and stack.pop() != part.id:
@@ -107,11 +107,11 @@ class Content:
 
     @property
     def elements(self) -> dict[int, Any]:
-        """The elements of tags that stand alone, by the tags' ids."""
+        """The elements of standalone tags, by tag id."""
         return {id: element for (kind, id), element in self._elements.items() if kind == "alone"}
 
     def write(self, target: etree._Element, parts: Sequence[str | Tag], *, copies: bool) -> None:
-        """Make `parts` the content of `target`; with the elements that were read, or with copies of them."""
+        """Replace the content of `target` by `parts`, with the elements that were read or with copies of them."""
         selected = {key: copy.deepcopy(element) if copies else element for key, element in self._elements.items()}
         _empty(target)
         stack = [target]
@@ -124,7 +124,7 @@ class Content:
                     here.text = (here.text or "") + part
                 continue
             element = selected.get((part.kind, part.id))
-            if element is None:  # the end of an element that was opened
+            if element is None:  # the end of an opened element
                 if len(stack) > 1:
                     stack.pop()
                 continue
@@ -136,7 +136,7 @@ class Content:
 
 
 def _empty(element: Any) -> None:
-    """Take the content out of an element; what was in it stays whole."""
+    """Remove the content of an element; the removed children stay intact."""
     element.text = None
     for child in list(element):
         child.tail = None

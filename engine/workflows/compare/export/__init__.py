@@ -1,4 +1,4 @@
-"""A comparison as a file: XLSX, TMX 1.4b, JSON, and one HTML page that needs nothing else."""
+"""A comparison as a file: XLSX, TMX 1.4b, JSON, and one self-contained HTML page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all formats write, whether it comes from the store or from the command line."""
+"""The content that all formats export, from the store or the command line."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ if TYPE_CHECKING:
     from engine.store import Store
     from engine.store.comparisons import ComparisonLineRow
 
-# What XML 1.0 cannot hold, and spreadsheets refuse.
+# Characters that XML 1.0 does not allow and spreadsheets reject.
 UNPRINTABLE = re.compile("[^\\t\\n\\r\\u0020-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 
 
 @dataclass(frozen=True)
 class Content:
-    """A comparison to be written: `systems` as a sheet holds them, the base alone first; `lines` can be gone through again
-    and again.
-    """
+    """A comparison to export: `systems` as in a sheet, the base alone first; each call of `lines` starts from the beginning."""
 
     title: str
     source: str
@@ -38,11 +36,11 @@ class Content:
 
     @property
     def chosen(self) -> int:
-        """The system whose texts are the translation, where a format holds but one: the first plugin, else the base."""
+        """The system whose texts are the translation in formats with only one: the first plugin, else the base."""
         return min(1, len(self.systems) - 1)
 
     def label(self, system: int) -> str:
-        """A system's name with its strength, where that is not the usual, and whether terms are enforced."""
+        """A system's name with its strength, if it is not 1, and whether terms are enforced."""
         one = self.systems[system]
         strength = float(one.get("strength", 1.0))
         dial = "" if strength == 1.0 or not system else f", strength {strength:g}"
@@ -50,7 +48,7 @@ class Content:
 
 
 def content_of(store: Store, comparison_id: int) -> Content:
-    """Of a comparison in the store. Raises InputError when there is none."""
+    """The content of a comparison in the store. Raises InputError if there is none."""
     sheet = store.sheets.get(comparison_id)
     project = store.projects.get(sheet.project_id)
     return Content(
@@ -68,16 +66,16 @@ def content_of(store: Store, comparison_id: int) -> Content:
 
 
 def flags_of(line: ComparisonLineRow) -> list[str]:
-    """What was noticed of each translation of a line; empty where nothing is odd."""
+    """The flag of each translation of a line; empty if nothing is odd."""
     return [noticed(line.source, text) for text in line.texts]
 
 
 def remarks(content: Content, line: ComparisonLineRow) -> str:
-    """The same in words, with the systems' names."""
+    """The flags in words, with the systems' names."""
     noted = [(content.label(i), FLAGS[flag]) for i, flag in enumerate(flags_of(line)) if flag]
     return " ".join(f"{name}: {why}" for name, why in noted)
 
 
 def printable(text: str | None) -> str:
-    """The text without what XML and spreadsheets cannot hold."""
+    """The text without characters that XML and spreadsheets reject."""
     return UNPRINTABLE.sub("", text or "")

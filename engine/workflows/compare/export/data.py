@@ -1,4 +1,4 @@
-"""A comparison as JSON: every figure as it was measured, and the sentences."""
+"""A comparison as JSON: every figure as measured, and the sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LINE = ("place", "source", "reference", "texts", "scores", "difference")
 
 
 def as_json(content: Content) -> Iterator[str]:
-    """One object: about, systems, figures, and `lines`, a line of the file for each sentence."""
+    """One object: general facts, systems, figures, and `lines`, with one line of the file per sentence."""
     about = {name: getattr(content, name) for name in ("title", "source", "target", "base")} | {
         "created": content.created.isoformat(timespec="seconds"),
         "systems": [dict(one) for one in content.systems],

@@ -1,5 +1,5 @@
-"""One HTML page with everything in it: sentences with marks, figures with intervals, signatures. It opens without a network,
-prints, and runs no script.
+"""One self-contained HTML page: sentences with marks, figures with intervals, signatures. It opens without a network, can be
+printed, and runs no script.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def as_html(content: Content) -> Iterator[str]:
-    """The page in parts, a line of the comparison at a time."""
+    """The page in parts, as it is generated."""
     names = [content.label(i) for i in range(len(content.systems))]
     rows, shares = figure_rows(content.figures), share_rows(content.figures)
     return _template().generate(content=content, names=names, systems=", ".join(names), rows=rows, shares=shares)

@@ -1,4 +1,4 @@
-"""An Excel workbook: the sentences, and the figures on a sheet of their own."""
+"""An Excel workbook: the sentences, and the figures on a separate sheet."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from engine.errors import MissingError
 from engine.workflows.compare.export.content import Content, printable, remarks
 from engine.workflows.compare.metric_rows import figure_rows, share_rows
 
-LONGEST = 32_767  # characters in a cell, Excel's own limit
+LONGEST = 32_767  # characters per cell, Excel's limit
 
 
 def write_xlsx(content: Content, path: Path) -> None:
-    """Texts are written as texts: one that begins with = is no formula. Raises MissingError without openpyxl."""
+    """Write the workbook. Texts are never formulas, even if they begin with =. Raises MissingError without openpyxl."""
     try:
         from openpyxl import Workbook
         from openpyxl.styles import Alignment, Font

@@ -12,9 +12,9 @@ from engine.workflows.compare.export.content import Content, printable
 
 
 def as_tmx(content: Content) -> Iterator[str]:
-    """A translation memory: sources and the first plugin's translations (the base's where there is no plugin).
+    """A translation memory: sources and the first plugin's translations (the base's if there is no plugin).
 
-    Sentences without a translation are left out. Who wrote it stands in each unit's property `x-system`.
+    Sentences without a translation are left out. The property `x-system` of each unit names the system.
     """
     created = content.created.strftime("%Y%m%dT%H%M%SZ")
     system = content.label(content.chosen)

@@ -1,4 +1,4 @@
-"""The formats, and writing one to a file that appears whole."""
+"""The export formats, and atomic writing of a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.workflows.compare.export.tmx import as_tmx
 
 @dataclass(frozen=True)
 class FileFormat:
-    """A format: its name for users, its file ending, its type for browsers, and who writes it."""
+    """A format: its name for users, its file extension, its media type, and its writer."""
 
     title: str
     ending: str
@@ -45,8 +45,8 @@ FORMATS: dict[str, FileFormat] = {
 
 
 def write(content: Content, path: Path, form: str = "") -> FileFormat:
-    """Write the comparison in a format of FORMATS, by default the one of the file's ending. Raises InputError on an unknown
-    one, StorageError.
+    """Write the comparison in a format of FORMATS, by default that of the file's extension. Raises InputError on an unknown format,
+    StorageError.
     """
     result = FORMATS.get(form) or next((one for one in FORMATS.values() if one.ending == path.suffix.lower()), None)
     if result is None:
