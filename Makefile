@@ -17,7 +17,7 @@ help:
 	@echo "make test     the quick tests, on two cores (some minutes)"
 	@echo "make test-slow what make test leaves out: slow tests, then those in a browser"
 	@echo "make test-all all tests"
-	@echo "make lint     ruff, mypy and import-linter"
+	@echo "make lint     ruff, mypy, import-linter and the limits of files and functions"
 	@echo "make format   ruff's formatter"
 	@echo "make bench    the speed table: each measure with its limit (an hour on two cores)"
 	@echo "make pictures the pictures of the README and the first page, taken in Chromium (some minutes the first time)"
@@ -59,6 +59,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python bench/code_size.py
 
 format: $(READY)
 	$(BIN)/ruff format .
