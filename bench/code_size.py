@@ -61,38 +61,36 @@ def measure(root: Path) -> CodeSize:
 
 def add_file(size: CodeSize, path: Path, name: str) -> None:
     """Count one file."""
-    text = path.read_text(encoding="utf-8")
-    count = text.count("\n")
+    source = path.read_text(encoding="utf-8")
+    tree, lines = ast.parse(source), source.splitlines()
+    count = source.count("\n")
     size.lines += count
     size.files += 1
-    size.code += code_lines(text)
-    size.untyped += text.count("dict[str, Any]")
+    size.untyped += source.count("dict[str, Any]")
     if count > FILE:
         size.long_files.append(f"{name}: {count}")
-    tree = ast.parse(text)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    idle = {number for number, line in enumerate(lines, 1) if not line.strip() or line.lstrip().startswith("#")}
+    docstrings = set()
     for node in ast.walk(tree):
-        if id(node) in docstrings:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            docstrings.add(id(node.value))
+        elif not isinstance(node, ast.Import | ast.ImportFrom):
             continue
+        idle.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    size.code += len(lines) - len(idle)
+    texts = {
+        id(node): node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+    }
+    size.scripts += sum(
+        text.count("\n") + 1 for text in texts.values() if SCRIPT.search(text) and ("=>" in text or "\n" in text)
+    )
+    markup = {key for key, text in texts.items() if MARKUP.search(text)}
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             add_function(size, node, f"{name}:{node.lineno} {node.name}")
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and SCRIPT.search(node.value):
-            size.scripts += node.value.count("\n") + 1 if "=>" in node.value or "\n" in node.value else 0
-
-
-def code_lines(text: str) -> int:
-    """The number of lines that are neither blank, comment, docstring nor import."""
-    lines = text.splitlines()
-    idle = {number for number, line in enumerate(lines, 1) if not line.strip() or line.lstrip().startswith("#")}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            idle.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
-            node
-        ):
-            first = node.body[0]
-            idle.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    return len(lines) - len(idle)
+            size.markup += any(id(one) in markup for one in ast.walk(node))
 
 
 def add_function(size: CodeSize, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> None:
@@ -105,12 +103,6 @@ def add_function(size: CodeSize, node: ast.FunctionDef | ast.AsyncFunctionDef, n
         size.long_functions.append(f"{name}: {lines}")
     if width > PARAMETERS:
         size.wide_functions.append(f"{name}: {width}")
-    size.markup += any(
-        isinstance(one, ast.Constant) and isinstance(one.value, str) and MARKUP.search(one.value)
-        for statement in node.body
-        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant)
-        for one in ast.walk(statement)
-    )
 
 
 def main() -> int:

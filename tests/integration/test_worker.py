@@ -25,7 +25,7 @@ from engine.jobs.processes import end_tree, is_child, running
 from engine.store import JobRow, Store
 from engine.store.queue import ASKED
 from tests.databases import TEMPLATE, Postgres
-from tests.integration.worker_kinds import PAUSE
+from tests.integration.worker_kinds import PAUSE, counted
 from tests.waiting import until
 
 KINDS = ("worker_kinds",)
@@ -96,10 +96,6 @@ def _counting(store: Store, job: JobRow) -> JobRow:
     return store.jobs.get(job.id)
 
 
-def _counted(settings: Settings, job: JobRow) -> int:
-    return int((_workspace(settings, job) / "counted.txt").read_text(encoding="ascii"))
-
-
 def _workspace(settings: Settings, job: JobRow) -> Path:
     return Path(settings.home) / "jobs" / str(job.id)
 
@@ -136,9 +132,9 @@ def test_a_cancelled_job_stops_within_two_seconds_of_its_work_and_the_worker_goe
     with _thread(settings):
         _counting(store, job)
         store.jobs.cancel(job.id)
-        before = _counted(settings, job)
+        before = counted(settings, job)
         assert _ended(store, job).state == "cancelled"
-        assert (_counted(settings, job) - before) * PAUSE < 2
+        assert (counted(settings, job) - before) * PAUSE < 2
         assert _ended(store, after).state == "succeeded"
     assert store.jobs.get(job.id).error == ""
 

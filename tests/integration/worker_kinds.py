@@ -9,15 +9,24 @@ import sys
 import time
 from typing import Any
 
+from engine.core.settings import Settings
 from engine.errors import CorpusError, TransientError
+from engine.jobs.paths import job_workspace
 from engine.jobs.registry import JobContext, JobKind
+from engine.store import JobRow
 
 PAUSE = 0.05  # seconds from one number to the next
+COUNTED = "counted.txt"
+
+
+def counted(settings: Settings, job: JobRow) -> int:
+    """How far a job of `count` has counted."""
+    return int((job_workspace(settings, job) / COUNTED).read_text(encoding="utf-8"))
 
 
 def count(context: JobContext) -> dict[str, Any]:
     """Counts to `until`, one each `pause` seconds, and goes on from where an earlier attempt stopped."""
-    folder = context.workspace / "counted.txt"
+    folder = context.workspace / COUNTED
     began = number = int(folder.read_text(encoding="utf-8")) if folder.exists() else 0
     with open(context.workspace / "runs.txt", "a", encoding="utf-8") as runs:
         runs.write(f"{context.job.id} {os.getpid()} {os.getppid()}\n")

@@ -22,7 +22,7 @@ from engine.jobs import log_tail, worker
 from engine.store import JobRow, Store
 from tests.bases import SAMPLES
 from tests.conftest import ROOT, TESTS
-from tests.integration.worker_kinds import PAUSE
+from tests.integration.worker_kinds import PAUSE, counted
 from tests.waiting import until
 
 pytest.importorskip("ray", reason="the extra ray is not installed")
@@ -67,10 +67,6 @@ def _runs(settings: Settings, job: JobRow) -> list[list[int]]:
     return [[int(word) for word in line.split()] for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def _counted(settings: Settings, job: JobRow) -> int:
-    return int((Path(settings.home) / "jobs" / str(job.id) / "counted.txt").read_text(encoding="ascii"))
-
-
 def _kill(cluster: Any, raylet: int) -> None:
     """SIGKILL to a node's raylet, as when its machine loses power."""
     node = next(one for one in cluster.worker_nodes if one.all_processes["raylet"][0].process.pid == raylet)
@@ -85,9 +81,9 @@ def test_a_job_runs_on_a_node_is_seen_on_its_way_and_stops_when_cancelled(store:
         _, process, parent = _runs(settings, endless)[0]
         assert any("ray::" in word for word in psutil.Process(parent).cmdline())
         store.jobs.cancel(endless.id)
-        before = _counted(settings, endless)
+        before = counted(settings, endless)
         until(lambda: store.jobs.get(endless.id).state == "cancelled")
-        assert (_counted(settings, endless) - before) * PAUSE < 2, "seconds of its work"
+        assert (counted(settings, endless) - before) * PAUSE < 2, "seconds of its work"
         until(lambda: not psutil.pid_exists(process))
     row = store.jobs.get(done.id)
     assert (row.state, row.result, row.attempt) == ("succeeded", {"began": 0, "counted": 20}, 1)
