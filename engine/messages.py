@@ -54,11 +54,11 @@ class Message(str):
     @classmethod
     def restore(cls, text: str, template: str, params: Mapping[str, Any], code: str = "") -> Message:
         """A message whose sentence is known already."""
-        one = super().__new__(cls, text)
-        one.template = str(template)
-        one.params = {name: _plain(value) for name, value in params.items()}
-        one.code = code or _inner_code(one) or code_of(template)
-        return one
+        message = super().__new__(cls, text)
+        message.template = str(template)
+        message.params = {name: _plain(value) for name, value in params.items()}
+        message.code = code or _inner_code(message) or code_of(template)
+        return message
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Message.restore, (str(self), self.template, dict(self.params), self.code)
@@ -87,15 +87,15 @@ class Message(str):
 
 def code_of(template: str) -> str:
     """`The file {name} is empty.` -> `the-file-name-is-empty`: the first eight words."""
-    bare = re.sub(r"\{(\w++)[^{}]*+\}", r"\1", template.lower())
-    return "-".join(re.findall(r"[^\W_]+", bare)[:CODE_WORDS])
+    text = re.sub(r"\{(\w++)[^{}]*+\}", r"\1", template.lower())
+    return "-".join(re.findall(r"[^\W_]+", text)[:CODE_WORDS])
 
 
 def _inner_code(message: Message) -> str:
     """The code of the message that a template such as `{path}: {error}`, which has no words of its own, stands around."""
     if re.search(r"[^\W_]", re.sub(r"\{[^{}]*+\}", "", message.template)):
         return ""
-    return next((one.code for one in message.params.values() if isinstance(one, Message)), "")
+    return next((value.code for value in message.params.values() if isinstance(value, Message)), "")
 
 
 def without_paths(text: str) -> str:
@@ -107,10 +107,10 @@ def without_paths(text: str) -> str:
     names: dict[str, str] = {}
     for value in _texts_in(text):
         names |= {path: Path(path).name for path in _paths_in(value)}
-        names |= {one[0]: urlsplit(one[0]).path.strip("/") or "PostgreSQL" for one in DATABASE.finditer(value)}
-        names |= {one[0]: "" for one in SERVER.finditer(value)}
-    for one in sorted(names, key=len, reverse=True):  # a file before its folder
-        text = _named(text, one, names[one])
+        names |= {match[0]: urlsplit(match[0]).path.strip("/") or "PostgreSQL" for match in DATABASE.finditer(value)}
+        names |= {match[0]: "" for match in SERVER.finditer(value)}
+    for location in sorted(names, key=len, reverse=True):  # a file before its folder
+        text = _named(text, location, names[location])
     return text
 
 
@@ -123,8 +123,8 @@ def _named(value: Any, old: str, new: str) -> Any:
 def _texts_in(value: object) -> Iterator[str]:
     """The texts among the values of a message, or a text itself."""
     if isinstance(value, Message):
-        for one in value.params.values():
-            yield from _texts_in(one)
+        for param in value.params.values():
+            yield from _texts_in(param)
     elif isinstance(value, str) and not isinstance(value, Given):
         yield value
 
@@ -134,12 +134,12 @@ def _paths_in(text: str) -> Iterator[str]:
 
     A path is one of this machine, so that `/v2/translate` and `and/or` are none.
     """
-    for match in (text, *(one[0] for one in PATH.finditer(text))):
-        bare = match.strip("'\"").rstrip(".,;:)")
-        path = Path(re.sub(r"^sqlite:///", "", bare))
-        one = not re.search(r"\n|\s[/\\]", bare)  # and not a sentence with several of them
-        if one and path.is_absolute() and path.name and os.path.exists(Path(*path.parts[:2])):
-            yield bare
+    for candidate in (text, *(match[0] for match in PATH.finditer(text))):
+        stripped = candidate.strip("'\"").rstrip(".,;:)")
+        path = Path(re.sub(r"^sqlite:///", "", stripped))
+        single_path = not re.search(r"\n|\s[/\\]", stripped)  # and not a sentence with several of them
+        if single_path and path.is_absolute() and path.name and os.path.exists(Path(*path.parts[:2])):
+            yield stripped
 
 
 def _plain(value: Any) -> Any:
@@ -159,35 +159,35 @@ def _plain(value: Any) -> Any:
 
 def pack(values: Mapping[str, Any]) -> dict[str, Any]:
     """The mapping with the data of all messages in it under `messages`, so that `unpack` finds them again in JSON."""
-    result = {str(one): one.to_mapping() for one in _messages_in(values)}
+    result = {str(message): message.to_mapping() for message in _messages_in(values)}
     return {**values, MESSAGES: list(result.values())} if result else dict(values)
 
 
 def unpack(values: Mapping[str, Any]) -> dict[str, Any]:
     """What `pack` was given: the sentences whose data is there are messages again."""
-    rest = dict(values)
+    result = dict(values)
     try:
-        known = {one["text"]: Message.from_mapping(one) for one in rest[MESSAGES]}
+        messages = {data["text"]: Message.from_mapping(data) for data in result[MESSAGES]}
     except (KeyError, TypeError, AttributeError, ValueError):  # none, or a key of that name that is something else
-        return rest
-    del rest[MESSAGES]
-    return {name: _restored(value, known) for name, value in rest.items()}
+        return result
+    del result[MESSAGES]
+    return {name: _restored(value, messages) for name, value in result.items()}
 
 
 def _messages_in(value: Any) -> Iterator[Message]:
     if isinstance(value, Message):
         yield value
     elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _messages_in(one)
+        for item in value.values():
+            yield from _messages_in(item)
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _messages_in(one)
+        for item in value:
+            yield from _messages_in(item)
 
 
-def _restored(value: Any, known: Mapping[str, Message]) -> Any:
+def _restored(value: Any, messages: Mapping[str, Message]) -> Any:
     if isinstance(value, str):
-        return known.get(value, value)
+        return messages.get(value, value)
     if isinstance(value, dict):
-        return {name: _restored(one, known) for name, one in value.items()}
-    return [_restored(one, known) for one in value] if isinstance(value, list) else value
+        return {name: _restored(item, messages) for name, item in value.items()}
+    return [_restored(item, messages) for item in value] if isinstance(value, list) else value

@@ -65,4 +65,4 @@ def active_adapter(base: BaseModel, source: str, adapter: Adapter | None, streng
     """The adapter that translates a single source; None if the base does."""
     if adapter is None or not strength:
         return None
-    return next((one for one, _ in adapter.routes(base, [source])), adapter)
+    return next((routed for routed, _ in adapter.routes(base, [source])), adapter)

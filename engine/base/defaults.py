@@ -24,24 +24,27 @@ NAMES = ("beam", "length_penalty")  # settings of `Decoding` for which a base ma
 
 def read_defaults(folder: Path, source: str, target: str) -> Json:
     """The `Decoding` settings that the base defines for this direction, if any. Raises ModelError on invalid values."""
-    own = _read(folder).get(KEY)
-    given = own.get(f"{source}-{target}") if isinstance(own, dict) else None
-    known = {name: given[name] for name in NAMES if name in given} if isinstance(given, dict) else {}
+    stored = _read(folder).get(KEY)
+    values = stored.get(f"{source}-{target}") if isinstance(stored, dict) else None
+    settings = {name: values[name] for name in NAMES if name in values} if isinstance(values, dict) else {}
     try:
-        Decoding.from_mapping(known)
+        Decoding.from_mapping(settings)
     except OptionError as error:
         raise ModelError(
             "{folder}, {key} of {source}-{target}: {error}",
             folder=folder / FILE, key=KEY, source=source, target=target, error=error,
         ) from None  # fmt: skip
-    return known
+    return settings
 
 
 def write_defaults(folder: Path, chosen: Mapping[str, Mapping[str, Any]]) -> None:
     """Make {"en-zh": {"beam": 4, …}, …} the base's defaults; other directions keep theirs. Raises ModelError, StorageError."""
     config = _read(folder)
-    own = config.get(KEY)
-    config[KEY] = {**(own if isinstance(own, dict) else {}), **{pair: dict(given) for pair, given in chosen.items()}}
+    stored = config.get(KEY)
+    config[KEY] = {
+        **(stored if isinstance(stored, dict) else {}),
+        **{pair: dict(values) for pair, values in chosen.items()},
+    }
     write_json(folder / FILE, config, "the base's decoding defaults")
 
 

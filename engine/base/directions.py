@@ -135,33 +135,33 @@ def coded(name: str, family: str, words: Iterable[str]) -> Directions:
 
 def stored_directions(folder: Path, model_type: str) -> Directions:
     """Directions of a base from the files in its folder, without loading a tokenizer. Raises ModelError."""
-    about = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").exists() else {}
+    config = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").exists() else {}
     name = folder.name
     if model_type == "marian":
-        return marian(name, read_json(folder / "vocab.json"), about.get("source_lang"), about.get("target_lang"))
-    kind = str(about.get("tokenizer_class", ""))
+        return marian(name, read_json(folder / "vocab.json"), config.get("source_lang"), config.get("target_lang"))
+    kind = str(config.get("tokenizer_class", ""))
     family = "mbart" if model_type == "mbart" else "nllb" if kind.startswith("Nllb") else "m2m_100"
-    words = stored_words(folder, about)
+    words = stored_words(folder, config)
     if family == "m2m_100" and not any(PATTERNS[family].fullmatch(word) for word in words):
         from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES
 
-        words = {f"__{code}__" for code in FAIRSEQ_LANGUAGE_CODES.get(about.get("language_codes") or "m2m100", ())}
+        words = {f"__{code}__" for code in FAIRSEQ_LANGUAGE_CODES.get(config.get("language_codes") or "m2m100", ())}
     return coded(name, family, words)
 
 
-def stored_words(folder: Path, about: Json) -> set[str]:
+def stored_words(folder: Path, config: Json) -> set[str]:
     """The special tokens named in a tokenizer's files, smallest files first."""
     words: set[str] = set()
     files = (folder / name for name in ("special_tokens_map.json", "added_tokens.json"))
-    for holder in [about, *(read_json(file) for file in files if file.exists())]:
+    for holder in [config, *(read_json(file) for file in files if file.exists())]:
         for key in ("additional_special_tokens", "extra_special_tokens"):
             words |= {content_of(item) for item in holder.get(key) or ()}
         words |= {content_of(item) for item in (holder.get("added_tokens_decoder") or {}).values()}
         words |= {key for key, value in holder.items() if isinstance(value, int)}
     if len(words) < 10 and (folder / "tokenizer.json").exists():
-        whole = read_json(folder / "tokenizer.json")
-        words |= {content_of(item) for item in whole.get("added_tokens") or ()}
-        vocabulary = (whole.get("model") or {}).get("vocab") or ()
+        tokenizer_json = read_json(folder / "tokenizer.json")
+        words |= {content_of(item) for item in tokenizer_json.get("added_tokens") or ()}
+        vocabulary = (tokenizer_json.get("model") or {}).get("vocab") or ()
         words |= {item[0] if isinstance(item, list) else item for item in vocabulary}
     return words
 

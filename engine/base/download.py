@@ -94,12 +94,12 @@ def look_up(name: str, revision: str = "") -> Offer:
         if kind:
             check_type(kind, name)
         names = wanted(sizes, name, convert=True)
-        about = info.card_data.to_dict() if info.card_data else {}
-        licence = about.get("license") or ""
+        card_data = info.card_data.to_dict() if info.card_data else {}
+        licence = card_data.get("license") or ""
         card = ModelCard(
             title=name,
             license=", ".join(licence) if isinstance(licence, list) else str(licence),
-            metadata={key: str(about[key]) for key in ("license_name", "license_link") if about.get(key)},
+            metadata={key: str(card_data[key]) for key in ("license_name", "license_link") if card_data.get(key)},
         )
         return Offer(name, str(info.sha), card, {file: sizes[file] for file in names}, local=False)
 

@@ -82,9 +82,9 @@ def read_config(folder: Path, *, weights: bool = True) -> Json:
 
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors files with the weights, one or several. Raises ModelError if there are none or one is missing."""
-    whole, index = folder / WEIGHTS[0], folder / WEIGHTS[1]
-    if whole.exists():
-        return [whole]
+    weights, index = folder / WEIGHTS[0], folder / WEIGHTS[1]
+    if weights.exists():
+        return [weights]
     if index.exists():
         listed = read_json(index).get("weight_map")
         if not isinstance(listed, dict) or not all(isinstance(name, str) for name in listed.values()):

@@ -62,8 +62,8 @@ def add_stored(digest: Any, config: Any, folder: Path) -> None:
             if key in computed:
                 add(digest, key, computed[key])
             else:
-                own = key if key in stored else by_parameter[id(parameter)]
-                add(digest, key, stored[own].get_tensor(own))
+                stored_key = key if key in stored else by_parameter[id(parameter)]
+                add(digest, key, stored[stored_key].get_tensor(stored_key))
 
 
 def computed_weights(folder: Path, keys: list[str]) -> Json:

@@ -50,8 +50,8 @@ def sinusoids(embedding: Any) -> torch.Tensor:
     count, d = embedding.weight.shape
     wavelengths = np.array([np.power(10000, 2 * (i // 2) / d) for i in range(d)])  # (d,)
     angles = np.arange(count)[:, None] / wavelengths  # (P, d)
-    both = np.concatenate([np.sin(angles[:, 0::2]), np.cos(angles[:, 1::2])], 1)  # (P, d)
-    return torch.from_numpy(both).float().to(embedding.weight.dtype)  # (P, d)
+    positions = np.concatenate([np.sin(angles[:, 0::2]), np.cos(angles[:, 1::2])], 1)  # (P, d)
+    return torch.from_numpy(positions).float().to(embedding.weight.dtype)  # (P, d)
 
 
 def load_folder(folder: Path, name: str, device: torch.device, precision: str) -> tuple[Any, Any]:
@@ -101,19 +101,19 @@ def load_folder(folder: Path, name: str, device: torch.device, precision: str) -
 
 def check_match(folder: Path, model: Any, tokenizer: Any) -> None:
     """Raise ModelError if tokenizer and model do not belong together."""
-    both = Message("They do not belong together; copy both from the same model.")
+    advice = Message("They do not belong together; copy both from the same model.")
     rows = model.get_input_embeddings().weight.shape[0]
     # M2M100's language codes come after its vocabulary.
     words = len(tokenizer) + len(getattr(tokenizer, "lang_token_to_id", ()))
     if words > rows:
         raise ModelError(
             "The tokenizer in {folder} has {words} words but the model only {rows}. {both}",
-            folder=folder, words=words, rows=rows, both=both,
+            folder=folder, words=words, rows=rows, both=advice,
         )  # fmt: skip
     if words < rows - max(64, rows // 10):  # some models have a few spare rows
         raise ModelError(
             "The tokenizer in {folder} has only {words} words but the model {rows}. {both}",
-            folder=folder, words=words, rows=rows, both=both,
+            folder=folder, words=words, rows=rows, both=advice,
         )  # fmt: skip
     ends = (tokenizer.pad_token_id, tokenizer.eos_token_id)
     if ends != (model.config.pad_token_id, model.config.eos_token_id):
@@ -121,19 +121,19 @@ def check_match(folder: Path, model: Any, tokenizer: Any) -> None:
             "The tokenizer in {folder} has other numbers for padding and end of sentence ({padding}, {end}) than the "
             "model ({pad_token_id}, {eos_token_id}). {both}",
             folder=folder, padding=ends[0], end=ends[1], pad_token_id=model.config.pad_token_id,
-            eos_token_id=model.config.eos_token_id, both=both,
+            eos_token_id=model.config.eos_token_id, both=advice,
         )  # fmt: skip
-    known = getattr(tokenizer, "encoder", None)  # Marian and M2M100: {piece: id} beside SentencePiece models
+    piece_ids = getattr(tokenizer, "encoder", None)  # Marian and M2M100: {piece: id} beside SentencePiece models
     for side in ("spm_source", "spm_target", "sp_model"):
         pieces = getattr(tokenizer, side, None)
-        if not known or pieces is None:
+        if not piece_ids or pieces is None:
             continue
         spelt = [pieces.id_to_piece(i) for i in range(pieces.get_piece_size())]
-        vocabulary = getattr(tokenizer, "target_encoder", known) if side == "spm_target" else known
+        vocabulary = getattr(tokenizer, "target_encoder", piece_ids) if side == "spm_target" else piece_ids
         if sum(piece in vocabulary for piece in spelt) < KNOWN_SHARE * len(spelt):
             raise ModelError(
                 "Most pieces of {spm} in {folder} are not in vocab.json. {both}",
-                spm=SPM[side], folder=folder, both=both,
+                spm=SPM[side], folder=folder, both=advice,
             )  # fmt: skip
 
 

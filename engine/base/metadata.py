@@ -18,8 +18,8 @@ FAMILIES = {"marian": "Marian", "nllb": "NLLB", "m2m_100": "M2M100", "mbart": "m
 def family_name(folder: Path, config: Json) -> str:
     """Marian, M2M100, NLLB or mBART (including mBART-50): the common name of the family."""
     kind = str(config["model_type"])
-    about = folder / "tokenizer_config.json"
-    if kind == "m2m_100" and about.exists() and '"Nllb' in about.read_text(encoding="utf-8", errors="replace"):
+    file = folder / "tokenizer_config.json"
+    if kind == "m2m_100" and file.exists() and '"Nllb' in file.read_text(encoding="utf-8", errors="replace"):
         kind = "nllb"
     return FAMILIES.get(kind, kind)
 
@@ -37,7 +37,7 @@ def read_card(folder: str | Path) -> Json:
 def _file_states(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """The path, size and modification time of each of the folder's files, as a cache key."""
     files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else ()
-    return tuple((str(file), (about := file.stat()).st_size, about.st_mtime_ns) for file in files)
+    return tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
 
 
 @lru_cache(maxsize=64)

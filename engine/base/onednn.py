@@ -37,8 +37,8 @@ def pays(numbers: int = 0) -> bool:
 
     if torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available():
         return False
-    known = cpuinfo()
-    return bool(known) and (numbers >= LARGE or "GenuineIntel" not in known)
+    processor = cpuinfo()
+    return bool(processor) and (numbers >= LARGE or "GenuineIntel" not in processor)
 
 
 @cache
@@ -91,17 +91,17 @@ def fast_products(base: BaseModel) -> Iterator[None]:
     linears = _linears(base)
     with _ENTERING:
         _INSIDE[base.model] = _INSIDE.get(base.model, 0) + 1
-        for one in linears:
-            if (layout := layouts.get(id(one.weight))) is not None:  # none: the weight is a plugin's
-                one.forward = partial(_forward, one, layout)  # type: ignore[method-assign]
+        for linear in linears:
+            if (layout := layouts.get(id(linear.weight))) is not None:  # none: the weight is a plugin's
+                linear.forward = partial(_forward, linear, layout)  # type: ignore[method-assign]
     try:
         yield
     finally:
         with _ENTERING:
             _INSIDE[base.model] -= 1
             if not _INSIDE[base.model]:
-                for one in linears:
-                    one.__dict__.pop("forward", None)
+                for linear in linears:
+                    linear.__dict__.pop("forward", None)
 
 
 def _forward(linear: nn.Linear, layout: PackedLayout, x: Tensor) -> Tensor:
@@ -144,9 +144,9 @@ class Joined:
         import torch
 
         with torch.inference_mode(False), torch.no_grad():
-            biases = [one.bias for one in linears if one.bias is not None]
-            self.parts = [(ref(one), one._version) for one in self._tensors(linears)]
-            self.layout = make.of(torch.cat([one.weight for one in linears]))
+            biases = [linear.bias for linear in linears if linear.bias is not None]
+            self.parts = [(ref(tensor), tensor._version) for tensor in self._tensors(linears)]
+            self.layout = make.of(torch.cat([linear.weight for linear in linears]))
             self.bias = torch.cat(tuple(biases)) if biases else None  # (O1 + O2 + ...,)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -154,25 +154,26 @@ class Joined:
 
     @staticmethod
     def _tensors(linears: Sequence[nn.Linear]) -> list[Tensor]:
-        return [tensor for one in linears for tensor in (one.weight, one.bias) if tensor is not None]
+        return [tensor for linear in linears for tensor in (linear.weight, linear.bias) if tensor is not None]
 
     def fits(self, linears: Sequence[nn.Linear]) -> bool:
         """Whether it was made from these very weights in their current versions."""
         tensors = self._tensors(linears)
         return len(tensors) == len(self.parts) and all(
-            made() is now and version == now._version for (made, version), now in zip(self.parts, tensors, strict=True)
+            reference() is now and version == now._version
+            for (reference, version), now in zip(self.parts, tensors, strict=True)
         )
 
 
 def joined(linears: Sequence[nn.Linear]) -> Joined | None:
     """The layers' products as one, cached; None if `fast_products` has no layouts for their weights or only some have a bias."""
-    layouts = [_layout_of(one) for one in linears]
-    if None in layouts or len({one.bias is None for one in linears}) > 1:
+    layouts = [_layout_of(linear) for linear in linears]
+    if None in layouts or len({linear.bias is None for linear in linears}) > 1:
         return None
-    made = _JOINED.get(linears[0])
-    if made is None or not made.fits(linears):
-        made = _JOINED[linears[0]] = Joined(linears, type(layouts[0]))  # type: ignore[arg-type]
-    return made
+    cached = _JOINED.get(linears[0])
+    if cached is None or not cached.fits(linears):
+        cached = _JOINED[linears[0]] = Joined(linears, type(layouts[0]))  # type: ignore[arg-type]
+    return cached
 
 
 def _layout_of(linear: nn.Linear) -> PackedLayout | None:
@@ -185,25 +186,25 @@ def _layout_of(linear: nn.Linear) -> PackedLayout | None:
 def _linears(base: BaseModel) -> list[nn.Linear]:
     import torch
 
-    return [one for one in base.model.modules() if type(one) is torch.nn.Linear]
+    return [module for module in base.model.modules() if type(module) is torch.nn.Linear]
 
 
 def _layouts(base: BaseModel) -> dict[int, PackedLayout]:
     """{id of a weight: its layout}, made once for a base; empty where oneDNN is not faster."""
     import torch
 
-    if (made := _MADE.get(base.model)) is not None:
-        return made
+    if (cached := _MADE.get(base.model)) is not None:
+        return cached
     layouts: dict[int, PackedLayout] = {}
-    weights = {id(one.weight): one.weight for one in _linears(base)}
+    weights = {id(linear.weight): linear.weight for linear in _linears(base)}
     if base.precision == "int8" and base.device.type == "cpu":
         from engine.base.int8 import Int8Layout
 
-        layouts = {key: Int8Layout.of(one) for key, one in weights.items()}
+        layouts = {key: Int8Layout.of(weight) for key, weight in weights.items()}
     elif (
-        all(one.device.type == "cpu" and one.dtype is torch.float32 for one in weights.values())
-        and sum(one.numel() * one.element_size() for one in weights.values()) <= LARGEST
+        all(weight.device.type == "cpu" and weight.dtype is torch.float32 for weight in weights.values())
+        and sum(weight.numel() * weight.element_size() for weight in weights.values()) <= LARGEST
     ):
-        layouts = {key: PackedLayout.of(one) for key, one in weights.items() if pays(one.numel())}
+        layouts = {key: PackedLayout.of(weight) for key, weight in weights.items() if pays(weight.numel())}
     _MADE[base.model] = layouts
     return layouts

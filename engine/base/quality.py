@@ -44,7 +44,7 @@ class Score:
     @property
     def words(self) -> str:
         """The meaning of this BLEU, in a few words."""
-        return next(words for most, words in LEVELS if self.bleu < most)
+        return next(words for bound, words in LEVELS if self.bleu < bound)
 
     @property
     def text(self) -> str:
@@ -62,16 +62,17 @@ def card_scores(body: str) -> list[Score]:
 
 def direction_scores(scores: list[Score], source: str, target: str) -> list[Score]:
     """The scores of one direction; all of them if the table names no directions."""
-    directed = [one for one in scores if one.source]
+    directed = [score for score in scores if score.source]
     if not directed:
         return scores
-    return [one for one in directed if same_language(one.source, source) and same_language(one.target, target)]
+    return [score for score in directed if same_language(score.source, source) and same_language(score.target, target)]
 
 
 def quality_words(scores: list[Score]) -> str:
     """The scores of one direction in words, lowest first: `news: the gist is hard to get (BLEU 10.7)`; empty if there are none."""
     parts = [
-        f"{one.text or one.test}: {one.words} (BLEU {one.bleu:.1f})" for one in sorted(scores, key=lambda one: one.bleu)
+        f"{score.text or score.test}: {score.words} (BLEU {score.bleu:.1f})"
+        for score in sorted(scores, key=lambda score: score.bleu)
     ]
     return "; ".join(parts[:3])
 
@@ -91,8 +92,10 @@ def _scores(table: list[list[str]]) -> Iterator[Score]:
     head = [cell.lower() for cell in table[0]]
     if "bleu" not in head or "beam" in head:  # a table of decoding settings, not of test sets
         return
-    name = next((head.index(one) for one in ("testset", "test set", "file", "dataset") if one in head), 0)
-    way = next((head.index(one) for one in ("direction", "langpair", "language pair") if one in head), name)
+    name = next((head.index(label) for label in ("testset", "test set", "file", "dataset") if label in head), 0)
+    direction_column = next(
+        (head.index(label) for label in ("direction", "langpair", "language pair") if label in head), name
+    )
     for row in table[1:]:
         if len(row) < len(head):
             continue
@@ -101,7 +104,7 @@ def _scores(table: list[list[str]]) -> Iterator[Score]:
         except ValueError:
             continue
         if 0 <= bleu <= 100:
-            source, target = _direction(row[way])
+            source, target = _direction(row[direction_column])
             yield Score(re.sub(r"[-.](test\.)?[a-z_]{2,9}[-.][a-z_]{2,9}$", "", row[name]), source, target, bleu)
 
 

@@ -85,17 +85,17 @@ def without_first_weights() -> Iterator[None]:
     from torch import nn
 
     kinds = (nn.Embedding, nn.Linear)
-    own = [kind.reset_parameters for kind in kinds]
+    originals = [kind.reset_parameters for kind in kinds]
 
     def drawn(reset: Callable[[Any], None]) -> Callable[[Any], None]:
         return lambda module: None if module.weight.is_meta else reset(module)
 
-    for kind, reset in zip(kinds, own, strict=True):
+    for kind, reset in zip(kinds, originals, strict=True):
         kind.reset_parameters = drawn(reset)  # type: ignore[attr-defined, method-assign]
     try:
         yield
     finally:
-        for kind, reset in zip(kinds, own, strict=True):
+        for kind, reset in zip(kinds, originals, strict=True):
             kind.reset_parameters = reset  # type: ignore[attr-defined, method-assign]
 
 
@@ -106,10 +106,10 @@ def without_symbolic_shapes() -> Iterator[None]:
 
     empty_like = torch.empty_like
 
-    def with_memory(tensor: torch.Tensor, **given: Any) -> torch.Tensor:
-        if tensor.is_meta and given.keys() == {"device"}:
-            return torch.empty(tensor.shape, dtype=tensor.dtype, device=given["device"])
-        return empty_like(tensor, **given)
+    def with_memory(tensor: torch.Tensor, **options: Any) -> torch.Tensor:
+        if tensor.is_meta and options.keys() == {"device"}:
+            return torch.empty(tensor.shape, dtype=tensor.dtype, device=options["device"])
+        return empty_like(tensor, **options)
 
     torch.empty_like = with_memory  # type: ignore[assignment]
     try:

@@ -61,8 +61,8 @@ class RecommendedBase:
 
     def to_mapping(self) -> dict[str, object]:
         """For JSON: sizes in bytes; `memory_bytes` is the memory for translating in float32."""
-        own = ("hub_id", "family", "weights", "download_bytes", "pickled", "reverse")
-        return {name: getattr(self, name) for name in own} | {
+        fields = ("hub_id", "family", "weights", "download_bytes", "pickled", "reverse")
+        return {name: getattr(self, name) for name in fields} | {
             "license": self.card.license_name, "restricted": self.card.restricted, "command": self.command(),
             "memory_bytes": memory_needed(self.weights), "languages": len({*self.sources.tags, *self.targets.tags}),
         }  # fmt: skip
@@ -77,10 +77,10 @@ def recommended(source: str, target: str) -> list[RecommendedBase]:
 
 def _with_reverse(row: RecommendedBase, back: list[RecommendedBase]) -> RecommendedBase:
     """A model of one direction with the model of the opposite direction nearest to it in size."""
-    fitting = [one for one in back if not one.multilingual]
-    if row.multilingual or not fitting:
+    candidates = [candidate for candidate in back if not candidate.multilingual]
+    if row.multilingual or not candidates:
         return row
-    nearest = min(fitting, key=lambda one: abs(one.weights - row.weights))
+    nearest = min(candidates, key=lambda candidate: abs(candidate.weights - row.weights))
     return RecommendedBase(**{**vars(row), "reverse": nearest.hub_id})
 
 

@@ -193,8 +193,8 @@ class BaseRegistry:
             except TailorError as error:  # users know their folder, not where its copy is
                 raise type(error)(error.message.naming(str(staging), source)) from error
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            about = {**origin, "added": now, "converted": pickled, "fingerprint": fingerprint}
-            (staging / ORIGIN).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+            record = {**origin, "added": now, "converted": pickled, "fingerprint": fingerprint}
+            (staging / ORIGIN).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
             staging.chmod(0o755)
             staging.rename(self.folder / name)
         return BaseEntry(name, self.folder / name, False)
@@ -206,12 +206,12 @@ class BaseRegistry:
                 "opus-mt-en-de.",
                 name=name,
             )
-        taken = next((entry for entry in self.entries() if entry.name == name), None)
-        if taken:
+        existing = next((entry for entry in self.entries() if entry.name == name), None)
+        if existing:
             raise InputError(
                 "There is already a base {name} in {folder}. Choose another name with --name, or remove it first.",
                 name=name,
-                folder=taken.folder,
+                folder=existing.folder,
             )
 
     @contextlib.contextmanager

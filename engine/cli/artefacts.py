@@ -13,8 +13,8 @@ def artefacts_list(args: argparse.Namespace) -> Shown:
 
     result = listing(args.settings, store_of(args))
     rows = [
-        [one["workspace"], f"{one['files']:,}", f"{one['bytes'] / 1e6:.1f} MB", f"{one['version']}", one["changed"]]
-        for one in result["workspaces"]
+        [row["workspace"], f"{row['files']:,}", f"{row['bytes'] / 1e6:.1f} MB", f"{row['version']}", row["changed"]]
+        for row in result["workspaces"]
     ]
     lines = [f"Artefacts: {result['store']}"]
     if "blobs" in result:
@@ -30,7 +30,7 @@ def artefacts_verify(args: argparse.Namespace) -> Shown:
 
     wrong = verify(args.settings, store_of(args), args.progress)
     args.exit_code = int(bool(wrong))
-    lines = [f"{one['where']} ({one['artefact'][:12]}) is {one['problem']}." for one in wrong]
+    lines = [f"{finding['where']} ({finding['artefact'][:12]}) is {finding['problem']}." for finding in wrong]
     end = "Run `tailormt doctor --repair`; what no copy is left of has to be made again." if wrong else "All is whole."
     return wrong, "\n".join([*lines, end])
 

@@ -17,15 +17,15 @@ def train(args: argparse.Namespace) -> tuple[Any, str]:
     from engine.builders.bases.run import BaseRun, train_base
 
     use_threads(args)
-    given = [parse_weight(text) for text in args.pairs]
-    given += [parse_back_translated(text, (args.source, args.target)) for text in args.back_translated]
+    pair_files = [parse_weight(text) for text in args.pairs]
+    pair_files += [parse_back_translated(text, (args.source, args.target)) for text in args.back_translated]
     run = BaseRun(
-        given, [Path(file) for file in args.held_out], args.source, args.target, Path(args.output),
+        pair_files, [Path(file) for file in args.held_out], args.source, args.target, Path(args.output),
         from_flags(BaseTrainingOptions, args), Path(args.init) if args.init else None, about_text(args), args.settings.device,
         args.settings.precision,
     )  # fmt: skip
-    figures = train_base(run, args.progress)
-    return figures, (Path(args.output) / "README.md").read_text(encoding="utf-8")
+    metrics = train_base(run, args.progress)
+    return metrics, (Path(args.output) / "README.md").read_text(encoding="utf-8")
 
 
 def score(args: argparse.Namespace) -> tuple[Any, str]:

@@ -65,7 +65,7 @@ def base_decoding(args: argparse.Namespace) -> tuple[Any, str]:
     chosen = choose_defaults(
         folder, pairs, args.source, args.target, device=args.settings.device, progress=args.progress
     )
-    result = {way: asdict(choice) for way, choice in chosen.items()}
+    result = {direction: asdict(choice) for direction, choice in chosen.items()}
     return result, f"{decoding_table(result)}\n\nThe ones in bold are the defaults of {folder.name} from now on."
 
 
@@ -80,7 +80,7 @@ def base_recommend(args: argparse.Namespace) -> tuple[Any, str]:
         "date": table_date().isoformat(),
         "source": args.source,
         "target": args.target,
-        "bases": [one.to_mapping() | {"added_as": origins.get(one.hub_id, "")} for one in models],
+        "bases": [model.to_mapping() | {"added_as": origins.get(model.hub_id, "")} for model in models],
     }
     if not models:
         return value, (
@@ -88,12 +88,12 @@ def base_recommend(args: argparse.Namespace) -> tuple[Any, str]:
             "M2M100, NLLB or mBART-50 model of the hub can be added with `tailormt base add HUB_ID`."
         )
     rows = []
-    for one in models:
-        ways = "both, among its languages" if one.multilingual else "one; back: " + (one.reverse or "none known")
-        here = f" (here as {origins[one.hub_id]})" if one.hub_id in origins else ""
+    for model in models:
+        ways = "both, among its languages" if model.multilingual else "one; back: " + (model.reverse or "none known")
+        note = f" (here as {origins[model.hub_id]})" if model.hub_id in origins else ""
         rows.append([
-            one.hub_id + here, ways, one.card.license_name, f"{one.weights / 1e6:.0f} M", size_text(one.download_bytes),
-            size_text(memory_needed(one.weights)),
+            model.hub_id + note, ways, model.card.license_name, f"{model.weights / 1e6:.0f} M", size_text(model.download_bytes),
+            size_text(memory_needed(model.weights)),
         ])  # fmt: skip
     first = models[0].command()
     return value, "\n".join([
@@ -121,10 +121,15 @@ def demonstration_note(args: argparse.Namespace) -> str:
     if args.base:
         named = Path(args.base).expanduser()
         entry = next(
-            (one for one in entries if args.base == one.name or named.absolute() == one.folder.absolute()), None
+            (
+                candidate
+                for candidate in entries
+                if args.base == candidate.name or named.absolute() == candidate.folder.absolute()
+            ),
+            None,
         )
     else:
-        entry = next((one for one in entries if knows(one.folder, source, target)), None)
+        entry = next((candidate for candidate in entries if knows(candidate.folder, source, target)), None)
     if entry is None or not entry.shipped:
         return ""
     quality = quality_words(direction_scores(entry.scores, source, target)) or "its card states no scores"

@@ -50,11 +50,11 @@ def reproduced(args: argparse.Namespace) -> tuple[Any, str]:
     if args.write:
         from engine.workflows.benchmark.results import put_part
 
-        given = [
+        flags = [
             f"--{name} {value}"
             for name in ("data", "tasks", "base", "budget", "sentences", "lines", "seed")
             if (value := getattr(args, name)) not in (None, "")
         ]
-        command = f"    tailormt reproduce {args.experiment} {' '.join(given)} -o {args.output}"
+        command = f"    tailormt reproduce {args.experiment} {' '.join(flags)} -o {args.output}"
         put_part(Path(args.write), args.experiment, f"{text}\n\n{command}")
     return rows, text

@@ -24,14 +24,14 @@ TYPES = {"int": int, "float": float}
 
 def add_commands(top: argparse.ArgumentParser) -> str:
     """Add all commands to the program's parser; returns their list by heading, as text."""
-    about = tomllib.loads(ABOUT.read_text(encoding="utf-8"))
+    definitions = tomllib.loads(ABOUT.read_text(encoding="utf-8"))
     words = {
         "": top.add_subparsers(
             dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="tailormt"
         )
     }
     lines: list[str] = []
-    for name, command in about["commands"].items():
+    for name, command in definitions["commands"].items():
         above, _, word = name.rpartition(" ")
         if "heading" in command:
             lines += ["", f"{command['heading']}:"]
@@ -43,49 +43,51 @@ def add_commands(top: argparse.ArgumentParser) -> str:
             continue
         parser = words[above].add_parser(word, help=command["help"], description=command["help"], parents=[common()])
         parser.set_defaults(run=command["run"])
-        for argument in arguments_of(command.get("arguments", ()), about):
+        for argument in arguments_of(command.get("arguments", ()), definitions):
             add_argument(parser, argument)
     return "\n".join(lines[1:])
 
 
-def arguments_of(named: Sequence[Any], about: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def arguments_of(named: Sequence[Any], definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The arguments of a command, including shared ones, in order."""
-    for one in named:
-        if not isinstance(one, str):
-            yield one
-        elif one in about["sets"]:
-            yield from arguments_of(about["sets"][one], about)
+    for argument in named:
+        if not isinstance(argument, str):
+            yield argument
+        elif argument in definitions["sets"]:
+            yield from arguments_of(definitions["sets"][argument], definitions)
         else:
-            yield about["arguments"][one]
+            yield definitions["arguments"][argument]
 
 
-def add_argument(parser: argparse.ArgumentParser, about: Mapping[str, Any]) -> None:
+def add_argument(parser: argparse.ArgumentParser, definition: Mapping[str, Any]) -> None:
     """Add an argument defined in commands.toml."""
-    if "settings" in about:
-        add_flags(parser, named(about["settings"]), only=about.get("only", ()), skip=about.get("skip", ()))
+    if "settings" in definition:
+        add_flags(
+            parser, named(definition["settings"]), only=definition.get("only", ()), skip=definition.get("skip", ())
+        )
         return
-    given = dict(about)
-    flags = given.pop("flags", None) or [given.pop("name")]
-    if setting := given.pop("setting", None):
+    options = dict(definition)
+    flags = options.pop("flags", None) or [options.pop("name")]
+    if setting := options.pop("setting", None):
         item = next(item for item in describe(Settings) if item.name == setting)
-        shown = {"dest": setting, "default": argparse.SUPPRESS, "help": f"{item.help} [{item.default}]"}
-        given = {"metavar": "|".join(map(str, item.choices or ())), **shown, **given}
-    if "listed" in given:
-        given["help"] = ", ".join(named(given.pop("listed")))
-    if "type" in given:
-        given["type"] = TYPES[given["type"]]
-    if isinstance(given.get("choices"), str):
-        given["choices"] = named(given["choices"])
-    if given.get("default") == argparse.SUPPRESS:  # argparse compares it by identity
-        given["default"] = argparse.SUPPRESS
-    if given.get("action") == "boolean":
-        given["action"] = argparse.BooleanOptionalAction
-    parser.add_argument(*flags, **given)
+        defaults = {"dest": setting, "default": argparse.SUPPRESS, "help": f"{item.help} [{item.default}]"}
+        options = {"metavar": "|".join(map(str, item.choices or ())), **defaults, **options}
+    if "listed" in options:
+        options["help"] = ", ".join(named(options.pop("listed")))
+    if "type" in options:
+        options["type"] = TYPES[options["type"]]
+    if isinstance(options.get("choices"), str):
+        options["choices"] = named(options["choices"])
+    if options.get("default") == argparse.SUPPRESS:  # argparse compares it by identity
+        options["default"] = argparse.SUPPRESS
+    if options.get("action") == "boolean":
+        options["action"] = argparse.BooleanOptionalAction
+    parser.add_argument(*flags, **options)
 
 
-def named(place: str) -> Any:
+def named(reference: str) -> Any:
     """The object `module:NAME` in the package `engine`."""
-    module, _, name = place.partition(":")
+    module, _, name = reference.partition(":")
     return getattr(importlib.import_module(f"engine.{module}"), name)
 
 

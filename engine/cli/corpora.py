@@ -29,7 +29,7 @@ def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
         if args.test_files:
             args.progress.begin("Comparing with the test files")
             paths = [Path(path) for path in args.test_files]
-            tests = [(path.name, one) for path in paths for one in read_test(path, args.target, args.source)]
+            tests = [(path.name, sentence) for path in paths for sentence in read_test(path, args.target, args.source)]
             leaks = list(find_leaks(Corpus.load(workspace).segments, tests, args.progress))
     rows = [[f.name, f.encoding, f.lines, f.kept, sum(f.skipped.values())] for f in report.files]
     skipped = [f"{count} skipped: {reason}" for reason, count in report.skipped.items()]
@@ -46,9 +46,9 @@ def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
 def corpus_samples(args: argparse.Namespace) -> tuple[Any, str]:
     result = bundled_samples(args.settings.assets_dir)
     rows = [
-        [one.name, one.kind, "-".join(filter(None, (one.source, one.target))), one.lines, one.card.license_name,
-         one.files[0].parent]
-        for one in result
+        [sample.name, sample.kind, "-".join(filter(None, (sample.source, sample.target))), sample.lines, sample.card.license_name,
+         sample.files[0].parent]
+        for sample in result
     ]  # fmt: skip
     text = table(["name", "kind", "language", "lines", "licence", "folder"], rows)
-    return [one.to_mapping() for one in result], f"{text}\n\nUse one with --samples sample:NAME."
+    return [sample.to_mapping() for sample in result], f"{text}\n\nUse one with --samples sample:NAME."

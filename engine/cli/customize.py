@@ -77,18 +77,18 @@ def estimate(args: argparse.Namespace) -> Shown:
 
 def summary_text(summary: dict[str, Any]) -> str:
     """A summary for the user after a customization."""
-    figures, times = summary["metrics"], summary["seconds"]
+    metrics, times = summary["metrics"], summary["seconds"]
     trained, loss = "none", ""
     if "updates" in summary:
         trained = f"{summary['training']}, best at {summary['best_update']}, {summary['parameters']:,} weights"
-        loss = f"loss {figures['validation_loss_before']:.3f} -> {figures['validation_loss']:.3f} nats per token; "
+        loss = f"loss {metrics['validation_loss_before']:.3f} -> {metrics['validation_loss']:.3f} nats per token; "
     unlike = summary["unlike_the_paper"]
     held_out = "not measured, since that would call the service"
-    if "bleu" in figures:
-        bleu = f"BLEU {figures['bleu_vanilla']} -> {figures['bleu']}"
-        held_out = f"{loss}{bleu} on {figures['held_out_sentences']} of your own sentences"
-        if "general_bleu" in figures:
-            held_out += f", {figures['general_bleu_vanilla']} -> {figures['general_bleu']} on general text"
+    if "bleu" in metrics:
+        bleu = f"BLEU {metrics['bleu_vanilla']} -> {metrics['bleu']}"
+        held_out = f"{loss}{bleu} on {metrics['held_out_sentences']} of your own sentences"
+        if "general_bleu" in metrics:
+            held_out += f", {metrics['general_bleu_vanilla']} -> {metrics['general_bleu']} on general text"
     memory = f", {summary['phrases']:,} phrases" if summary["phrases"] else ""
     if count := sum(summary["memory"]):
         memory += f", {count:,} {'' if summary['phrases'] else 'tokens '}remembered"
@@ -101,9 +101,9 @@ def summary_text(summary: dict[str, Any]) -> str:
         "Time       " + ", ".join(f"{key} {value:.0f} s" for key, value in times.items()),
         f"Phrases    {summary['parser'] or 'not needed'}",
     ]
-    if about := summary.get("knn"):
-        lines.insert(3, f"Datastore  {about['entries']:,} tokens, index {about['index']}; held-out loss with it "
-                     f"{about['loss_base']:.3f} -> {about['loss']:.3f}")  # fmt: skip
+    if datastore := summary.get("knn"):
+        lines.insert(3, f"Datastore  {datastore['entries']:,} tokens, index {datastore['index']}; held-out loss with it "
+                     f"{datastore['loss_base']:.3f} -> {datastore['loss']:.3f}")  # fmt: skip
     if tried := summary.get("tried"):
         lines.append(comparison(tried))
     return "\n".join([*lines, *(f"Note: {warning}" for warning in summary["warnings"])])

@@ -70,23 +70,23 @@ def demo(settings: Settings, folder: Path, progress: Progress, to: str = "zh") -
     vanilla, customized = translate(base, sources), translate(base, sources, plugin)
     rows = list(zip(sources, vanilla, customized, strict=True))
     after = translate(base, sources[:2])
-    left = plugin.shares(base, sources).count(0.0)
-    figures = summary["metrics"]
+    unaffected = plugin.shares(base, sources).count(0.0)
+    metrics = summary["metrics"]
     text = "\n".join(
         [
             "",
             table([chosen.source_name, "vanilla: the base as it is", "with the plugin"], rows),
             *(
-                ["", f"The plugin's domain filter left {left} of the twelve, as unlike the samples, to the base."]
-                if left
+                ["", f"The plugin's domain filter left {unaffected} of the twelve, as unlike the samples, to the base."]
+                if unaffected
                 else []
             ),
             "",
             comparison(summary["tried"]),
             "",
             f"{summary['sentences']} sentences of {chosen.style} became this plugin in {duration(summary['seconds']['total'])}. "
-            f"On {figures['held_out_sentences']} other held-out sentences: BLEU {figures['bleu_vanilla']} without it, "
-            f"{figures['bleu']} with it.",
+            f"On {metrics['held_out_sentences']} other held-out sentences: BLEU {metrics['bleu_vanilla']} without it, "
+            f"{metrics['bleu']} with it.",
             "The base is small and weak; the plugin changes its manner, not its knowledge. "
             + ("Without the plugin it translates as before, to the letter." if after == vanilla[:2] else ""),
             "",

@@ -52,7 +52,7 @@ def sentences(document: Document, source: str) -> list[str]:
     from engine.serving.units.mask import mask, prepare
 
     results = [prepare(unit, source) for unit in document.units]
-    return [mask(one.text, *position).text for one in results for position in one.sentences]
+    return [mask(prepared.text, *position).text for prepared in results for position in prepared.sentences]
 
 
 def translate_file(
@@ -84,6 +84,6 @@ def shown(output: str, report: DocumentReport) -> str:
     lines = [f"Wrote {output}: {report.title}, {report.units:,} texts of {report.characters:,} characters translated."]
     lines += [f"Left unchanged: {count:,} {reason}." for reason, count in sorted(report.kept.items())]
     if report.doubtful:
-        rows = [[one["place"], one["why"], one["translation"]] for one in report.doubts[:SHOWN]]
+        rows = [[doubt["place"], doubt["why"], doubt["translation"]] for doubt in report.doubts[:SHOWN]]
         lines += ["", f"{report.doubtful:,} to check:", table(["where", "why", "translation"], rows)]
     return "\n".join(lines)

@@ -104,7 +104,7 @@ def content_of_files(args: argparse.Namespace, systems: dict[str, Path], report:
 
 
 def content_of_lines(
-    args: argparse.Namespace, title: str, base: str, systems: list[System], figures: dict[str, Any],
+    args: argparse.Namespace, title: str, base: str, systems: list[System], metrics: dict[str, Any],
     lines: list[ComparisonLineRow], references: int,
 ) -> Content:  # fmt: skip
     from engine.workflows.compare.export import Content
@@ -116,7 +116,7 @@ def content_of_lines(
         base=base,
         created=datetime.datetime.now(datetime.UTC),
         systems=systems,
-        figures=figures,
+        figures=metrics,
         lines=lambda: iter(lines),
         count=len(lines),
         references=references,
@@ -152,21 +152,21 @@ def of_sentences(args: argparse.Namespace) -> Shown:
     base = load_base(args)
     systems, paths = named_systems(args)
     translate = SystemTranslator.of_files(base, paths, args.settings.home_dir / "unpacked")
-    further, ground = further_of(args, None), ground_of(args, base)
+    extra_metrics, eval_context = further_of(args, None), ground_of(args, base)
     if args.enforce_terms:
-        systems = [{**one, "enforced": digest_files([args.terms])[0]} for one in systems]
-        ground.notes.append(ENFORCED)
-    lines = translated_lines(read.lines, systems, enforcing(translate, further.terms), base.target, args.progress)
-    figures = measure(lines, systems, translate, ground, args.progress, further)
+        systems = [{**system, "enforced": digest_files([args.terms])[0]} for system in systems]
+        eval_context.notes.append(ENFORCED)
+    lines = translated_lines(read.lines, systems, enforcing(translate, extra_metrics.terms), base.target, args.progress)
+    metrics = measure(lines, systems, translate, eval_context, args.progress, extra_metrics)
     if args.output:
         title = Path(args.input[0]).name
-        write_all(args, content_of_lines(args, title, base.name, systems, figures, lines, read.references))
+        write_all(args, content_of_lines(args, title, base.name, systems, metrics, lines, read.references))
     parts = [
-        f"{title}\n{Report.from_mapping(figures[kind]).table()}"
+        f"{title}\n{Report.from_mapping(metrics[kind]).table()}"
         for kind, title in (("text", "These sentences"), ("general", "General text"))
-        if figures[kind]
+        if metrics[kind]
     ]
-    return {**figures, "output": args.output}, "\n\n".join([*parts, *figures["notes"], *read.notes])
+    return {**metrics, "output": args.output}, "\n\n".join([*parts, *metrics["notes"], *read.notes])
 
 
 def named_systems(args: argparse.Namespace) -> tuple[list[System], dict[str, Path]]:
@@ -248,8 +248,8 @@ def scorers_of(args: argparse.Namespace) -> StyleScorers:
     from engine.evaluation.style_scorers import learn_style
 
     base = load_base(args)
-    ground = ground_of(args, base)
+    eval_context = ground_of(args, base)
     return learn_style(
-        ground.texts, base, ground.folder, ground.settings.assets_dir,
-        backward=ground.backward, sources=ground.sources, progress=args.progress,
+        eval_context.texts, base, eval_context.folder, eval_context.settings.assets_dir,
+        backward=eval_context.backward, sources=eval_context.sources, progress=args.progress,
     )  # fmt: skip

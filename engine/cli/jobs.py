@@ -36,8 +36,8 @@ def waiting(row: JobRow) -> str:
     """The time until a queued job is retried, as text; empty if it is not waiting for a retry."""
     if row.state != "queued":
         return ""
-    if row.not_before is not None and (left := row.not_before.timestamp() - time.time()) > 0:
-        return f"again in {left:.0f} s"
+    if row.not_before is not None and (remaining := row.not_before.timestamp() - time.time()) > 0:
+        return f"again in {remaining:.0f} s"
     return ""
 
 
@@ -54,9 +54,9 @@ def show(args: argparse.Namespace) -> Shown:
         *([f"Log        {row.log_path}"] if row.log_path else []),
     ]
     if steps:
-        cells = [[one.name, one.state, f"{one.fraction:.0%}", one.attempt, one.begun] for one in steps]
+        cells = [[step.name, step.state, f"{step.fraction:.0%}", step.attempt, step.begun] for step in steps]
         lines += ["", table(["step", "state", "done", "attempt", "begun"], cells)]
-    return mapping(row) | {"pipeline": [vars(one) for one in steps]}, "\n".join(lines)
+    return mapping(row) | {"pipeline": [vars(step) for step in steps]}, "\n".join(lines)
 
 
 def cancel(args: argparse.Namespace) -> Shown:

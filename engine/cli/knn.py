@@ -39,13 +39,13 @@ def knn_add(args: argparse.Namespace) -> tuple[Any, str]:
             f"{args.plugin} carries a datastore already. Choose new settings for it with `tailormt knn tune`, or start from "
             "the plugin without one."
         )
-    knn, files, figures = make_knn(
+    knn, files, metrics = make_knn(
         pair.forward, pairs["train"], pairs["valid"], options, workspace / "knn", plugin, args.progress,
         lambda: general_pairs(args, pair, pairs),
     )  # fmt: skip
     amend(Path(args.plugin), output, card={"knn": knn.options.to_mapping()}, files=files)
     clean(args, workspace)
-    return summary(output, knn, figures), text_of(output, knn, figures)
+    return summary(output, knn, metrics), text_of(output, knn, metrics)
 
 
 def knn_tune(args: argparse.Namespace) -> tuple[Any, str]:
@@ -63,29 +63,29 @@ def knn_tune(args: argparse.Namespace) -> tuple[Any, str]:
     knn: Knn | None = plugin.knn or getattr(plugin.module, "knn", None)
     if knn is None:
         raise OptionError(f"{args.plugin} carries no datastore. Add one with `tailormt knn add`.")
-    known = {" ".join(target.split()) for _, target in knn.datastore.texts}
-    held_out = [one for one in pairs["valid"] if " ".join(one.target.split()) not in known]
+    datastore_texts = {" ".join(target.split()) for _, target in knn.datastore.texts}
+    held_out = [sample for sample in pairs["valid"] if " ".join(sample.target.split()) not in datastore_texts]
     if not held_out:
         raise CorpusError("All these sentences are in the datastore. Give samples that it was not made from.")
-    fresh = {**knn.options.to_mapping(), **dict.fromkeys(("k", "shortlist", "threshold", "temperature", "weight"))}
-    knn = knn.with_settings(from_flags(KnnOptions, args, {**fresh, "adaptive": False}))
+    cleared = {**knn.options.to_mapping(), **dict.fromkeys(("k", "shortlist", "threshold", "temperature", "weight"))}
+    knn = knn.with_settings(from_flags(KnnOptions, args, {**cleared, "adaptive": False}))
     retrieval_of(knn.options)  # raises if options cannot be combined
     if knn.index is not None:
         from engine.methods.knn.index import set_breadth
 
         set_breadth(knn.index, knn.options.index, knn.options)
     general = general_pairs(args, pair, pairs) if knn.reader is not None else []
-    knn, figures = retune(pair.forward, knn, held_out, plugin if position == "knn" else None, args.progress, general)
+    knn, metrics = retune(pair.forward, knn, held_out, plugin if position == "knn" else None, args.progress, general)
     workspace.mkdir(parents=True, exist_ok=True)
     files = {ADAPTIVE: save_adaptive(knn.adaptive, workspace)} if knn.adaptive is not None else {}
     files |= {GATE: knn.gate.save(workspace)} if knn.gate is not None else {}
     drop = [name for name in (ADAPTIVE, GATE) if name not in files]
     amend(Path(args.plugin), output, card={position: knn.options.to_mapping()}, files=files, without=drop)
     clean(args, workspace)
-    return summary(output, knn, figures), text_of(output, knn, figures)
+    return summary(output, knn, metrics), text_of(output, knn, metrics)
 
 
-def request_of(args: argparse.Namespace, what: str, options: KnnOptions) -> tuple[CustomizeRequest, Path]:
+def request_of(args: argparse.Namespace, action: str, options: KnnOptions) -> tuple[CustomizeRequest, Path]:
     """The samples as a request for a customization, and the workspace for its steps."""
     from engine.corpora.bundled import named_files
     from engine.plugins import read_bundle_card
@@ -99,7 +99,7 @@ def request_of(args: argparse.Namespace, what: str, options: KnnOptions) -> tupl
     if args.workspace:
         return request, Path(args.workspace)
     key = json.dumps(
-        [what, str(Path(args.plugin).resolve()), request.to_mapping(), options.to_mapping()], sort_keys=True
+        [action, str(Path(args.plugin).resolve()), request.to_mapping(), options.to_mapping()], sort_keys=True
     )
     return request, args.settings.home_dir / "work" / hashlib.sha256(key.encode()).hexdigest()[:16]
 
@@ -128,8 +128,8 @@ def general_pairs(
     """Pairs of general text, on which a learned gate should not act."""
     from engine.evaluation.general_text import learnable_pairs
 
-    own = [one.target for part in pairs.values() for one in part]
-    return learnable_pairs(pair, args.settings, exclude=own, progress=args.progress)
+    targets = [sample.target for part in pairs.values() for sample in part]
+    return learnable_pairs(pair, args.settings, exclude=targets, progress=args.progress)
 
 
 def clean(args: argparse.Namespace, workspace: Path) -> None:
@@ -137,11 +137,11 @@ def clean(args: argparse.Namespace, workspace: Path) -> None:
         shutil.rmtree(workspace, ignore_errors=True)
 
 
-def summary(output: Path, knn: Knn, figures: dict[str, Any]) -> dict[str, Any]:
-    return {"plugin": str(output), "bytes": output.stat().st_size, "settings": knn.options.to_mapping(), **figures}
+def summary(output: Path, knn: Knn, metrics: dict[str, Any]) -> dict[str, Any]:
+    return {"plugin": str(output), "bytes": output.stat().st_size, "settings": knn.options.to_mapping(), **metrics}
 
 
-def text_of(output: Path, knn: Knn, figures: dict[str, Any]) -> str:
+def text_of(output: Path, knn: Knn, metrics: dict[str, Any]) -> str:
     """A summary for the user of a datastore and its settings."""
     options = knn.options
     by_sentence = options.retrieval == "sentence"
@@ -150,17 +150,17 @@ def text_of(output: Path, knn: Knn, figures: dict[str, Any]) -> str:
         gate = f"θ {options.threshold:g}, " if options.threshold is not None else "a learned gate, "
         chosen = f"{options.shortlist} samples a sentence, {chosen}{gate}"
     chosen += "λ by the adaptive network" if options.adaptive else f"λ {options.weight:g}"
-    gain = figures["loss_base"] - figures["loss"]
+    gain = metrics["loss_base"] - metrics["loss"]
     lines = [
         f"Plugin     {output} ({output.stat().st_size / 2**20:.1f} MiB)",
         f"Datastore  {len(knn.datastore):,} tokens, {'by sentence' if by_sentence else f'index {options.index}'}",
         f"Settings   {chosen}",
-        f"Held out   loss {figures['loss_base']:.3f} -> {figures['loss']:.3f} nats per token, {figures['tokens']:,} tokens",
+        f"Held out   loss {metrics['loss_base']:.3f} -> {metrics['loss']:.3f} nats per token, {metrics['tokens']:,} tokens",
     ]
     if gain <= 0:
         lines.append("Note: the datastore does not help on these samples. Use samples nearer to what is translated.")
-    rows: Sequence[dict[str, Any]] = figures["best"]
+    rows: Sequence[dict[str, Any]] = metrics["best"]
     titles = {"shortlist": "samples", "k": "k", "temperature": "T", "threshold": "θ", "weight": "λ", "loss": "loss"}
-    shown = {name: title for name, title in titles.items() if name in rows[0]}
-    grid = table(list(shown.values()), [[row[name] for name in shown] for row in rows])
+    columns = {name: title for name, title in titles.items() if name in rows[0]}
+    grid = table(list(columns.values()), [[row[name] for name in columns] for row in rows])
     return "\n".join([*lines, "", grid])

@@ -14,11 +14,17 @@ def doctor(args: argparse.Namespace) -> Shown:
     result = examine(args.settings, repair=args.repair, progress=args.progress)
     value = to_mapping(result)
     args.exit_code = int(not value["ok"])
-    lines = [f"- {one.sentence}" + (f"\n  Mended: {one.mended}" if one.mended else "") for one in result]
-    left = sum(not one.mended for one in result)
-    can = sum(one.mend is not None and not one.mended for one in result)
+    lines = [
+        f"- {finding.sentence}" + (f"\n  Mended: {finding.mended}" if finding.mended else "") for finding in result
+    ]
+    unrepaired = sum(not finding.mended for finding in result)
+    can = sum(finding.mend is not None and not finding.mended for finding in result)
     end = (
-        "No problems found." if not result else "All problems were repaired." if not left else f"{left} to look after."
+        "No problems found."
+        if not result
+        else "All problems were repaired."
+        if not unrepaired
+        else f"{unrepaired} to look after."
     )
     if can and not args.repair:
         end += f" `tailormt doctor --repair` mends {can} of them."

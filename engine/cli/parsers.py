@@ -29,17 +29,17 @@ def parser_train(args: argparse.Namespace) -> tuple[Any, str]:
         Path(args.words) if args.words else None,
     )
     lines = filter(None, map(str.strip, about_text(args).splitlines()))
-    about = tuple(line.removeprefix("- ") for line in lines)  # without list bullets
-    origins = Origins(args.license, args.license_note, about)
+    notes = tuple(line.removeprefix("- ") for line in lines)  # without list bullets
+    origins = Origins(args.license, args.license_note, notes)
     trained, banks = train_parser(args.language, sources, Path(args.output), options=options, progress=args.progress)
-    figures = measure(trained.language, trained.folder, banks, args.progress)
-    card = write_card(trained, figures, origins, command_line(args), versions())
+    metrics = measure(trained.language, trained.folder, banks, args.progress)
+    card = write_card(trained, metrics, origins, command_line(args), versions())
     value = {
         "folder": str(trained.home),
         "processors": list(trained.processors),
         "bytes": trained.bytes,
         "files": trained.files,
-        "figures": figures,
+        "figures": metrics,
     }
     skipped = [str(file) for file in banks.files if file.skipped]
     return value, "\n".join([*skipped, card.read_text(encoding="utf-8")])
@@ -72,9 +72,9 @@ def parser_download(args: argparse.Namespace) -> tuple[Any, str]:
     kinds = (args.kind,) if args.kind else KINDS
     model = download_model(args.language, kinds, args.settings.parser_dirs)
     if model is None:
-        what = f"{args.kind} parser" if args.kind else "parser"
+        parser = f"{args.kind} parser" if args.kind else "parser"
         raise MissingError(
-            f"stanza offers no {what} for {stanza_code(args.language)}: phrases of this language are found by statistics, or "
+            f"stanza offers no {parser} for {stanza_code(args.language)}: phrases of this language are found by statistics, or "
             "train a parser with `tailormt parser train`."
         )
     value = {

@@ -62,9 +62,9 @@ def plugin_verify(args: argparse.Namespace) -> Shown:
     if not checks[-1].ok:
         raise BundleError(checks[-1].sentence)
     card = read_bundle_card(args.bundle)
-    made = card["provenance"].get("created", "")
+    created = card["provenance"].get("created", "")
     text = (
-        f"{args.bundle} is whole: {card['name']}, {card['method']}, {card['source']} to {card['target']}, made {made} for the "
+        f"{args.bundle} is whole: {card['name']}, {card['method']}, {card['source']} to {card['target']}, made {created} for the "
         f"base {card['base_model_name_or_path']}; files {', '.join(card['files'])}."
     )
     steps = table(["check", "found"], [[check.title, check.sentence] for check in checks])
@@ -74,8 +74,8 @@ def plugin_verify(args: argparse.Namespace) -> Shown:
 def plugin_export(args: argparse.Namespace) -> Shown:
     from engine.plugins.bundle import read_bundle_card
 
-    shelf, output = library(args), Path(args.output)
-    shelf.export(shelf.store.plugins.get(args.id), output, with_phrases=args.with_phrases)
+    plugin_library, output = library(args), Path(args.output)
+    plugin_library.export(plugin_library.store.plugins.get(args.id), output, with_phrases=args.with_phrases)
     files = read_bundle_card(output)["files"]
     return {"output": args.output, "files": files}, f"Wrote {args.output}."
 
@@ -83,35 +83,35 @@ def plugin_export(args: argparse.Namespace) -> Shown:
 def plugin_import(args: argparse.Namespace) -> Shown:
     from engine.base import BaseModel
 
-    shelf = library(args)
-    project = shelf.store.projects.get(args.project)
+    plugin_library = library(args)
+    project = plugin_library.store.projects.get(args.project)
 
     def base() -> BaseModel:
         return BaseModel.load(project.base, project.source, project.target, settings=args.settings)
 
-    row = shelf.import_bundle(project, args.bundle, base)
+    row = plugin_library.import_bundle(project, args.bundle, base)
     return {"id": row.id, "path": row.path}, f"Imported {row.name} as plugin {row.id} of {project.name}."
 
 
 def plugin_rename(args: argparse.Namespace) -> Shown:
-    shelf = library(args)
-    row = shelf.store.plugins.get(args.id)
-    shelf.rename(row.project_id, row.name, args.name)
-    name = shelf.store.plugins.get(args.id).name
+    plugin_library = library(args)
+    row = plugin_library.store.plugins.get(args.id)
+    plugin_library.rename(row.project_id, row.name, args.name)
+    name = plugin_library.store.plugins.get(args.id).name
     return {"id": args.id, "name": name}, f"{row.name} is now {name}."
 
 
 def plugin_tag(args: argparse.Namespace) -> Shown:
-    shelf = library(args)
-    row = shelf.store.plugins.get(args.id)
-    tags = shelf.tag(row.project_id, row.name, args.tags)
+    plugin_library = library(args)
+    row = plugin_library.store.plugins.get(args.id)
+    tags = plugin_library.tag(row.project_id, row.name, args.tags)
     return {"id": args.id, "tags": tags}, f"{row.name}: {', '.join(tags) or 'no tags'}."
 
 
 def plugin_delete(args: argparse.Namespace) -> Shown:
-    shelf = library(args)
-    row = shelf.store.plugins.get(args.id)
-    shelf.delete(row)
+    plugin_library = library(args)
+    row = plugin_library.store.plugins.get(args.id)
+    plugin_library.delete(row)
     return {"id": args.id}, f"Plugin {args.id}, {row.name}, is deleted."
 
 
@@ -197,7 +197,7 @@ def plugin_ablate(args: argparse.Namespace) -> Shown:
 
     card = read_bundle_card(args.bundle)
     check_ablate(card)
-    wanted = Ablation(
+    request = Ablation(
         read_lines(args.source_file, card["source"]),
         read_lines(args.reference, card["target"]),
         kinds_of(args.against) if args.against else KINDS,
@@ -206,25 +206,25 @@ def plugin_ablate(args: argparse.Namespace) -> Shown:
         PhraseOptions.from_mapping(named_values(args.phrase_option, "--phrase-option")),
         args.seed,
     )
-    check_lines(wanted)
+    check_lines(request)
     base = load_base(args, card)
-    figures = ablate_bundle(
-        Path(args.bundle), wanted, base=base, backward=args.backward, settings=args.settings, progress=args.progress
+    report = ablate_bundle(
+        Path(args.bundle), request, base=base, backward=args.backward, settings=args.settings, progress=args.progress
     )
     if args.output:
-        write_translations(Path(args.output), figures)
-    text = table(["memory", "what it holds", "BLEU", "chrF", "NLL", "p", "changed"], table_rows(figures))
-    about = (
-        f"{figures['lines']} lines; NLL in nats per target token of the reference; p of BLEU against the memory itself, by paired "
+        write_translations(Path(args.output), report)
+    text = table(["memory", "what it holds", "BLEU", "chrF", "NLL", "p", "changed"], table_rows(report))
+    note = (
+        f"{report['lines']} lines; NLL in nats per target token of the reference; p of BLEU against the memory itself, by paired "
         "bootstrap; changed: translations that differ from those."
     )
-    return figures, f"{text}\n\n{about}"
+    return report, f"{text}\n\n{note}"
 
 
-def write_translations(folder: Path, figures: dict[str, Any]) -> None:
+def write_translations(folder: Path, report: dict[str, Any]) -> None:
     """Write one file per memory, with one translation per line. Raises StorageError."""
-    for one in [{"memory": "base", **figures["base"]}, *figures["variants"]]:
-        if one["translations"] is not None:
-            with atomic_write(folder / f"{one['memory']}.txt", "the translations") as temporary:
-                lines = (" ".join(line.split()) for line in one["translations"])
+    for variant in [{"memory": "base", **report["base"]}, *report["variants"]]:
+        if variant["translations"] is not None:
+            with atomic_write(folder / f"{variant['memory']}.txt", "the translations") as temporary:
+                lines = (" ".join(line.split()) for line in variant["translations"])
                 temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -95,16 +95,16 @@ def corpus_text(model: ProportionModel) -> list[str]:
     """The quality of the fit on held-out words, and the words of each domain."""
     blocks = []
     for side, result in model.corpus.items():
-        held = model.held_out[side]
+        held_out = model.held_out[side]
         rows = [
-            [layer, f"{own:.2f}", f"{right:.0%}"]
-            for layer, own, right in zip(
-                held["layers"], held["own_proportion"], held["words_leaning_right"], strict=True
+            [layer, f"{proportion:.2f}", f"{right:.0%}"]
+            for layer, proportion, right in zip(
+                held_out["layers"], held_out["own_proportion"], held_out["words_leaning_right"], strict=True
             )
         ]
         blocks.append(
-            f"The {side}, on {held['words']} words held out; of {held['sentences']} held-out sentences "
-            f"{held['sentences_leaning_right']:.0%} lean to their own domain.\n"
+            f"The {side}, on {held_out['words']} words held out; of {held_out['sentences']} held-out sentences "
+            f"{held_out['sentences_leaning_right']:.0%} lean to their own domain.\n"
             + table(["layer", "own proportion", "words leaning towards it"], rows)
         )
         lists = result["words"]

@@ -15,11 +15,12 @@ from engine.errors import InputError, OptionError
 def rating_list(args: argparse.Namespace) -> Shown:
     store = store_of(args)
     rows = []
-    for one in store.ratings.list(args.project):
-        raters, done = store.ratings.raters(one.id), store.ratings.done(one.id)
+    for rating_round in store.ratings.list(args.project):
+        raters, done = store.ratings.raters(rating_round.id), store.ratings.done(rating_round.id)
         rows.append({
-            "id": one.id, "project": one.project_id, "title": one.title, "sentences": one.size, "raters": len(raters),
-            "done": sum(done.values()), "closed": one.closed is not None,
+            "id": rating_round.id, "project": rating_round.project_id, "title": rating_round.title,
+            "sentences": rating_round.size, "raters": len(raters), "done": sum(done.values()),
+            "closed": rating_round.closed is not None,
         })  # fmt: skip
     text = table(["id", "project", "title", "sentences", "raters", "done"], [list(row.values())[:6] for row in rows])
     return (

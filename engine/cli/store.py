@@ -15,7 +15,7 @@ def store_status(args: argparse.Namespace) -> Shown:
     lines = [
         f"Store: {result['store']}",
         f"Schema: {result['schema'] or 'none yet'}; this program makes {result['newest']}",
-        *(f"To come: {one['revision']}  {one['about']}" for one in result["pending"]),
+        *(f"To come: {migration['revision']}  {migration['about']}" for migration in result["pending"]),
         f"Size: {result['bytes'] / 2**20:.1f} MiB",
         *(f"Kept before an upgrade: {copy}" for copy in result["copies"]),
     ]

@@ -61,8 +61,8 @@ class TerminalProgress(Progress):
         self.shown = now
         step = f"[{self.index + 1}/{self.steps}] " if self.steps > 1 else ""
         share = f" {done / total:4.0%}" if total else ""
-        left = f", {duration(eta)} left" if eta else ""
-        line = f"{step}{self.step}{share}{left}{', ' + note if note else ''}"
+        remaining = f", {duration(eta)} left" if eta else ""
+        line = f"{step}{self.step}{share}{remaining}{', ' + note if note else ''}"
         if line == self.line:
             return
         self.line = line
@@ -80,9 +80,9 @@ def comparison(tried: list[dict[str, Any]]) -> str:
     from engine.workflows.customize.run import Trial
 
     rows = [
-        [f"{one.name}{' *' if one.chosen else ''}", one.bleu, one.chrf,
-         "" if one.general_bleu is None else one.general_bleu, f"{one.seconds:.0f}"]
-        for one in (Trial(**values) for values in tried)
+        [f"{trial.name}{' *' if trial.chosen else ''}", trial.bleu, trial.chrf,
+         "" if trial.general_bleu is None else trial.general_bleu, f"{trial.seconds:.0f}"]
+        for trial in (Trial(**values) for values in tried)
     ]  # fmt: skip
     return "\nMethods that were tried (* is in the plugin)\n" + table(
         ["method", "BLEU held out", "chrF held out", "BLEU general text", "seconds"], rows

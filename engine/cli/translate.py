@@ -46,7 +46,7 @@ def translate(args: argparse.Namespace) -> Shown:
     if args.strength != 1.0 and not args.plugin:
         raise InputError("--strength needs --plugin: it is how strongly the plugin acts.")
     if args.output != "-":
-        check_apart(Path(args.output), [Path(one) for one in (args.input, args.terms, *(args.plugin or [])) if one])
+        check_apart(Path(args.output), [Path(file) for file in (args.input, args.terms, *(args.plugin or [])) if file])
         check_writable(Path(args.output), "the translation")
     args.progress.resumes = bool(document)
     if not document and (quick := by_studio(args, lines)) is not None:
@@ -64,10 +64,10 @@ def translate(args: argparse.Namespace) -> Shown:
         base, lines, plugin, strength=args.strength, decoding=decoding, progress=args.progress, terms=terms
     )
     args.progress.close()
-    used, wanted = usage(terms, lines, results)
+    used, required = usage(terms, lines, results)
     if terms and not args.quiet:
-        print(f"Terminology: {used:,} of {wanted:,} required terms used.", file=sys.stderr)
-    return shown(args, results, {"terms": {"used": used, "called_for": wanted}} if terms else {})
+        print(f"Terminology: {used:,} of {required:,} required terms used.", file=sys.stderr)
+    return shown(args, results, {"terms": {"used": used, "called_for": required}} if terms else {})
 
 
 def by_studio(args: argparse.Namespace, lines: Sequence[str]) -> list[str] | None:
@@ -80,8 +80,8 @@ def by_studio(args: argparse.Namespace, lines: Sequence[str]) -> list[str] | Non
 
     folder = BaseRegistry(args.settings).find(base_path(args)).absolute()
     plugin = str(Path(args.plugin[0]).absolute()) if args.plugin else ""
-    given = {item.name: getattr(args, item.name) for item in describe(Decoding) if hasattr(args, item.name)}
-    work = TranslationSpec.of(str(folder), args.source, args.target, plugin, args.strength, given)
+    decoding = {item.name: getattr(args, item.name) for item in describe(Decoding) if hasattr(args, item.name)}
+    work = TranslationSpec.of(str(folder), args.source, args.target, plugin, args.strength, decoding)
     return ask(args.settings, work, lines, args.progress)
 
 
@@ -133,10 +133,10 @@ def compare(args: argparse.Namespace) -> Shown:
     rows: list[dict[str, Any]] = [
         {"source": a, "vanilla": b, "customized": c} for a, b, c in zip(lines, vanilla, customized, strict=True)
     ]
-    flags = {name: flags_of(made) for name, made in (("vanilla", vanilla), ("customized", customized))}
+    flags = {name: flags_of(translations) for name, translations in (("vanilla", vanilla), ("customized", customized))}
     for name, result in flags.items():
-        for one in result:
-            rows[one["line"] - 1].setdefault("flags", {})[name] = one["flag"]
+        for flagged in result:
+            rows[flagged["line"] - 1].setdefault("flags", {})[name] = flagged["flag"]
     changed = sum(row["vanilla"] != row["customized"] for row in rows)
     text = table(
         ["source", "vanilla", plugin.name if plugin else "plugin"],
@@ -151,7 +151,7 @@ def preview(base: BaseModel, plugin: Plugin | PluginStack | None, texts: Sequenc
 
     plugins = plugin.plugins if isinstance(plugin, PluginStack) else [plugin] if plugin else []
     selected = [" ".join(text.split()) for text in texts if text.strip()]
-    rows = [row for one in plugins for row in one.method.preview(base, one.module, selected)]
+    rows = [row for member in plugins for row in member.method.preview(base, member.module, selected)]
     if not rows:
         return rows, "Nothing would be sent: no plugin in use calls a service."
     return rows, "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)

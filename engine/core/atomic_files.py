@@ -61,8 +61,8 @@ def check_writable(path: Path, what: str) -> None:
 
 def check_apart(output: Path, inputs: Iterable[Path]) -> None:
     """Raise InputError if `output` is one of the inputs."""
-    for one in inputs:
-        if output.exists() and one.exists() and not is_device(output) and output.samefile(one):
+    for input_path in inputs:
+        if output.exists() and input_path.exists() and not is_device(output) and output.samefile(input_path):
             raise InputError(
                 "{path} is read by this command, so it cannot be its output. Choose another name.", path=output
             )
@@ -109,19 +109,19 @@ def atomic_folder(folder: Path, what: str) -> Iterator[Path]:
 
     A crash between the renames leaves `<name>.old`: read from the first complete folder of `folder_and_old`.
     """
-    fresh, (current, old) = folder.with_name(f"{folder.name}.tmp"), folder_and_old(folder)
+    temporary, (current, old) = folder.with_name(f"{folder.name}.tmp"), folder_and_old(folder)
     with storage_errors(what, folder.parent):
-        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         try:
-            fresh.mkdir(parents=True)
-            yield fresh
+            temporary.mkdir(parents=True)
+            yield temporary
             shutil.rmtree(old, ignore_errors=True)
             if current.exists():
                 current.rename(old)
-            fresh.rename(current)
+            temporary.rename(current)
             shutil.rmtree(old, ignore_errors=True)
         except BaseException:
-            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             raise
 
 

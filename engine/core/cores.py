@@ -20,9 +20,9 @@ def usable_cores() -> int:
     return max(1, min(affinity(), quota()))
 
 
-def model_threads(wanted: int) -> int:
+def model_threads(requested: int) -> int:
     """Threads for models: at most one per core, since more would only wait for each other; 0: all cores."""
-    return min(wanted, usable_cores()) if wanted else usable_cores()
+    return min(requested, usable_cores()) if requested else usable_cores()
 
 
 def affinity() -> int:

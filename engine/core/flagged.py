@@ -26,9 +26,9 @@ class Flagged(str):
     flag: str
 
     def __new__(cls, text: str, flag: str) -> Flagged:
-        one = super().__new__(cls, text)
-        one.flag = flag
-        return one
+        instance = super().__new__(cls, text)
+        instance.flag = flag
+        return instance
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # copies, and what goes to other processes
         return str(self), self.flag
@@ -41,8 +41,8 @@ def flag_of(text: object) -> str:
 
 def flagged(text: str, flags: Sequence[str]) -> str:
     """The text with the most severe of these flags; unchanged if all are empty."""
-    given = [flag for flag in FLAGS if flag in flags]
-    return Flagged(text, given[0]) if given else text
+    present = [flag for flag in FLAGS if flag in flags]
+    return Flagged(text, present[0]) if present else text
 
 
 class FlaggedLine(TypedDict):

@@ -74,14 +74,14 @@ def read_tag(text: str) -> Tag | None:
     cleaned = OWN[cleaned] if cleaned in OWN else OWN.get(head, head) + dash + rest
     try:
         exact = Language.get(standardize_tag(cleaned))
-        whole = Language.get(standardize_tag(cleaned, macro=True))
+        macro = Language.get(standardize_tag(cleaned, macro=True))
     except (LanguageTagError, LookupError, ValueError):
         return None
-    if not whole.language or whole.language in ("und", "mul", "mis", "zxx") or not whole.is_valid():
+    if not macro.language or macro.language in ("und", "mul", "mis", "zxx") or not macro.is_valid():
         return None
-    language = PREFERRED.get(whole.language, whole.language)
-    region = whole.territory or ""
-    script = SCRIPTS.get(whole.script or "", whole.script or "")
+    language = PREFERRED.get(macro.language, macro.language)
+    region = macro.territory or ""
+    script = SCRIPTS.get(macro.script or "", macro.script or "")
     usual, local = _script(language), _script(language, region) if region else ""
     explicit = bool(script)
     if not script and local and local != usual:
@@ -128,10 +128,10 @@ def primary_language(text: str) -> str:
     return tag.language if tag else re.split(r"[-_@. ]+", text.strip().lower())[0]
 
 
-def same_language(one: str, other: str) -> bool:
+def same_language(first: str, second: str) -> bool:
     """Whether two tags name the same language and script, regardless of region."""
-    a, b = read_tag(one), read_tag(other)
-    return a.short == b.short if a and b else one == other
+    a, b = read_tag(first), read_tag(second)
+    return a.short == b.short if a and b else first == second
 
 
 def unspaced(text: str) -> bool:
@@ -191,55 +191,55 @@ class Codes:
         The language must be the same, or represent its macrolanguage (qu is quy, no is nb). A script that the user named must
         match; otherwise the usual script is preferred. A region only expresses a preference.
         """
-        wanted = read_tag(text)
-        if wanted is None:
+        requested = read_tag(text)
+        if requested is None:
             return None
-        results = [(self._rank(wanted, tag, i), tag, value) for i, (tag, value) in enumerate(self._known)]
-        fitting = [(rank, tag, value) for rank, tag, value in results if rank is not None]
-        if not fitting:
+        results = [(self._rank(requested, tag, i), tag, value) for i, (tag, value) in enumerate(self._known)]
+        matches = [(rank, tag, value) for rank, tag, value in results if rank is not None]
+        if not matches:
             return None
-        _, tag, value = min(fitting, key=lambda row: row[0])
-        return self._name(tag) if tag.language == wanted.language else wanted.short, value
+        _, tag, value = min(matches, key=lambda row: row[0])
+        return self._name(tag) if tag.language == requested.language else requested.short, value
 
-    def _rank(self, wanted: Tag, tag: Tag, index: int) -> tuple[int, ...] | None:
+    def _rank(self, requested: Tag, tag: Tag, index: int) -> tuple[int, ...] | None:
         """The rank of a code as a match, smaller is better; None if it does not match."""
-        if tag.language != wanted.language and not self._stands_for(tag, wanted):
+        if tag.language != requested.language and not self._stands_for(tag, requested):
             return None
-        same_script = tag.script == wanted.script or tag.language != wanted.language
-        if not same_script and (wanted.explicit or not tag.explicit):
+        same_script = tag.script == requested.script or tag.language != requested.language
+        if not same_script and (requested.explicit or not tag.explicit):
             return None
-        region = 0 if tag.region == wanted.region else 1 if not tag.region else 2
+        region = 0 if tag.region == requested.region else 1 if not tag.region else 2
         return (
-            tag.language != wanted.language,
+            tag.language != requested.language,
             not same_script,
             region,
-            tag.own != wanted.own,
+            tag.own != requested.own,
             not tag.explicit,
             index,
         )
 
     @staticmethod
-    def _stands_for(tag: Tag, wanted: Tag) -> bool:
+    def _stands_for(tag: Tag, requested: Tag) -> bool:
         """Whether a language may represent its macrolanguage, as quy for qu and pbt for ps.
 
         Excluded are members of separate standing, such as id for ms, and Cantonese for zh.
         """
-        part = len(tag.language) == 3 and wanted.language != "zh"
-        return part and _registry()[0].get(tag.language) == wanted.language
+        part = len(tag.language) == 3 and requested.language != "zh"
+        return part and _registry()[0].get(tag.language) == requested.language
 
     def nearest(self, text: str, limit: int = 3) -> list[str]:
         """The model's tags closest to a text: related languages, or similarly spelt tags if the text is not a tag."""
         from langcodes import tag_distance
 
-        wanted = read_tag(text)
+        requested = read_tag(text)
         near: list[tuple[float, str]] = []
-        if wanted is not None:
+        if requested is not None:
             for name in self.tags:
-                distance = 0 if name.split("-")[0] == wanted.language else tag_distance(str(wanted), name)
+                distance = 0 if name.split("-")[0] == requested.language else tag_distance(str(requested), name)
                 if distance < 50 and not (name == "en" and distance > 10):  # everything is near English in CLDR's table
                     near.append((distance, name))
         names = [name for _, name in sorted(near)]
-        return names[:limit] if wanted else difflib.get_close_matches(text.lower(), self.tags, n=limit, cutoff=0.5)
+        return names[:limit] if requested else difflib.get_close_matches(text.lower(), self.tags, n=limit, cutoff=0.5)
 
 
 def listed(tags: Iterable[str], limit: int = 12) -> str:

@@ -130,7 +130,7 @@ def answer_of(module: str, request: Json, files: Sequence[Path], *raises: type[T
         message = Message.from_mapping(answer["error"])
         for file in files:  # users know its name, not its location
             message = message.naming(str(file.absolute()), file.name)
-        raise next((one for one in raises if one.__name__ == answer["type"]), raises[0])(message)
+        raise next((error_type for error_type in raises if error_type.__name__ == answer["type"]), raises[0])(message)
     return answer
 
 

@@ -40,10 +40,10 @@ class TextFormatter(logging.Formatter):
     """Plain text, with the request and the job if any."""
 
     def format(self, record: logging.LogRecord) -> str:
-        about = "".join(f" {name} {value}" for name, value in _about().items())
+        context = "".join(f" {name} {value}" for name, value in _about().items())
         moment = self.formatTime(record)
         trace = "\n" + self.formatException(record.exc_info) if record.exc_info else ""
-        return redacted(f"{moment} {record.levelname} {record.name}{about}: {record.getMessage()}{trace}")
+        return redacted(f"{moment} {record.levelname} {record.name}{context}: {record.getMessage()}{trace}")
 
 
 class JsonFormatter(TextFormatter):

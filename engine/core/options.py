@@ -175,14 +175,14 @@ class Options:
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
         """Build from a JSON or TOML mapping. Raises OptionError on an unknown key, naming the nearest known one."""
-        known = [item.name for item in describe(cls)]
+        names = [item.name for item in describe(cls)]
         for key in values:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, n=1)
+            if key not in names:
+                near = difflib.get_close_matches(key, names, n=1)
                 hint = (
                     Message(" Did you mean {name}?", name=near[0])
                     if near
-                    else Message(" Known: {names}.", names=", ".join(known))
+                    else Message(" Known: {names}.", names=", ".join(names))
                 )
                 raise OptionError("{key} is not a setting of {name}.{hint}", key=key, name=cls.__name__, hint=hint)
         return cls(**values)
@@ -212,8 +212,8 @@ def add_flags(
     for item in describe(cls):
         if item.name in skip or (only and item.name not in only):
             continue
-        shown = ",".join(map(str, item.default)) if isinstance(item.default, tuple) else item.default
-        text = f"{item.help} [{shown}]".replace("%", "%%")
+        default = ",".join(map(str, item.default)) if isinstance(item.default, tuple) else item.default
+        text = f"{item.help} [{default}]".replace("%", "%%")
         extra: dict[str, Any] = {
             "metavar": "|".join(map(str, item.choices)) if item.choices else item.type.__name__.upper()
         }

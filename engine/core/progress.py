@@ -35,10 +35,10 @@ class Eta:
                 recent if self.seconds_per_unit is None else 0.8 * self.seconds_per_unit + 0.2 * recent
             )
             self.done, self.last = done, now
-        left = None if self.seconds_per_unit is None else max(0.0, (total - done) * self.seconds_per_unit)
-        if left is None or self.end is None or done >= total:
-            return left
-        return min(left, max(0.0, self.end - now))
+        remaining = None if self.seconds_per_unit is None else max(0.0, (total - done) * self.seconds_per_unit)
+        if remaining is None or self.end is None or done >= total:
+            return remaining
+        return min(remaining, max(0.0, self.end - now))
 
 
 def duration(seconds: float | None) -> str:

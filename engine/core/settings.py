@@ -212,8 +212,8 @@ class Settings(Options):
         """Folders that may hold stanza models, in order of preference; downloads go to the last."""
         if self.parsers:
             return (Path(self.parsers).expanduser(),)
-        own = Path(os.environ.get("STANZA_RESOURCES_DIR", Path.home() / "stanza_resources"))
-        return (self.assets_dir / "parsers", own, self.home_dir / "parsers")
+        stanza_dir = Path(os.environ.get("STANZA_RESOURCES_DIR", Path.home() / "stanza_resources"))
+        return (self.assets_dir / "parsers", stanza_dir, self.home_dir / "parsers")
 
 
 def home_path(home: str) -> Path:
@@ -229,14 +229,14 @@ def home_path(home: str) -> Path:
 def _from_environment(environment: tuple[tuple[str, str], ...]) -> Settings:
     values: dict[str, str] = {}
     names = {item.name for item in describe(Settings)}
-    given = {key[9:].lower(): value for key, value in environment}
-    file = home_path(given.get("home", "")) / "settings.toml"
+    variables = {key[9:].lower(): value for key, value in environment}
+    file = home_path(variables.get("home", "")) / "settings.toml"
     if file.exists():
         try:
             values |= tomllib.loads(file.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:  # ValueError: also huge numbers and invalid UTF-8
             raise OptionError("{file} is not valid TOML: {error}", file=file, error=error) from None
-    values |= {key: value for key, value in given.items() if key in names}
+    values |= {key: value for key, value in variables.items() if key in names}
     return Settings.from_mapping(values)
 
 

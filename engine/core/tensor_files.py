@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Tensor], what: str, **about: str) -> Path:
-    """Write tensors, with `about` as the file's metadata; `what` names them in a StorageError."""
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], what: str, **metadata: str) -> Path:
+    """Write tensors, with `metadata` in the file; `what` names them in a StorageError."""
     from safetensors.torch import save_file
 
     plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
     with atomic_write(path, what) as temporary:
-        save_file(plain, temporary, metadata=about or None)
+        save_file(plain, temporary, metadata=metadata or None)
     return path
 
 
@@ -36,10 +36,10 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         ) from None
 
 
-def check_keys(path: Path, there: Collection[str], wanted: Collection[str]) -> None:
+def check_keys(path: Path, present: Collection[str], expected: Collection[str]) -> None:
     """Raise BundleError if a file lacks one of the keys or has an unknown one."""
-    for key in sorted({*wanted} ^ {*there}):
-        if key in wanted:
+    for key in sorted({*expected} ^ {*present}):
+        if key in expected:
             raise BundleError(
                 "{tensors} lacks the key {key}. Get a new copy of the bundle.", tensors=path.name, key=key
             )

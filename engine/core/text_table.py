@@ -36,8 +36,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], columns: int = 110
     texts = [[str(cell) for cell in row] for row in [head, *rows]]
     count = len(head)
     wants = [max(width(row[i]) for row in texts) for i in range(count)]
-    room = columns - 3 * (count - 1)
-    while sum(wants) > room:
+    available = columns - 3 * (count - 1)
+    while sum(wants) > available:
         wants[wants.index(max(wants))] -= 1
     lines = []
     for n, row in enumerate(texts):

@@ -61,7 +61,9 @@ def bundled_samples(assets: Path) -> list[SampleCorpus]:
     root = assets / "samples"
     results = [corpus for folder in sorted(root.glob("*/")) if (corpus := _corpus(folder)) is not None]
     kinds = ("style", "domain", "bilingual", "dirty", "general")
-    return sorted(results, key=lambda one: (kinds.index(one.kind) if one.kind in kinds else len(kinds), one.name))
+    return sorted(
+        results, key=lambda corpus: (kinds.index(corpus.kind) if corpus.kind in kinds else len(kinds), corpus.name)
+    )
 
 
 def _corpus(folder: Path) -> SampleCorpus | None:
@@ -98,16 +100,16 @@ def named_files(samples: Iterable[str], assets: Path) -> list[str]:
             files.append(sample)
             continue
         name = sample.removeprefix(PREFIX)
-        known = {one.name: one for one in bundled_samples(assets)}
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+        corpora = {corpus.name: corpus for corpus in bundled_samples(assets)}
+        if name not in corpora:
+            near = difflib.get_close_matches(name, corpora, n=1)
             hint = (
                 Message("Did you mean {name}?", name=f"{PREFIX}{near[0]}")
                 if near
-                else Message("Available: {names}.", names=", ".join(known) or "none")
+                else Message("Available: {names}.", names=", ".join(corpora) or "none")
             )
             raise CorpusError(
                 "No sample corpus is called {name}. {hint} See `tailormt corpus samples`.", name=name, hint=hint
             )
-        files += map(str, known[name].files)
+        files += map(str, corpora[name].files)
     return files

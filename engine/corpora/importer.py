@@ -133,8 +133,8 @@ def import_to(
 def _names(files: Sequence[Path]) -> list[str]:
     """The files' names, encodable as UTF-8 for JSON; full paths for files that share a name."""
     names = [path.name for path in files]
-    shown = [str(path) if names.count(path.name) > 1 else path.name for path in files]
-    return [name.encode("utf-8", "replace").decode() for name in shown]
+    labels = [str(path) if names.count(path.name) > 1 else path.name for path in files]
+    return [name.encode("utf-8", "replace").decode() for name in labels]
 
 
 def _read_file(
@@ -234,21 +234,21 @@ def _look_over(
             notice = next(noticed, None)
     report.lengths = dict(sorted(lengths.items()))
     if language_too:
-        others: Counter[str] = Counter()
+        other_languages: Counter[str] = Counter()
         for row, code in _check_language(sample, report):
-            others[code] += 1
+            other_languages[code] += 1
             segment = sample[row][1]
             if segment_key(segment.text, segment.source) not in decisions.approved:
                 note = language_name(code)
                 files[segment.file].notice(ANOTHER_LANGUAGE, segment.line, segment.text, f" ({note})")
                 writer.notice(sample[row][0], ANOTHER_LANGUAGE, note)
-        _warn_of_others(others, report)
+        _warn_of_others(other_languages, report)
     for row, leader in _near_duplicates(first, _Within(progress, size)):
-        one, like = first[row], first[leader]
-        if segment_key(one.text, one.source) in decisions.approved:
+        duplicate, like = first[row], first[leader]
+        if segment_key(duplicate.text, duplicate.source) in decisions.approved:
             continue
-        where = f"line {like.line}" if like.file == one.file else f"{like.file} line {like.line}"
-        files[one.file].notice(NEAR_DUPLICATE, one.line, one.text, f" (like {where})")
+        where = f"line {like.line}" if like.file == duplicate.file else f"{like.file} line {like.line}"
+        files[duplicate.file].notice(NEAR_DUPLICATE, duplicate.line, duplicate.text, f" (like {where})")
         writer.notice(row, NEAR_DUPLICATE, like=leader)
     if writer.count > len(first):
         report.files[-1].notes.append(
@@ -264,10 +264,10 @@ def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport)
     Yields (position in the sample, language code) of sentences that are certainly not in the target language.
     """
     segments = [segment for _, segment in sample]
-    wanted = base_language(report.language)
+    language = base_language(report.language)
     expected = [report.language, *([report.source_language] if report.source_language else [])]
-    seen = detect([segment.text for segment in segments], *expected, max_texts=MOST_DETECTED)
-    if seen is None:
+    detected = detect([segment.text for segment in segments], *expected, max_texts=MOST_DETECTED)
+    if detected is None:
         report.warnings.append(
             Message(
                 "The language of the sentences could not be checked: {language} is not among those that can be detected.",
@@ -277,26 +277,28 @@ def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport)
         return
     if report.kept > MOST_DETECTED:
         report.files[-1].notes.append(
-            Message("Languages were detected in {count:,} evenly selected sentences.", count=len(seen))
+            Message("Languages were detected in {count:,} evenly selected sentences.", count=len(detected))
         )
-    result = shares(seen)
+    result = shares(detected)
     report.languages = {code: round(share, 4) for code, share in result.items()}
-    share = result.get(wanted, 0.0)
+    share = result.get(language, 0.0)
     if share < EXPECTED_SHARE:
-        _warn_of_language(segments, report, wanted, result)
-    for position, code in seen:
+        _warn_of_language(segments, report, language, result)
+    for position, code in detected:
         if surely_other(segments[position].text, code, report.language):
             yield position, code
 
 
-def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted: str, shares: dict[str, float]) -> None:
-    share = shares.get(wanted, 0.0)
-    other = next((code for code in shares if code not in (wanted, "unknown")), None)
-    name = Message(language_name(wanted))
+def _warn_of_language(
+    segments: Sequence[Segment], report: ImportReport, language: str, shares: dict[str, float]
+) -> None:
+    share = shares.get(language, 0.0)
+    other = next((code for code in shares if code not in (language, "unknown")), None)
+    name = Message(language_name(language))
     looks = Message("; most others look like {other}", other=Message(language_name(other))) if other else ""
     if share < LEAST_SHARE and len(segments) >= LEAST_SENTENCES:
-        of_sources = identify([segment.source for segment in segments if segment.source], wanted) or {}
-        swapped = of_sources.get(wanted, 0.0) >= EXPECTED_SHARE
+        of_sources = identify([segment.source for segment in segments if segment.source], language) or {}
+        swapped = of_sources.get(language, 0.0) >= EXPECTED_SHARE
         hint = mark("the source and target columns seem to be swapped")
         raise CorpusError(
             "The samples are not in the target language: only {share:.0%} looks like {language}{looks} ({files}); {hint}.",
@@ -316,24 +318,26 @@ def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted:
     )
 
 
-def _warn_of_others(others: Counter[str], report: ImportReport) -> None:
+def _warn_of_others(other_languages: Counter[str], report: ImportReport) -> None:
     """Warn of many sentences in other languages (counts by code) in a corpus that is mostly in the target language."""
-    wanted = base_language(report.language)
-    if others.total() < MANY_OTHERS or report.languages.get(wanted, 0.0) < EXPECTED_SHARE:
+    language = base_language(report.language)
+    if other_languages.total() < MANY_OTHERS or report.languages.get(language, 0.0) < EXPECTED_SHARE:
         return
     report.warnings.append(
         Message(
             "{count:,} sentences are not in {language}; most of them look like {other}. Exclude them, or remove their file.",
-            count=others.total(),
-            language=Message(language_name(wanted)),
-            other=Message(language_name(others.most_common(1)[0][0])),
+            count=other_languages.total(),
+            language=Message(language_name(language)),
+            other=Message(language_name(other_languages.most_common(1)[0][0])),
         )
     )
 
 
 def _near_duplicates(segments: Sequence[Segment], progress: Progress) -> Iterator[tuple[int, int]]:
     """Yield (index of a near-duplicate, index of the sentence it resembles); equal translations of different sources are fine."""
-    for index, leader in enumerate(groups([f"{one.source or ''} {one.text}" for one in segments], (), progress)):
+    for index, leader in enumerate(
+        groups([f"{segment.source or ''} {segment.text}" for segment in segments], (), progress)
+    ):
         if leader != index:
             yield index, leader
 
@@ -344,8 +348,8 @@ SELDOM = 5.0  # seconds between two messages of `_Within`
 class _Within(Quiet):
     """Progress of the near-duplicate search, shown as a note on a step that counts bytes and has read them all."""
 
-    def __init__(self, whole: Progress, size: int) -> None:
-        super().__init__(whole)
+    def __init__(self, parent: Progress, size: int) -> None:
+        super().__init__(parent)
         self.size = size
         self.shown_at = time.monotonic()
 

@@ -60,15 +60,15 @@ def without_tags(text: str) -> str:
 def with_placeholders(text: str, source: str | None = None) -> tuple[str, str | None]:
     """Text and source with `{1}`, `{/1}`, `{2}` for their tags; a tag that occurs in both has the same number in both."""
     numbers: dict[tuple[str, str, int], int] = {}
-    shown = None if source is None else _numbered(source, numbers)
-    return _numbered(text, numbers), shown
+    numbered_source = None if source is None else _numbered(source, numbers)
+    return _numbered(text, numbers), numbered_source
 
 
 def _numbered(text: str, numbers: dict[tuple[str, str, int], int]) -> str:
     if "<" not in text:
         return text
     parts, end = [], 0
-    seen: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     still_open: list[tuple[str, str, int]] = []
     for match in _tags(text):
         closing, name, attributes, _ = match.groups()
@@ -76,14 +76,14 @@ def _numbered(text: str, numbers: dict[tuple[str, str, int], int]) -> str:
         kind = (name.lower(), identity[1] if identity else "")
         if closing:
             position = next(
-                (one for one in reversed(still_open) if one[0] == kind[0] and kind[1] in ("", one[1])), None
+                (tag for tag in reversed(still_open) if tag[0] == kind[0] and kind[1] in ("", tag[1])), None
             )
             key = position or (*kind, 1)
             if position:
                 still_open.remove(position)
         else:
-            seen[kind] += 1
-            key = (*kind, seen[kind])
+            counts[kind] += 1
+            key = (*kind, counts[kind])
             still_open.append(key)
         number = numbers.setdefault(key, len(numbers) + 1)
         parts += [text[end : match.start()], f"{{/{number}}}" if closing else f"{{{number}}}"]

@@ -21,9 +21,9 @@ SHORT = 12  # letters; a shorter alphabetic sentence ("Very well.") says little 
 
 def base_language(code: str) -> str:
     """The bare code: zh for zh-CN, zh_Hans, zho_Hans and ZH."""
-    bare = code.replace("_", "-").split("-")[0].strip().lower()
-    bare = ALIASES.get(bare, bare)
-    return _from_three_letters(bare) if len(bare) == 3 else bare
+    base = code.replace("_", "-").split("-")[0].strip().lower()
+    base = ALIASES.get(base, base)
+    return _from_three_letters(base) if len(base) == 3 else base
 
 
 @cache
@@ -107,8 +107,8 @@ def surely_other(text: str, code: str, *expected: str) -> bool:
     if code in (UNKNOWN, *map(base_language, expected)) or not _telling(text):
         return False
     values = _detector(_codes(expected)).compute_language_confidence_values(text[:READ])
-    known = {value.language.iso_code_639_1.name.lower(): value.value for value in values}
-    return sum(known.get(base_language(one), 0.0) for one in expected) < LEAST_CONFIDENCE
+    scores = {value.language.iso_code_639_1.name.lower(): value.value for value in values}
+    return sum(scores.get(base_language(language), 0.0) for language in expected) < LEAST_CONFIDENCE
 
 
 def plainly_other(text: str, source: str, target: str) -> str:

@@ -66,7 +66,9 @@ def find_leaks(
     Test lines are compared in both languages, since a file that holds only sources is read as target-language text.
     """
     progress = progress or Progress()
-    sides = [(position, text) for position, (_, one) in enumerate(tests) for text in (one.text, one.source) if text]
+    sides = [
+        (position, text) for position, (_, record) in enumerate(tests) for text in (record.text, record.source) if text
+    ]
     index = NearIndex([text for _, text in sides])
     for row, segment in enumerate(segments):
         if row % EVERY == 0:
@@ -102,27 +104,27 @@ def check_leaks(
             (workspace / name).unlink(missing_ok=True)
         return {}
     key = content_hash(1, [path.name for path in files], digest_files(map(str, [*files, workspace / CORPUS_FILE])))
-    known = read_json(workspace / LEAKS_FILE)
-    if known.get("stamp") == key:
-        return known
+    cached = read_json(workspace / LEAKS_FILE)
+    if cached.get("stamp") == key:
+        return cached
     progress.begin("Comparing with the test files", 0, 1)
     tests: list[tuple[str, Record]] = []
-    about: list[dict[str, object]] = []
+    entries: list[dict[str, object]] = []
     for path in files:
         try:
             records = read_test(path, language, source_language)
         except CorpusError as error:
-            about.append(
+            entries.append(
                 {"name": path.name, "sentences": 0, "leaked": 0, "error": error.message.naming(str(path), path.name)}
             )
             continue
         tests += [(path.name, record) for record in records]
-        about.append({"name": path.name, "sentences": len(records), "leaked": 0})
+        entries.append({"name": path.name, "sentences": len(records), "leaked": 0})
     segments = Corpus.load(workspace).segments
     rows = list(find_leaks(segments, tests, progress))
-    for one in about:
-        one["leaked"] = len({row["line"] for row in rows if row["file"] == one["name"]})
-    result = {"stamp": key, "files": about, "samples": len(rows)}
+    for entry in entries:
+        entry["leaked"] = len({row["line"] for row in rows if row["file"] == entry["name"]})
+    result = {"stamp": key, "files": entries, "samples": len(rows)}
     write_jsonl(workspace / LEAK_ROWS, rows, "the leaked sentences")
     write_json(workspace / LEAKS_FILE, result, "the leaked sentences")
     return result

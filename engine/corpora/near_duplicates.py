@@ -44,9 +44,9 @@ class _Components:
             self.parent[item] = item = self.parent[self.parent[item]]
         return item
 
-    def join(self, one: int, other: int) -> None:
-        one, other = self.find(one), self.find(other)
-        self.parent[max(one, other)] = min(one, other)  # the smallest index leads, whatever the order of pairs
+    def join(self, first: int, second: int) -> None:
+        first, second = self.find(first), self.find(second)
+        self.parent[max(first, second)] = min(first, second)  # the smallest index leads, whatever the order of pairs
 
 
 def groups(texts: Sequence[str], sources: Sequence[str | None] = (), progress: Progress | None = None) -> list[int]:
@@ -89,7 +89,7 @@ def _join_similar(first: dict[str, int], components: _Components, progress: Prog
         for shingle in ranked[: prefix[i]]:
             result.update(index[shingle])
             index[shingle].append(i)
-        own: frozenset[int] = frozenset()
+        ranked_set: frozenset[int] = frozenset()
         for other, shared in result.items():
             if size[other] < shortest:
                 continue
@@ -98,8 +98,8 @@ def _join_similar(first: dict[str, int], components: _Components, progress: Prog
             if not _enough(shared + size[end] - prefix[end], size[i] + size[other]):
                 continue
             if components.find(i) != components.find(other):
-                own = own or frozenset(ranked)
-                if _enough(len(own.intersection(ranks[other])), size[i] + size[other]):
+                ranked_set = ranked_set or frozenset(ranked)
+                if _enough(len(ranked_set.intersection(ranks[other])), size[i] + size[other]):
                     components.join(i, other)
 
 
@@ -132,16 +132,16 @@ class NearIndex:
         if same is not None:
             return same, True
         items = shingles(letters)
-        known = sorted(self._rank[shingle] for shingle in items if shingle in self._rank)
+        ranks = sorted(self._rank[shingle] for shingle in items if shingle in self._rank)
         # Shingles that no indexed text has are the rarest: they come first in the prefix and match nothing.
-        left = _prefix(len(items)) - (len(items) - len(known))
-        near = {position for shingle in known[: max(0, left)] for position in self._index.get(shingle, ())}
-        fitting = (
+        prefix_length = _prefix(len(items)) - (len(items) - len(ranks))
+        near = {position for shingle in ranks[: max(0, prefix_length)] for position in self._index.get(shingle, ())}
+        matches = (
             position
             for position in sorted(near)
             if _enough(len(items & self._sets[position]), len(items) + len(self._sets[position]))
         )
-        result = next(fitting, None)
+        result = next(matches, None)
         return None if result is None else (result, False)
 
 

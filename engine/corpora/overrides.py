@@ -29,8 +29,8 @@ def segment_key(text: str, source: str | None = None) -> str:
 
 
 def segment_digest(text: str, source: str | None = None) -> bytes:
-    whole = text if source is None else f"{text}\0{source}"
-    return hashlib.blake2b(whole.encode("utf-8", "replace"), digest_size=10).digest()
+    content = text if source is None else f"{text}\0{source}"
+    return hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=10).digest()
 
 
 STEPS = {  # in words, for one sentence and for several
@@ -114,6 +114,6 @@ class Decisions:
         if not self.steps:
             return ""
         step = self.steps[-1]
-        one, many = STEPS[step["action"]]
+        singular, plural = STEPS[step["action"]]
         count = len(step["keys"])
-        return Message(one if count == 1 else many, count=count)
+        return Message(singular if count == 1 else plural, count=count)

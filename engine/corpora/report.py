@@ -24,9 +24,9 @@ EXCERPT = 80  # characters of an example
 def excerpt(text: str) -> str:
     """The start of a skipped line for display: one line of at most 80 printable characters."""
     # Only a bounded head is processed: a line can be megabytes long.
-    shown = "".join(c if c.isprintable() else " " for c in text[: 4 * EXCERPT])
-    shown = " ".join(shown.split())
-    return shown if len(shown) <= EXCERPT else shown[: EXCERPT - 1] + "…"
+    line = "".join(c if c.isprintable() else " " for c in text[: 4 * EXCERPT])
+    line = " ".join(line.split())
+    return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
 
 
 # The keys of the report, in the order in which they are written.
@@ -77,9 +77,9 @@ class FileReport:
         self._remember(reason, line, excerpt(text) + note)
 
     def _remember(self, reason: str, line: int, text: str) -> None:
-        shown = self.examples.setdefault(reason, [])
-        if len(shown) < EXAMPLES:
-            shown.append((line, text))
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < EXAMPLES:
+            examples.append((line, text))
 
     def reasons(self) -> str:
         """`too long: 3, empty: 1`, most frequent first."""
@@ -189,6 +189,6 @@ def _sentence(value: Any) -> str:
 
 def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
+    for mapping in counts:
+        total.update(mapping)
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))

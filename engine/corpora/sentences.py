@@ -115,9 +115,9 @@ def _protected(text: str) -> list[tuple[int, int]]:
         if c in PAIRS:
             stack.append(i)
         elif stack and c == PAIRS[text[stack[-1]]]:
-            left = stack.pop()
-            if i - left <= LONG_QUOTE:
-                results.append((left, i))
+            start = stack.pop()
+            if i - start <= LONG_QUOTE:
+                results.append((start, i))
     return results
 
 
@@ -148,9 +148,9 @@ def _simple(text: str) -> list[str]:
 def _mended(pieces: list[str]) -> list[str]:
     """Merge pieces so that none lacks letters and digits or begins with a comma or with the previous piece's closing quote."""
     done: list[str] = []
-    for given in filter(None, pieces):
-        stray = re.match(rf"[{CLOSERS}]+\s+(?=\S)", given) if done else None
-        piece = given[stray.end() :] if stray else given
+    for raw in filter(None, pieces):
+        stray = re.match(rf"[{CLOSERS}]+\s+(?=\S)", raw) if done else None
+        piece = raw[stray.end() :] if stray else raw
         if stray:
             done[-1] += stray[0].rstrip()
         if done and (

@@ -41,23 +41,23 @@ def split(corpus: Corpus, *, valid: int, test: int = 0, seed: int = 1, progress:
     selected = max(order, key=lambda leader: (len(members[leader]), -leader), default=None)
     free = [leader for leader in order if leader != selected]
     for name, size in (("test", sizes[1]), ("valid", sizes[0])):
-        left = size
-        rest = []
+        missing = size
+        unplaced = []
         for leader in free:
-            if 0 < len(members[leader]) <= left:
-                left -= len(members[leader])
+            if 0 < len(members[leader]) <= missing:
+                missing -= len(members[leader])
                 for i in members[leader]:
                     part[i] = name
             else:
-                rest.append(leader)
-        free = rest
-        if left:
+                unplaced.append(leader)
+        free = unplaced
+        if missing:
             notes.append(
                 Message(
                     "The {part} part contains {count:,} instead of {asked:,} sentences, because groups of "
                     "near-identical sentences are not split.",
                     part="validation" if name == "valid" else name,
-                    count=size - left,
+                    count=size - missing,
                     asked=size,
                 )
             )
@@ -70,12 +70,12 @@ def split(corpus: Corpus, *, valid: int, test: int = 0, seed: int = 1, progress:
 
 def _sizes(total: int, valid: int, test: int, notes: list[str]) -> tuple[int, int]:
     """(valid, test) sizes that leave four fifths for training, with at least one sentence per part if there are enough."""
-    asked = valid + test
-    most = max(int(total * HELD_OUT), min(2 if test else 1, total - 1), 0)
-    if asked <= most:
+    requested = valid + test
+    limit = max(int(total * HELD_OUT), min(2 if test else 1, total - 1), 0)
+    if requested <= limit:
         return valid, test
-    given_test = min(test, max(1, round(most * test / asked))) if test and most > bool(valid) else 0
-    given_valid = most - given_test if valid else 0
+    given_test = min(test, max(1, round(limit * test / requested))) if test and limit > bool(valid) else 0
+    given_valid = limit - given_test if valid else 0
     notes.append(
         Message(
             "The corpus has only {total:,} sentences, so {valid:,} instead of {asked:,} are held out for validation{test}.",

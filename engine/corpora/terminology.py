@@ -152,7 +152,7 @@ def called_for(terms: Sequence[Term], source: str) -> list[Term]:
     matches = [(match, term) for term in terms if term.inflected for match in term.inflected.finditer(source)]
     covered: set[int] = set()
     results: dict[str, Term] = {}
-    for match, term in sorted(matches, key=lambda one: (one[0].start() - one[0].end(), one[0].start())):
+    for match, term in sorted(matches, key=lambda pair: (pair[0].start() - pair[0].end(), pair[0].start())):
         positions = set(range(*match.span()))
         if not positions & covered:
             covered |= positions
@@ -162,10 +162,10 @@ def called_for(terms: Sequence[Term], source: str) -> list[Term]:
 
 def usage(terms: Sequence[Term], sources: Sequence[str], translations: Sequence[str]) -> tuple[int, int]:
     """How many of the terms that the sources call for occur in their translations, and how many are called for."""
-    wanted = [
+    expected = [
         (term, line) for source, line in zip(sources, translations, strict=True) for term in called_for(terms, source)
     ]
-    return sum(bool(term.in_target.search(line)) for term, line in wanted), len(wanted)
+    return sum(bool(term.in_target.search(line)) for term, line in expected), len(expected)
 
 
 def _pattern(term: str, language: str, ending: str = "", *, exact: bool = False) -> re.Pattern[str]:
@@ -174,7 +174,7 @@ def _pattern(term: str, language: str, ending: str = "", *, exact: bool = False)
     If `exact`, the term is matched as written or in capitals, otherwise in any case (acronyms only as written).
     """
     forms = dict.fromkeys((term, term.upper())) if exact or term.isupper() else (term,)
-    text = "|".join(r"\s+".join(map(re.escape, one.split())) for one in forms)
+    text = "|".join(r"\s+".join(map(re.escape, form.split())) for form in forms)
     flags = re.RegexFlag(0) if exact or term.isupper() else re.IGNORECASE
     if not language or unspaced(language):
         return re.compile(text, flags)

@@ -75,10 +75,10 @@ class CorpusWriter:
             return
         row: Json = {"file": file, "line": line, "reason": reason}
         # A truncated text cannot be found again by its key, so it is not usable.
-        row["text"], whole = text[:LONGEST], len(text) <= LONGEST
+        row["text"], complete = text[:LONGEST], len(text) <= LONGEST
         if source is not None:
             row["source"] = source[:LONGEST]
-        if usable and whole:
+        if usable and complete:
             row["usable"] = True
         self._write(SKIPPED_FILE, row)
 
@@ -107,28 +107,28 @@ class CorpusWriter:
             return
         selected = {index * total // max_sentences: index for index in range(max_sentences)}
         segments, notices = self.segments(), self.notices()
-        fresh: dict[str, IO[str]] = {}
+        files: dict[str, IO[str]] = {}
         for name in (CORPUS_FILE, NOTICED_FILE):
-            fresh[name] = self.part(f"{name}.thin").open("w", encoding="utf-8", errors="replace", newline="\n")
+            files[name] = self.part(f"{name}.thin").open("w", encoding="utf-8", errors="replace", newline="\n")
         try:
             for row, segment in enumerate(segments):
                 if row in selected:
-                    fresh[CORPUS_FILE].write(json.dumps(segment_row(segment), ensure_ascii=False) + "\n")
+                    files[CORPUS_FILE].write(json.dumps(segment_row(segment), ensure_ascii=False) + "\n")
                 else:
                     yield segment
             for value in notices:
                 if value["row"] in selected:
-                    fresh[NOTICED_FILE].write(
+                    files[NOTICED_FILE].write(
                         json.dumps(value | {"row": selected[value["row"]]}, ensure_ascii=False) + "\n"
                     )
-            for name, file in fresh.items():
+            for name, file in files.items():
                 file.close()
                 self._files[name].close()
                 os.replace(self.part(f"{name}.thin"), self.part(name))
                 self._files[name] = self.part(name).open("a", encoding="utf-8", errors="replace", newline="\n")
             self.count = max_sentences
         finally:
-            for name, file in fresh.items():
+            for name, file in files.items():
                 file.close()
                 self.part(f"{name}.thin").unlink(missing_ok=True)
 

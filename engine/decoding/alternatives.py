@@ -44,7 +44,7 @@ def alternatives(
         plugin.check_likelihood()
     count = max(1, min(MAX_HYPOTHESES, count))
     decoding = decoding or base.decoding()
-    text, prefix = (" ".join(one.split()) for one in (text, prefix))
+    text, prefix = (" ".join(value.split()) for value in (text, prefix))
     if not text:
         return Alternatives([], [])
     with base.lock:
@@ -62,4 +62,6 @@ def alternatives(
             search.generate([0], decoding.replace(beam=max(decoding.beam, count)), beginning, count)
         )
     words = candidates(base, text, labels[:-1], plugin, strength=strength, count=count)
-    return Alternatives(list(dict.fromkeys(one for one in sentences if one)), [one for one in words if one.text])
+    return Alternatives(
+        list(dict.fromkeys(sentence for sentence in sentences if sentence)), [word for word in words if word.text]
+    )

@@ -28,23 +28,23 @@ def write_back(base: BaseModel, texts: Sequence[str], partial: Path | None, prog
     """
     from engine.decoding.resumable import back_translate_all
 
-    made = back_translate_all(base, texts, partial, progress, WHOLE, keep=True)
-    lost = [i for i, lone in enumerate(loses_thread(base, texts, made)) if lone]
+    sources = back_translate_all(base, texts, partial, progress, WHOLE, keep=True)
+    lost = [i for i, lone in enumerate(loses_thread(base, texts, sources)) if lone]
     clauses = partial.with_suffix(".clauses") if partial is not None else None
     again = back_translate_all(base, [texts[i] for i in lost], clauses, Quiet(progress))
     for i, source in zip(lost, again, strict=True):
-        made[i] = source
+        sources[i] = source
     if partial is not None:
         partial.unlink(missing_ok=True)
-    return made
+    return sources
 
 
 def loses_thread(base: BaseModel, texts: Sequence[str], translations: Sequence[str]) -> list[bool]:
     """Which translations repeat four pieces more than twice, reach the maximum length of the search or are empty."""
-    given, written = base.encode(list(texts)), base.encode_target(list(translations))
+    source_ids, written = base.encode(list(texts)), base.encode_target(list(translations))
     results = []
-    for text, own, pieces in zip(texts, given, written, strict=True):
+    for text, ids, pieces in zip(texts, source_ids, written, strict=True):
         repeats = Counter(tuple(pieces[i : i + 4]) for i in range(len(pieces) - 3))
-        long = len(pieces) >= CUT_OFF * (WHOLE.max_length_ratio * len(own) + 8)
+        long = len(pieces) >= CUT_OFF * (WHOLE.max_length_ratio * len(ids) + 8)
         results.append(bool(text.strip()) and (len(pieces) < 2 or long or max(repeats.values(), default=0) >= REPEATED))
     return results

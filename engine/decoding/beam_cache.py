@@ -46,8 +46,8 @@ class BeamLayer(DynamicLayer):
         rows, new, width = keys.shape
         total = self.tokens + new
         if not self.buffers or total > self.buffers[0].shape[1]:
-            room = max(ROOM, 2 * total)
-            grown = [keys.new_empty(rows, room, width) for _ in range(2)]
+            capacity = max(ROOM, 2 * total)
+            grown = [keys.new_empty(rows, capacity, width) for _ in range(2)]
             for buffer, larger in zip(self.buffers, grown, strict=False):
                 larger[:, : self.tokens] = buffer[:, : self.tokens]
             self.buffers, self.spare = grown, []

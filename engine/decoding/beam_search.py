@@ -73,18 +73,18 @@ def beam_search(
             rows = (torch.arange(b, device=token.device)[:, None] * k + owners).flatten()  # (b * K,)
             if k != beams:
                 decoder.widen(beams)
-            left = None
+            remaining = None
             if not needs_fixed_batch and at_work <= CROWD * b:
-                left = state.unfinished.nonzero().squeeze(1)  # (b',)
-                state.keep(left)
-                rows = rows.view(b, beams)[left].flatten()  # (b' * K,)
+                remaining = state.unfinished.nonzero().squeeze(1)  # (b',)
+                state.keep(remaining)
+                rows = rows.view(b, beams)[remaining].flatten()  # (b' * K,)
                 if on_batch_shrink is not None:
                     on_batch_shrink(state.active)
-            decoder.reorder(rows, left)
+            decoder.reorder(rows, remaining)
             token = state.running[:, :, length].reshape(-1, 1)  # (b' * K, 1)
     result = result.flatten(0, 1)  # (B * n, T)
-    filled = (result != rules.pad).any(0).nonzero()  # columns that are not all padding
-    return result[:, : int(filled[-1]) + 1 if len(filled) else rules.prompt]
+    used_columns = (result != rules.pad).any(0).nonzero()  # columns that are not all padding
+    return result[:, : int(used_columns[-1]) + 1 if len(used_columns) else rules.prompt]
 
 
 @dataclass(frozen=True)
@@ -154,21 +154,21 @@ class _Hypotheses:
         lines = self.running.gather(1, owners[..., None].expand(-1, -1, longest))  # (b, C, T)
         lines[:, :, length] = tokens
         hits = torch.isin(tokens, rules.ends) | (length + 1 >= longest)  # (b, C)
-        good = hits & (torch.arange(rules.candidate_count, device=tokens.device) < beams)  # (b, C)
+        completed = hits & (torch.arange(rules.candidate_count, device=tokens.device) < beams)  # (b, C)
 
         # The hypotheses that continue, and the finished ones that are better than those stored.
-        left = values + hits * NEVER  # (b, C)
-        chosen = left.topk(beams).indices  # (b, K)
-        barred = ~good  # (b, C)
+        running_scores = values + hits * NEVER  # (b, C)
+        chosen = running_scores.topk(beams).indices  # (b, K)
+        barred = ~completed  # (b, C)
         if rules.early is True:
             barred = barred | self.full.all(1, keepdim=True)  # (b, C)
         merged = torch.cat([self.ended_scores, values / long**rules.penalty + barred * NEVER], 1)  # (b, K + C)
         best = merged.topk(beams).indices  # (b, K)
         self.ended = torch.cat([self.ended, lines], 1).gather(1, best[..., None].expand(-1, -1, longest))
         self.ended_scores = merged.gather(1, best)
-        self.full = torch.cat([self.full, good], 1).gather(1, best)
+        self.full = torch.cat([self.full, completed], 1).gather(1, best)
         self.running = lines.gather(1, chosen[..., None].expand(-1, -1, longest))
-        self.scores = left.gather(1, chosen)
+        self.scores = running_scores.gather(1, chosen)
 
         # Can a running hypothesis still become better than the finished ones?
         ahead = longest - rules.prompt if rules.early == "never" and rules.penalty > 0 else long
@@ -214,9 +214,13 @@ def candidates(
 def barred_tokens(processors: Any) -> list[int] | None:
     """The tokens that the processors forbid at every step; None if a processor does anything else."""
     barred: list[int] = []
-    for one in processors:
-        words = getattr(one, "sequence_bias", None)  # {tokens: bias}, without the end of sentence
-        if type(one).__name__ != "NoBadWordsLogitsProcessor" or words is None or any(len(word) > 1 for word in words):
+    for processor in processors:
+        words = getattr(processor, "sequence_bias", None)  # {tokens: bias}, without the end of sentence
+        if (
+            type(processor).__name__ != "NoBadWordsLogitsProcessor"
+            or words is None
+            or any(len(word) > 1 for word in words)
+        ):
             return None
         barred += [token for (token,) in words]
     return barred

@@ -63,7 +63,7 @@ def candidates(
     shares: dict[str, float] = {}  # different tokens may lead to the same word
     for text, share in zip(texts, best.exp().tolist(), strict=True):
         shares[text] = shares.get(text, 0.0) + share
-    return [Candidate(text, share) for text, share in sorted(shares.items(), key=lambda one: -one[1])]
+    return [Candidate(text, share) for text, share in sorted(shares.items(), key=lambda item: -item[1])]
 
 
 class _Following:

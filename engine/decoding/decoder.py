@@ -26,7 +26,7 @@ class Decoder:
         self.cache, self.named = search_cache(len(model.get_decoder().layers)), cache_argument(model)
         self.readers = source_attention(model) if batch_beams_per_sentence else []
         # Hooked modules and the model's forward need a copy of the source for each hypothesis.
-        self.seen = self.readers if self.step is None else [one for one in self.readers if hooked(one)]
+        self.seen = self.readers if self.step is None else [module for module in self.readers if hooked(module)]
         self.by_row = self.step is None or bool(self.seen) or not self.readers
         self.beams = 1
         self.source: Source | None = None
@@ -60,21 +60,21 @@ class Decoder:
         elif self.seen:
             self.stack.enter_context(by_sentence(self.seen, beams))
 
-    def reorder(self, rows: Tensor, left: Tensor | None) -> None:
-        """Keep the hypotheses (R,), given by their previous rows; `left` (b,) are the remaining sentences if others have left."""
+    def reorder(self, rows: Tensor, remaining: Tensor | None) -> None:
+        """Keep the hypotheses (R,), given by their previous rows; `remaining` (b,) are the remaining sentences if any have left."""
         self.cache.self_attention_cache.batch_select_indices(rows)
-        if left is None:
+        if remaining is None:
             return
-        wide = (left[:, None] * self.beams + torch.arange(self.beams, device=left.device)).flatten()  # (R,)
-        kept = wide if self.by_row else left
-        self.encoded, self.mask, self.source = self.encoded[kept], self.mask[kept], None  # (R or b, S, d), (R or b, S)
-        self.cache.cross_attention_cache.batch_select_indices(left if self.readers else wide)
+        wide = (remaining[:, None] * self.beams + torch.arange(self.beams, device=remaining.device)).flatten()  # (R,)
+        keep = wide if self.by_row else remaining
+        self.encoded, self.mask, self.source = self.encoded[keep], self.mask[keep], None  # (R or b, S, d), (R or b, S)
+        self.cache.cross_attention_cache.batch_select_indices(remaining if self.readers else wide)
 
 
 def source_attention(model: Any) -> list[nn.Module]:
     """The decoder's cross-attention modules, one per layer; empty if a layer has none under the usual name."""
     results = [getattr(layer, "encoder_attn", None) for layer in getattr(model.get_decoder(), "layers", ())]
-    return [] if None in results else [one for one in results if one is not None]
+    return [] if None in results else [module for module in results if module is not None]
 
 
 @contextlib.contextmanager
@@ -99,8 +99,8 @@ def by_sentence(readers: list[nn.Module], beams: int) -> Iterator[None]:
         states = output[0]  # (b, K, d)
         return (states.reshape(-1, 1, states.shape[-1]), *output[1:])  # (b * K, 1, d)
 
-    handles = [one.register_forward_pre_hook(gather, with_kwargs=True) for one in readers]
-    handles += [one.register_forward_hook(scatter) for one in readers]
+    handles = [module.register_forward_pre_hook(gather, with_kwargs=True) for module in readers]
+    handles += [module.register_forward_hook(scatter) for module in readers]
     try:
         yield
     finally:

@@ -41,13 +41,13 @@ class Beginning:
         base = search.base
         joined = unspaced(base.target)
         space = "" if joined or not before or not before[-1].isalnum() else " "
-        begun = before + space + (term if before.strip() else term[:1].upper() + term[1:])
+        prefix = before + space + (term if before.strip() else term[:1].upper() + term[1:])
         barred = [
             number
             for number, piece in enumerate(search.pieces)
             if (piece[:1] in old if joined else piece[:1].isalnum())
         ]
-        return cls(base.encode_target([begun])[0], barred)
+        return cls(base.encode_target([prefix])[0], barred)
 
 
 def enforce(
@@ -60,17 +60,17 @@ def enforce(
     from engine.decoding.translate import attached
     from engine.decoding.word_alignment import align
 
-    wanted = {i: called_for(terms, piece) for i, piece in enumerate(pieces)}
-    lacking = [i for i in wanted if _used(wanted[i], search.texts[i]) < len(wanted[i])]
+    required = {i: called_for(terms, piece) for i, piece in enumerate(pieces)}
+    lacking = [i for i in required if _used(required[i], search.texts[i]) < len(required[i])]
     for _ in range(ROUNDS):
         alignments = align(search.base, [(pieces[i], search.texts[i]) for i in lacking])
         changed = []
         with attached(search.base, search.plugin, search.strength):
             for i, alignment in zip(lacking, alignments, strict=True):
                 progress.check()
-                if _write(search, i, pieces[i], wanted[i], alignment, decoding):
+                if _write(search, i, pieces[i], required[i], alignment, decoding):
                     changed.append(i)
-        lacking = [i for i in changed if _used(wanted[i], search.texts[i]) < len(wanted[i])]
+        lacking = [i for i in changed if _used(required[i], search.texts[i]) < len(required[i])]
         if not lacking:
             return
 
@@ -83,7 +83,7 @@ def _write(
     spans = [
         (span, term) for term in terms if not term.in_target.search(text) if (span := _span(term, source, alignment))
     ]
-    for (start, end), term in sorted(spans, key=lambda one: one[0]):
+    for (start, end), term in sorted(spans, key=lambda item: item[0]):
         search.decode([row], decoding, Beginning.of(search, text[:start], text[start:end], term.target))
         now = search.texts[row]
         looped = problem(source, now) is not None and problem(source, text) is None

@@ -67,8 +67,8 @@ def back_translate(
             progress.advance(done * len(texts) // len(rows), len(texts))
     progress.advance(len(texts), len(texts))
     translated: Iterator[str] = iter(base.decode(outputs))
-    whole = [join_clauses(parts, [next(translated) for _ in parts], base.target) for parts in clauses]
-    return [text if given.strip() else "" for given, text in zip(texts, whole, strict=True)]
+    translations = [join_clauses(parts, [next(translated) for _ in parts], base.target) for parts in clauses]
+    return [text if source.strip() else "" for source, text in zip(texts, translations, strict=True)]
 
 
 def bare_translations(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[str]:
@@ -84,14 +84,14 @@ def bare_translations(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[st
 def unhooked(model: nn.Module) -> Iterator[None]:
     """Disable all forward hooks within the block: hooks of other calls expect the rows of their batch."""
     names = ("_forward_hooks", "_forward_pre_hooks")
-    held = [(module, name, getattr(module, name)) for module in model.modules() for name in names]
-    held = [(module, name, hooks) for module, name, hooks in held if hooks]
+    saved = [(module, name, getattr(module, name)) for module in model.modules() for name in names]
+    saved = [(module, name, hooks) for module, name, hooks in saved if hooks]
     try:
-        for module, name, hooks in held:
+        for module, name, hooks in saved:
             setattr(module, name, type(hooks)())
         yield
     finally:
-        for module, name, hooks in held:
+        for module, name, hooks in saved:
             setattr(module, name, hooks)
 
 

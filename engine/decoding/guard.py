@@ -55,17 +55,17 @@ def repeated(source: str, translation: str) -> float:
     """The share of a translation's characters that is repetition beyond that of the source; 0: none."""
     often = max((len(m[0]) // len(m[1]) for m in RUN.finditer(source)), default=1)
     often = max(often, *(len(list(same)) for _, same in groupby(_words(source))), 1)  # "very, very, very"
-    most = 0
+    excess = 0
     for match in RUN.finditer(translation):
         unit, times = match[1], len(match[0]) // len(match[1])
         if times >= max(_fewest(unit), often + 2):
-            most = max(most, len(match[0]) - len(unit))
-    if not most:
+            excess = max(excess, len(match[0]) - len(unit))
+    if not excess:
         size = NGRAM_UNSPACED if sum(c > "\u2e7f" for c in translation) * 2 > len(translation) else NGRAM
         times, length = _top(_words(translation), size)
         if times >= max(NGRAM_TIMES, _top(_words(source), 2)[0] + 2):
-            most = (times - 1) * length
-    return most / max(1, len(translation))
+            excess = (times - 1) * length
+    return excess / max(1, len(translation))
 
 
 def noticed(source: str, translation: str | None) -> str:
@@ -80,9 +80,9 @@ def _fewest(unit: str) -> int:
     """The number of consecutive occurrences that make this stretch a loop."""
     if any(map(str.isalpha, unit)):
         return LETTER if len(unit.strip()) == 1 else WORDS
-    bare = unit.strip()
+    stripped = unit.strip()
     return (
-        WORDS if any(map(str.isdigit, bare)) and not bare.isdigit() else SIGNS
+        WORDS if any(map(str.isdigit, stripped)) and not stripped.isdigit() else SIGNS
     )  # "(2)(2)(2)", but 1,000,000 and "......"
 
 
@@ -94,5 +94,5 @@ def _words(text: str) -> list[str]:
 def _top(words: Sequence[str], size: int) -> tuple[int, int]:
     """The count of the most frequent n-gram, and its length in characters."""
     counts = Counter(zip(*(words[k:] for k in range(size)), strict=False))
-    ngram, times = max(counts.items(), key=lambda one: one[1], default=((), 0))
+    ngram, times = max(counts.items(), key=lambda item: item[1], default=((), 0))
     return times, sum(map(len, ngram))

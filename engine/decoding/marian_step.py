@@ -74,8 +74,8 @@ class MarianStep:
         if type(model).__name__ != "MarianMTModel" or model.training or model.config._attn_implementation != "sdpa":
             return None
         decoder = model.get_decoder()
-        whole = [model, model.model, decoder.embed_tokens, decoder.embed_positions, *decoder.layers]
-        changed = any(hooked(one) or "forward" in one.__dict__ for one in whole) or decoder._forward_hooks
+        modules = [model, model.model, decoder.embed_tokens, decoder.embed_positions, *decoder.layers]
+        changed = any(hooked(module) or "forward" in module.__dict__ for module in modules) or decoder._forward_hooks
         return None if changed or not all(map(observes, decoder._forward_pre_hooks.values())) else cls(model)
 
     def __call__(self, token: Tensor, source: Source, cache: EncoderDecoderCache, past: int) -> Tensor:
@@ -134,11 +134,11 @@ class _Attention:
                 keys.view(shape).transpose(1, 2), values.view(shape).transpose(1, 2), number  # (n, H, S, h)
             )  # fmt: skip
             cache.is_updated[number] = True
-        held = cache.cross_attention_cache.layers[number]
+        layer = cache.cross_attention_cache.layers[number]
         queries = self.maps[0](x).view(
             source.rows, -1, x.shape[-1]
         )  # (n, K, d) hypotheses of a sentence are its queries
-        return self._attend(queries, held.keys, held.values, source.mask).view(x.shape)  # (R, 1, d)
+        return self._attend(queries, layer.keys, layer.values, source.mask).view(x.shape)  # (R, 1, d)
 
     def _called(self, x: Tensor, source: Source, cache: EncoderDecoderCache) -> Tensor:
         mask = source.mask

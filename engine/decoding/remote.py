@@ -15,8 +15,8 @@ class BackTranslate:
 
     def __init__(self, **arguments: Any) -> None:
         self.base = load_base(arguments)
-        given = arguments.get("decoding")
-        self.decoding = None if given is None else Decoding.from_mapping(given)
+        decoding = arguments.get("decoding")
+        self.decoding = None if decoding is None else Decoding.from_mapping(decoding)
 
     def __call__(self, texts: list[str]) -> list[str]:
         from engine.decoding.greedy_search import back_translate

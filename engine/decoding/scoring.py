@@ -29,8 +29,8 @@ def score(
         plugin.check_likelihood()
         if routes := plugin.routes(base, [source for source, _ in pairs]):
             parts = (
-                (places, score(base, [pairs[i] for i in places], one, strength=strength, size=size))
-                for one, places in routes
+                (places, score(base, [pairs[i] for i in places], adapter, strength=strength, size=size))
+                for adapter, places in routes
             )
             return in_order(parts)
     sources = [ids[: base.max_tokens] for ids in base.encode([source for source, _ in pairs])]

@@ -100,25 +100,25 @@ def _divided(parts: Sequence[str | Tag], text: str, target: str, alignment: Alig
 
 def _places(word: str, other: str, cuts: set[int]) -> list[int]:
     """Positions of a word's cuts in another word with the same text before or after each; empty if any has none."""
-    one, two = word.casefold(), other.casefold()
-    if len(one) != len(word) or len(two) != len(other):
+    first, second = word.casefold(), other.casefold()
+    if len(first) != len(word) or len(second) != len(other):
         return []
-    head, tail = (_shared(one, two), _shared(one[::-1], two[::-1])) if one != two else (len(one), 0)
+    head, tail = (_shared(first, second), _shared(first[::-1], second[::-1])) if first != second else (len(first), 0)
     places = []
     for cut in sorted(cuts):
-        if cut <= head and (cut >= SHARED or one == two):
+        if cut <= head and (cut >= SHARED or first == second):
             places.append(cut)
-        elif SHARED <= len(one) - cut <= tail:
-            places.append(cut + len(two) - len(one))
+        elif SHARED <= len(first) - cut <= tail:
+            places.append(cut + len(second) - len(first))
         else:
             return []
     return places if places[0] > 0 and places[-1] < len(other) and places == sorted(set(places)) else []
 
 
-def _shared(one: str, two: str) -> int:
+def _shared(first: str, second: str) -> int:
     """The length of two texts' common prefix."""
-    pairs = enumerate(zip(one, two, strict=False))
-    return next((k for k, (a, b) in pairs if a != b), min(len(one), len(two)))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((k for k, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 def _cut(span: Range, places: Sequence[int]) -> list[Range]:
@@ -208,7 +208,7 @@ def _insert_tags(
     """Add the tags of a node, which covers the target's `words` and `chars`, to `marks` in text order."""
     pairs = [child for child in node.children if child.words]
     chosen = _spans(pairs, node.words, words, links)
-    taken = sorted(chosen.values())
+    occupied = sorted(chosen.values())
     placed: list[tuple[int, int, int, TagNode, Range]] = []
     for order, child in enumerate(node.children):
         if id(child) in chosen:
@@ -217,10 +217,10 @@ def _insert_tags(
             end = links.target[span[1] - 1][1] if span[0] < span[1] else start
             placed.append((start, end, order, child, span))
         else:
-            at = _beside(child, node, words, chars, text, links, taken)
+            at = _beside(child, node, words, chars, text, links, occupied)
             placed.append((at, at, order, child, (0, 0)))
     # If a standalone tag and a pair meet, their order is kept; an empty pair never ends up inside its neighbour.
-    placed.sort(key=lambda one: (one[0], one[1], one[2]))
+    placed.sort(key=lambda item: (item[0], item[1], item[2]))
     for start, end, _, child, span in placed:
         if child.alone is not None:
             apart = text[child.start - 1 : child.start].isspace() and text[child.start : child.start + 1].isspace()
@@ -238,31 +238,31 @@ def _spans(pairs: list[TagNode], parent: range, words: Range, links: Links) -> d
     otherwise its gain is unchanged.
     """
     spans: dict[int, Range] = {}
-    taken = bytearray(words[1] + 1)  # 1 at target words that are taken
+    occupied = bytearray(words[1] + 1)  # 1 at target words that are taken
     queue = [(-math.inf, order) for order in range(len(pairs))]
     best: dict[int, tuple[float, Range]] = {}
     while queue:
         _, order = heapq.heappop(queue)
-        if order not in best or 1 in taken[slice(*best[order][1])]:
-            best[order] = _best(pairs[order], parent, words, taken, links)
+        if order not in best or 1 in occupied[slice(*best[order][1])]:
+            best[order] = _best(pairs[order], parent, words, occupied, links)
             heapq.heappush(queue, (-best[order][0], order))
             continue
         start, end = spans[id(pairs[order])] = best[order][1]
-        taken[start:end] = bytes([1]) * (end - start)
+        occupied[start:end] = bytes([1]) * (end - start)
     return spans
 
 
-def _best(child: TagNode, parent: range, words: Range, taken: bytearray, links: Links) -> tuple[float, Range]:
+def _best(child: TagNode, parent: range, words: Range, occupied: bytearray, links: Links) -> tuple[float, Range]:
     """(gain, target words): the free range with the most words that come from the child and the fewest that do not."""
     low, high = words
-    if len(child.words) == len(parent) and 1 not in taken:
+    if len(child.words) == len(parent) and 1 not in occupied:
         return math.inf, words
     best, span = 0.0, (-1, -1)
     gain, start = 0.0, low
     single, lone = -1.0, -1
     shares: dict[int, tuple[float, float]] = {}  # by id of the row: words of a sentence may share one
     for t in range(*links.window(child.words, words)):
-        if taken[t]:
+        if occupied[t]:
             gain, start = 0.0, t + 1
             continue
         row = links.weights[t]
@@ -279,7 +279,7 @@ def _best(child: TagNode, parent: range, words: Range, taken: bytearray, links: 
             best, span = gain, (start, t + 1)
     if best > 0:
         return best, span
-    if single <= 0 and (free := taken.find(0, low, high)) >= 0:
+    if single <= 0 and (free := occupied.find(0, low, high)) >= 0:
         return -1.0, (free, free + 1)
     if lone >= 0:
         return single - 1.0, (lone, lone + 1)
@@ -295,7 +295,7 @@ def _between(word: int, chars: Range, links: Links) -> int:
 
 
 def _beside(
-    child: TagNode, parent: TagNode, words: Range, chars: Range, text: str, links: Links, taken: list[Range]
+    child: TagNode, parent: TagNode, words: Range, chars: Range, text: str, links: Links, occupied: list[Range]
 ) -> int:
     """The position of a standalone tag or an empty pair: beside the word that it was beside, never inside another pair."""
     before = min(bisect_right(links.ends, child.start), parent.words.stop) - 1
@@ -310,9 +310,9 @@ def _beside(
         if links.text[slice(*links.target[stop])] in STOPS:
             to_right = True
     away = range(after, parent.words.stop) if to_right else range(before, parent.words.start - 1, -1)
-    word = next((one for one in away[:NEAR] if one in links.reach), away[0])  # "a" has no translation, "a helmet" has
+    word = next((i for i in away[:NEAR] if i in links.reach), away[0])  # "a" has no translation, "a helmet" has
     position = _whole(word, _closest(word, words, links), words, links, text, to_right=to_right)
-    span = taken[bisect_right(taken, (position, len(links.target))) - 1] if taken else (0, 0)
+    span = occupied[bisect_right(occupied, (position, len(links.target))) - 1] if occupied else (0, 0)
     if span[0] <= position < span[1]:  # a pair that the tag was outside of is not split
         position = span[0] if to_right else span[1] - 1
     return links.target[position][0 if to_right else 1]
@@ -334,10 +334,10 @@ def _whole(word: int, position: int, words: Range, links: Links, text: str, *, t
     if not text[slice(*links.source[word])][0].isalnum():
         return position
     while words[0] <= position + step < words[1]:
-        here, beyond = links.weights[position], links.weights[position + step]
-        if beyond is here or not links.text[links.target[position + step][0]].isalnum():
+        current, beyond = links.weights[position], links.weights[position + step]
+        if beyond is current or not links.text[links.target[position + step][0]].isalnum():
             break  # words of an unaligned sentence share one row
-        if beyond != here and max(beyond, key=beyond.__getitem__, default=-1) != word:
+        if beyond != current and max(beyond, key=beyond.__getitem__, default=-1) != word:
             break
         position += step
     return position

@@ -54,7 +54,7 @@ def length_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 def in_order(parts: Iterable[tuple[Sequence[int], Sequence[T]]]) -> list[T]:
     """Merge partial results into the original order; each part holds the indices of its results."""
-    return [one for _, one in sorted((pair for part in parts for pair in zip(*part, strict=True)), key=itemgetter(0))]
+    return [item for _, item in sorted((pair for part in parts for pair in zip(*part, strict=True)), key=itemgetter(0))]
 
 
 def split_long(base: BaseModel, text: str, limit: int) -> list[str]:
@@ -72,17 +72,17 @@ def cut(text: str, limit: int, sizes: Callable[[list[str]], list[int]], space: s
         return [text[i : i + step] for i in range(0, len(text), step)]
     parts = [part for part in BREAKS[level].split(text) if part]
     merged: list[str] = []
-    room = limit
+    used = limit
     for part, size in zip(parts, sizes(parts), strict=True):
         if size > limit:
             merged += cut(part, limit, sizes, space, level + 1)
-            room = limit
-        elif merged and room + size <= limit:
+            used = limit
+        elif merged and used + size <= limit:
             merged[-1] += space + part
-            room += size
+            used += size
         else:
             merged.append(part)
-            room = size
+            used = size
     return merged
 
 
@@ -125,16 +125,21 @@ def search(
         routed: list[tuple[list[int], list[str]]] = []
         done = 0
         for adapter, places in routes:
-            some, part = [texts[i] for i in places], Part(progress, done, len(texts))
-            routed.append((places, search(base, some, adapter, strength, decoding, part, terms)))
+            batch, part = [texts[i] for i in places], Part(progress, done, len(texts))
+            routed.append((places, search(base, batch, adapter, strength, decoding, part, terms)))
             done += len(places)
         return in_order(routed)
     if plugin is not None:
-        own = plugin.translate(
-            base, texts, lambda some: search(base, some, None, 1.0, decoding, Progress()), strength, decoding, progress
+        translated = plugin.translate(
+            base,
+            texts,
+            lambda batch: search(base, batch, None, 1.0, decoding, Progress()),
+            strength,
+            decoding,
+            progress,
         )
-        if own is not None:
-            return [_looked_at(*one) for one in zip(texts, own, strict=True)] if decoding.guard else own
+        if translated is not None:
+            return [_looked_at(*pair) for pair in zip(texts, translated, strict=True)] if decoding.guard else translated
     limit = min(base.max_tokens, decoding.longest)
     pieces: list[str] = []
     owners: list[int] = []
@@ -226,9 +231,9 @@ class Search:
         if self.adapter is not None:
             self.adapter.set_source(base, inputs)
         # A plugin's processor may keep state per row from step to step; it then needs the library's search.
-        by_row = not all(getattr(one, BY_PREFIX, False) for one in self.hooks)
-        own = by_row or decoding.beam == 1
-        quick: dict[str, Any] = {} if own else {"custom_generate": self.quick}
+        by_row = not all(getattr(hook, BY_PREFIX, False) for hook in self.hooks)
+        by_library = by_row or decoding.beam == 1
+        quick: dict[str, Any] = {} if by_library else {"custom_generate": self.quick}
         if begin is not None:
             start = base.shift_right(torch.tensor([begin.labels], device=inputs.device))  # (1, T)
             quick |= {"decoder_input_ids": start, "begin_suppress_tokens": begin.barred}
@@ -254,23 +259,23 @@ class Search:
             return problem(pieces[i], self.texts[i], self.tokens[i], allowed[i])
 
         first = {i: result for i in range(len(pieces)) if (result := trouble(i)) is not None}
-        left = dict(first)
+        remaining = dict(first)
         for ngram in CONSTRAINTS:
             tighter = decoding.replace(no_repeat_ngram=min(ngram, decoding.no_repeat_ngram or ngram))
-            for batch in self._alike(left, decoding.batch_tokens):
+            for batch in self._alike(remaining, decoding.batch_tokens):
                 progress.check()
                 before = {i: (self.texts[i], self.tokens[i]) for i in batch}
                 self.fit.run(batch, partial(self.decode, decoding=tighter))
                 for i in batch:
-                    now = trouble(i) if self.texts[i] else left[i]
+                    now = trouble(i) if self.texts[i] else remaining[i]
                     if now is None:
-                        del left[i]
-                    elif now.share < left[i].share:
-                        left[i] = now
+                        del remaining[i]
+                    elif now.share < remaining[i].share:
+                        remaining[i] = now
                     else:
                         self.texts[i], self.tokens[i] = before[i]
         for i, result in first.items():
-            self.texts[i] = Flagged(self.texts[i], left[i].kind if i in left else f"{result.kind}-repaired")
+            self.texts[i] = Flagged(self.texts[i], remaining[i].kind if i in remaining else f"{result.kind}-repaired")
 
     def _alike(self, indices: Iterable[int], budget: int) -> list[list[int]]:
         """Batches of rows of equal length, so that each translation's length limit depends only on its source."""

@@ -44,14 +44,14 @@ def piece_spans(text: str, pieces: Sequence[str | None]) -> list[Span] | None:
     The tokenizer normalises (NFKC: "，" becomes ","), so both sides are compared character by character after NFKC and case
     folding. Returns None if they do not match.
     """
-    shown: list[str] = []
+    characters: list[str] = []
     offsets: list[int] = []
     for index, character in enumerate(text):
         for plain in unicodedata.normalize("NFKC", character).casefold():
             if not plain.isspace():
-                shown.append(plain)
+                characters.append(plain)
                 offsets.append(index)
-    joined = "".join(shown)
+    joined = "".join(characters)
     results: list[Span] = []
     at, unknown = 0, 0
     for piece in pieces:
@@ -107,13 +107,13 @@ def align(base: BaseModel, pairs: Sequence[tuple[str, str]], *, progress: Progre
         else:
             backward = _directed(other, [(target, source) for source, target in clean], progress)
     results = []
-    for pair, one, two in zip(pairs, forward, backward, strict=True):
-        if one is None:
+    for pair, weights, back in zip(pairs, forward, backward, strict=True):
+        if weights is None:
             results.append(even_alignment(*pair))
             continue
-        joined = _competing(one)
-        if two is not None:
-            joined = [[(w + FLOOR) * (two[i][j] + FLOOR) for i, w in enumerate(row)] for j, row in enumerate(joined)]
+        joined = _competing(weights)
+        if back is not None:
+            joined = [[(w + FLOOR) * (back[i][j] + FLOOR) for i, w in enumerate(row)] for j, row in enumerate(joined)]
         rows = [_shares_of(row) for row in joined]
         results.append(_certain(*pair, Alignment(word_spans(pair[0]), word_spans(pair[1]), rows)))
     return results
@@ -139,8 +139,8 @@ def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progr
     # The layer whose attention aligns best: the third of six (Chen et al.), the second of four in our bases.
     layer = max(0, len(base.decoder_layers) // 2 - 1)
     sources, targets = base.encode([pair[0] for pair in pairs]), base.encode_target([pair[1] for pair in pairs])
-    room = base.max_tokens
-    able = [i for i in range(len(pairs)) if len(sources[i]) <= room and len(targets[i]) < room and all(pairs[i])]
+    limit = base.max_tokens
+    able = [i for i in range(len(pairs)) if len(sources[i]) <= limit and len(targets[i]) < limit and all(pairs[i])]
     results: list[Weights | None] = [None] * len(pairs)
     done = 0
     with base.using(None), torch.inference_mode():
@@ -149,11 +149,11 @@ def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progr
             inputs = base.pad_batch([sources[i] for i in rows])  # (B, S)
             labels = base.pad_batch([targets[i] for i in rows])  # (B, T)
             fed = torch.cat([base.shift_right(labels), labels[:, -1:]], dim=1)  # (B, T+1)
-            with _watched(base, layer) as seen:
+            with _watched(base, layer) as projections:
                 base.model(
                     input_ids=inputs, attention_mask=(inputs != base.pad).long(), decoder_input_ids=fed, use_cache=False
                 )
-            attention = _attention(base, layer, seen, inputs != base.pad)[:, 1:]  # (B, T, S)
+            attention = _attention(base, layer, projections, inputs != base.pad)[:, 1:]  # (B, T, S)
             for k, i in enumerate(rows):
                 part = attention[k, : len(targets[i]), : len(sources[i])].tolist()
                 results[i] = _by_words(base, pairs[i], (sources[i], targets[i]), part)
@@ -166,20 +166,20 @@ def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progr
 def _watched(base: BaseModel, layer: int) -> Iterator[dict[str, torch.Tensor]]:
     """Store queries and keys of the layer's cross-attention within the block: fused kernels return no weights."""
     attention = base.decoder_layers[layer].encoder_attn
-    seen: dict[str, torch.Tensor] = {}
+    projections: dict[str, torch.Tensor] = {}
 
     def keep(name: str) -> Any:
-        return lambda module, inputs, output: seen.__setitem__(name, output)
+        return lambda module, inputs, output: projections.__setitem__(name, output)
 
     q, k = attention.q_proj, attention.k_proj
     with q.register_forward_hook(keep("q_proj")), k.register_forward_hook(keep("k_proj")):
-        yield seen
+        yield projections
 
 
-def _attention(base: BaseModel, layer: int, seen: dict[str, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
+def _attention(base: BaseModel, layer: int, projections: dict[str, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
     """The attention weights (B, T, S), averaged over heads."""
     heads = int(base.decoder_layers[layer].encoder_attn.num_heads)
-    q, k = (seen[name].float().unflatten(-1, (heads, -1)).transpose(1, 2) for name in ("q_proj", "k_proj"))
+    q, k = (projections[name].float().unflatten(-1, (heads, -1)).transpose(1, 2) for name in ("q_proj", "k_proj"))
     scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5  # (B, H, T, S)
     return scores.masked_fill(~mask[:, None, None], float("-inf")).softmax(-1).mean(1)  # (B, T, S)
 

@@ -75,10 +75,10 @@ def randomised(
     system, baseline = system.astype(float), baseline.astype(float)
     result = abs(score(baseline.sum(0)) - score(system.sum(0))) - (1e-9 if ties else 0)
     swaps = np.random.default_rng(seed).integers(2, size=(trials, len(system)), dtype=bool)
-    gain, both = baseline - system, (baseline + system).sum(0)  # (n, k), (k,)
+    gain, total = baseline - system, (baseline + system).sum(0)  # (n, k), (k,)
     larger = 0
     step = max(1, BLOCK // max(1, len(system)))
     for begin in range(0, trials, step):
-        one = swaps[begin : begin + step].astype(float) @ gain + system.sum(0)  # (b, k)
-        larger += sum(abs(score(row) - score(both - row)) > result for row in one)
+        swapped = swaps[begin : begin + step].astype(float) @ gain + system.sum(0)  # (b, k)
+        larger += sum(abs(score(row) - score(total - row)) > result for row in swapped)
     return (larger + 1) / (trials + 1)

@@ -120,9 +120,9 @@ class StyleClassifier:
 
     def save(self, folder: Path) -> Path:
         """Write the network into `folder`; tensors and JSON only. Raises StorageError."""
-        about = {"kind": KIND, "base": self.base.fingerprint(), "accuracy": self.accuracy.to_mapping()}
+        metadata = {"kind": KIND, "base": self.base.fingerprint(), "accuracy": self.accuracy.to_mapping()}
         weights = self.network.state_dict()
-        return save_tensors(folder / FILE, weights, "the style classifier", about=json.dumps(about))
+        return save_tensors(folder / FILE, weights, "the style classifier", about=json.dumps(metadata))
 
     @classmethod
     def load(cls, folder: Path, base: BaseModel) -> StyleClassifier:
@@ -130,13 +130,13 @@ class StyleClassifier:
         path = folder / FILE
         try:
             with safe_open(path, "pt") as file:
-                about: Json = json.loads(file.metadata()["about"])
+                metadata: Json = json.loads(file.metadata()["about"])
                 weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
-            if about["kind"] != KIND or about["base"] != base.fingerprint():
+            if metadata["kind"] != KIND or metadata["base"] != base.fingerprint():
                 raise ValueError("made otherwise or over another base")
             network = textcnn(base)
             network.load_state_dict(weights)
-            result = Accuracy(**about["accuracy"])
+            result = Accuracy(**metadata["accuracy"])
         except (OSError, SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
             raise InputError(
                 "{path} is not a style classifier for this base ({error}). Measure again.", path=path, error=error
@@ -152,14 +152,14 @@ def accuracy(right: dict[str, list[bool]]) -> Accuracy:
     def share(marks: list[bool]) -> float | None:
         return round(100 * sum(marks) / len(marks), 1) if marks else None
 
-    others = [*right["general"], *right["reworded"]]
-    style, other = share(right["style"]) or 0.0, share(others) or 0.0
+    negatives = [*right["general"], *right["reworded"]]
+    style, other = share(right["style"]) or 0.0, share(negatives) or 0.0
     return Accuracy(
         all=round((style + other) / 2, 1),
         style=style,
         general=share(right["general"]),
         reworded=share(right["reworded"]),
-        texts=len(right["style"]) + len(others),
+        texts=len(right["style"]) + len(negatives),
     )
 
 
@@ -211,8 +211,8 @@ def fit(
         for batch, labels in batches(rows, lengths, pick):
             progress.check()
             ids = base.pad_batch(batch)  # (B, T)
-            wanted = torch.tensor(labels, device=base.device)  # (B,)
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(network(embeddings(base, ids)), wanted)
+            targets = torch.tensor(labels, device=base.device)  # (B,)
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(network(embeddings(base, ids)), targets)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -225,10 +225,10 @@ def batches(
     """The batches of one epoch. Half of the texts are cut to the length of a random text, so that length carries no information."""
     style = pick.sample(rows["style"], min(MOST, len(rows["style"])))
     kinds = [rows[name] for name in ("general", "reworded") if rows[name]]
-    others = [row for kind in kinds for row in pick.choices(kind, k=len(style) // len(kinds))]
-    shown = [(ids, 1.0) for _, ids in style] + [(ids, 0.0) for _, ids in others]
+    negatives = [row for kind in kinds for row in pick.choices(kind, k=len(style) // len(kinds))]
+    examples = [(ids, 1.0) for _, ids in style] + [(ids, 0.0) for _, ids in negatives]
     pieces = []
-    for ids, label in shown:
+    for ids, label in examples:
         if pick.random() < 0.5:
             size = min(len(ids), max(3, pick.choice(lengths)))
             begin = pick.randint(0, len(ids) - size)

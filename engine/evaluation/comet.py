@@ -47,8 +47,8 @@ class Comet:
         if not settings.comet:
             return None
         checkpoint = Path(settings.comet).expanduser().resolve()
-        about = checkpoint.parent.parent / "hparams.yaml"
-        if checkpoint.suffix != ".ckpt" or not checkpoint.is_file() or not about.is_file():
+        hparams = checkpoint.parent.parent / "hparams.yaml"
+        if checkpoint.suffix != ".ckpt" or not checkpoint.is_file() or not hparams.is_file():
             raise InputError(
                 "comet: {comet} is not a COMET checkpoint. Specify the file checkpoints/model.ckpt of a "
                 "model on disk, with hparams.yaml in the folder above, or leave the setting empty.",
@@ -62,7 +62,7 @@ class Comet:
                 comet_program=settings.comet_program,
             )
         alone = re.search(
-            rf"^class_identifier:\s*({'|'.join(ALONE)})\s*$", about.read_text(encoding="utf-8"), re.MULTILINE
+            rf"^class_identifier:\s*({'|'.join(ALONE)})\s*$", hparams.read_text(encoding="utf-8"), re.MULTILINE
         )
         gpu = pick_device(settings.device).type == "cuda"
         return cls(checkpoint, str(Path(program).absolute()), gpu, needs_references=alone is None)

@@ -15,15 +15,15 @@ def edits(left: list[str], right: list[str]) -> int:
     masks: dict[str, int] = {}
     for i, token in enumerate(left):
         masks[token] = masks.get(token, 0) | (1 << i)
-    last, whole = 1 << (len(left) - 1), (1 << len(left)) - 1
-    plus, minus, distance = whole, 0, len(left)
+    last, full = 1 << (len(left) - 1), (1 << len(left)) - 1
+    plus, minus, distance = full, 0, len(left)
     for token in right:
         match = masks.get(token, 0) | minus
-        both = (((match & plus) + plus) ^ plus) | match
-        up, down = minus | (~(both | plus) & whole), plus & both
+        zeros = (((match & plus) + plus) ^ plus) | match
+        up, down = minus | (~(zeros | plus) & full), plus & zeros
         distance += bool(up & last) - bool(down & last)
-        up, down = ((up << 1) | 1) & whole, (down << 1) & whole
-        plus, minus = down | (~(both | up) & whole), up & both
+        up, down = ((up << 1) | 1) & full, (down << 1) & full
+        plus, minus = down | (~(zeros | up) & full), up & zeros
     return distance
 
 

@@ -83,8 +83,8 @@ def evaluate(
     progress, further = progress or Progress(), further or ExtraMetrics()
     check(systems, references, baseline, samples, seed, further)
     streams = {} if references is None else _streams(references)
-    given = {} if further.sources is None else {"the source": further.sources}
-    _same_lines({**{f"system {name}": lines for name, lines in systems.items()}, **streams, **given})
+    sources = {} if further.sources is None else {"the source": further.sources}
+    _same_lines({**{f"system {name}": lines for name, lines in systems.items()}, **streams, **sources})
 
     measures = reference_measures(language, streams, samples, seed, further.ter) if streams else {}
     first = next(iter(streams.values()), None)
@@ -174,12 +174,12 @@ def evaluate_files(
 ) -> Report:
     """evaluate() over files with one sentence per line. Error messages name the files."""
     lines = {name: read_lines(path) for name, path in systems.items()}
-    wanted = None if reference is None else read_lines(reference)
-    known = {str(systems[name]): items for name, items in lines.items()}
-    _same_lines(known if wanted is None else {**known, str(reference): wanted})
+    references = None if reference is None else read_lines(reference)
+    lines_by_path = {str(systems[name]): items for name, items in lines.items()}
+    _same_lines(lines_by_path if references is None else {**lines_by_path, str(reference): references})
     return evaluate(
         lines,
-        wanted,
+        references,
         language=language,
         baseline=baseline,
         samples=samples,
@@ -217,22 +217,22 @@ def reference_measures(
     language: str, streams: Mapping[str, Sequence[str]], samples: int, seed: int, ter: bool
 ) -> dict[str, Measure]:
     """BLEU, chrF2 and TER from sacrebleu's statistics per line, so that resampling does not recount."""
-    wanted = list(streams.values())
+    references = list(streams.values())
 
     def measure(name: str, metric: Any) -> Measure:
         def stats(lines: Sequence[str]) -> np.ndarray:
             import numpy as np
 
-            return np.array(metric._extract_corpus_statistics(lines, wanted), dtype="float32")
+            return np.array(metric._extract_corpus_statistics(lines, references), dtype="float32")
 
         def score(total: Any) -> float:
             return float(metric._compute_score_from_stats(total).score)
 
         def signature() -> str:
-            made = metric.get_signature()
-            made.update("seed", str(seed))
-            made.update("bs", samples)
-            return str(made)
+            result = metric.get_signature()
+            result.update("seed", str(seed))
+            result.update("bs", samples)
+            return str(result)
 
         return Measure(stats, score, signature, float("inf") if name == "TER" else 100.0, ties=False)
 
@@ -280,8 +280,8 @@ def length_ratio(lines: Sequence[str], streams: Mapping[str, Sequence[str]], lan
     if not streams:
         return None
     split = metrics(language)["BLEU"].tokenizer
-    wanted = sum(len(split(line).split()) for line in next(iter(streams.values())))
-    return sum(len(split(line).split()) for line in lines) / max(1, wanted)
+    reference_tokens = sum(len(split(line).split()) for line in next(iter(streams.values())))
+    return sum(len(split(line).split()) for line in lines) / max(1, reference_tokens)
 
 
 def style_measures(style: StyleScorers | None) -> dict[str, Measure]:
@@ -296,17 +296,17 @@ def style_measures(style: StyleScorers | None) -> dict[str, Measure]:
     def perplexity(total: np.ndarray) -> float:
         return float(np.exp(total[0] / max(1.0, total[1])))
 
-    made = {"perplexity": Measure(surprises, perplexity, lambda: style.language_model.signature, float("inf"))}
+    measures = {"perplexity": Measure(surprises, perplexity, lambda: style.language_model.signature, float("inf"))}
     classifier = style.classifier
     if classifier is not None:
 
         def taken(lines: Sequence[str]) -> np.ndarray:
             return np.array([(value > 0.5, 1.0) for value in classifier.score(lines)], dtype=float)  # (n, 2)
 
-        made["classifier"] = Measure(
+        measures["classifier"] = Measure(
             taken, lambda total: float(100 * total[0] / total[1]), lambda: classifier.signature
         )
-    return made
+    return measures
 
 
 def _figure(

@@ -40,9 +40,9 @@ def general_pairs(
     """
     references = drawn(settings, backward.source, max_sentences)
     sources = translate_once(backward, settings, references, progress)
-    own = {" ".join(text.split()) for text in exclude}
-    both = [(a, b) for a, b in zip(sources, references, strict=True) if a.strip() and b not in own]
-    return both[: max_sentences or MOST]
+    excluded = {" ".join(text.split()) for text in exclude}
+    pairs = [(a, b) for a, b in zip(sources, references, strict=True) if a.strip() and b not in excluded]
+    return pairs[: max_sentences or MOST]
 
 
 def translate_once(
@@ -51,11 +51,11 @@ def translate_once(
     """Greedy translations of general sentences by a base, made once per base and stored. Raises Cancelled, StorageError."""
     from engine.decoding.greedy_search import back_translate
 
-    known = kept_translations(base, settings, sentences)
-    if known is None:
-        known = back_translate(base, sentences, progress=progress)
-        keep_translations(kept_in(settings), greedy_key(base, sentences), known)
-    return known
+    translated = kept_translations(base, settings, sentences)
+    if translated is None:
+        translated = back_translate(base, sentences, progress=progress)
+        keep_translations(kept_in(settings), greedy_key(base, sentences), translated)
+    return translated
 
 
 def general_is_kept(backward: BaseModel, settings: Settings) -> bool:
@@ -69,9 +69,9 @@ def kept_translations(base: BaseModel, settings: Settings, sentences: Sequence[s
 
 def drawn(settings: Settings, language: str, max_sentences: int = 0) -> list[str]:
     """The general sentences used for evaluation, always the same ones in the same order."""
-    known = general_sentences(settings.assets_dir, language)
-    random.Random("general").shuffle(known)
-    return known[: max(max_sentences, MOST)]
+    sentences = general_sentences(settings.assets_dir, language)
+    random.Random("general").shuffle(sentences)
+    return sentences[: max(max_sentences, MOST)]
 
 
 def greedy_key(base: BaseModel, sentences: Sequence[str]) -> str:
@@ -112,7 +112,7 @@ def learnable_pairs(
     every = general_sentences(settings.assets_dir, pair.forward.target, exclude=exclude)
     random.Random("general").shuffle(every)
     measured = set(drawn(settings, pair.forward.target))
-    sentences = [one for one in every if one not in measured][:max_sentences]
+    sentences = [sentence for sentence in every if sentence not in measured][:max_sentences]
     if progress is not None:
         progress.begin("Translating general text", progress.index, progress.steps)
     sources = translate_once(pair.backward, settings, sentences, progress)

@@ -44,48 +44,48 @@ def hallucinated_stems(
     """
     if not general or not sources:
         return {}
-    held = [stems(text) for text in sources]
+    source_stems = [stems(text) for text in sources]
     occurrences: dict[str, list[int]] = defaultdict(list)
-    for i, own in enumerate(held):
-        for stem in own:
+    for i, sentence_stems in enumerate(source_stems):
+        for stem in sentence_stems:
             occurrences[stem].append(i)
     candidates = _frequent(occurrences, len(sources), [stems(text) for text in general])
     if not candidates:
         return {}
     units = [stems(text) for text in targets]
-    counts = Counter(unit for own in units for unit in own)
+    counts = Counter(unit for sentence_units in units for unit in sentence_units)
     return {stem: where for stem, where in candidates.items() if not _explained(where, units, counts)}
 
 
 def _frequent(occurrences: dict[str, list[int]], sentences: int, general: Sequence[set[str]]) -> dict[str, list[int]]:
     """The stems that are a far larger part of the sources than of general text, whose sentences may be shorter."""
-    usual = Counter(stem for own in general for stem in own)
-    some = [
+    usual = Counter(stem for sentence_stems in general for stem in sentence_stems)
+    candidates = [
         stem
         for stem, where in occurrences.items()
         if len(where) >= max(LEAST, SHARE * sentences)
         and usual[stem] <= USUAL * len(general)
         and (len(stem) >= SHORT or not stem.isascii())
     ]
-    own, other = (
-        np.array([len(occurrences[stem]) for stem in some]),
-        np.array([usual[stem] for stem in some]),
+    source_counts, general_counts = (
+        np.array([len(occurrences[stem]) for stem in candidates]),
+        np.array([usual[stem] for stem in candidates]),
     )  # (C,), (C,)
-    result = keyness(own, other, sum(map(len, occurrences.values())), sum(usual.values()))
+    result = keyness(source_counts, general_counts, sum(map(len, occurrences.values())), sum(usual.values()))
     often = (result.log_ratio >= TIMES) & (result.log_likelihood >= SURE)  # (C,)
-    return {stem: occurrences[stem] for stem, good in zip(some, often, strict=True) if good}
+    return {stem: occurrences[stem] for stem, selected in zip(candidates, often, strict=True) if selected}
 
 
 def _explained(where: Sequence[int], units: Sequence[set[str]], counts: Counter[str]) -> bool:
     """Whether target words associated with the stem account for most of the sentences that contain it."""
     inside = Counter(unit for i in where for unit in units[i])
-    some = [unit for unit, count in inside.items() if count >= 2]
-    own = np.array([inside[unit] for unit in some])  # (U,)
-    rest = np.array([counts[unit] for unit in some]) - own  # (U,)
-    others = max(1, len(units) - len(where))
-    result = keyness(own, rest, len(where), others)
+    frequent = [unit for unit, count in inside.items() if count >= 2]
+    inside_counts = np.array([inside[unit] for unit in frequent])  # (U,)
+    outside_counts = np.array([counts[unit] for unit in frequent]) - inside_counts  # (U,)
+    outside = max(1, len(units) - len(where))
+    result = keyness(inside_counts, outside_counts, len(where), outside)
     together = (result.log_likelihood >= LINKED) & (result.log_ratio >= 1)  # (U,)
-    linked = {unit for unit, good in zip(some, together, strict=True) if good}
-    both = sum(not linked.isdisjoint(units[i]) for i in where)
-    elsewhere = sum(not linked.isdisjoint(one) for one in units) - both
-    return bool(both / len(where) - elsewhere / others >= EXPLAINED)
+    linked = {unit for unit, selected in zip(frequent, together, strict=True) if selected}
+    linked_inside = sum(not linked.isdisjoint(units[i]) for i in where)
+    linked_outside = sum(not linked.isdisjoint(sentence_units) for sentence_units in units) - linked_inside
+    return bool(linked_inside / len(where) - linked_outside / outside >= EXPLAINED)

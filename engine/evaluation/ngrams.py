@@ -43,19 +43,19 @@ class Ngrams:
         first: list[np.ndarray] = []  # per level (N,): a position of each n-gram
         counts: list[np.ndarray] = []  # per level (N,)
         for k in range(order):
-            key, known = flat, np.ones(len(flat), bool)
+            key, valid = flat, np.ones(len(flat), bool)
             if k:
                 before = np.concatenate([[-1], rows[-1][:-1]])  # (P,)
-                known = (depth > k) & (before >= 0)
+                valid = (depth > k) & (before >= 0)
                 key = before * base + flat
-            if not known.any():  # all sentences are shorter than this level's n-grams
+            if not valid.any():  # all sentences are shorter than this level's n-grams
                 break
-            result, at, back, times = np.unique(key[known], return_index=True, return_inverse=True, return_counts=True)
+            result, at, back, times = np.unique(key[valid], return_index=True, return_inverse=True, return_counts=True)
             row = np.full(len(flat), -1, np.int64)
-            row[known] = back
+            row[valid] = back
             rows.append(row)
             keys.append(result)
-            first.append(np.flatnonzero(known)[at])
+            first.append(np.flatnonzero(valid)[at])
             counts.append(times.astype(float))
         levels = len(keys)
         for k in range(levels - 1):  # below the top, the count of an n-gram is the number of different tokens before it
@@ -72,19 +72,19 @@ class Ngrams:
         weights = [np.ones(len(level)) for level in keys]
         unknown = 0.0
         for k, (level, count) in enumerate(zip(keys, counts, strict=True)):
-            taken = discounts(count)[np.minimum(count, 3).astype(int)]  # (N,)
+            discount = discounts(count)[np.minimum(count, 3).astype(int)]  # (N,)
             if k == 0:
                 count = np.where(level == size, 0.0, count)  # noqa: PLW2901 - the start is never predicted
-                taken = np.where(level == size, 0.0, taken)
+                discount = np.where(level == size, 0.0, discount)
                 total = max(count.sum(), 1.0)
-                unknown = float(taken.sum() / total / size)
-                chances.append((count - taken) / total + unknown)
+                unknown = float(discount.sum() / total / size)
+                chances.append((count - discount) / total + unknown)
                 continue
             context = level // (size + 1)  # (N,) rows of the level below
             total = np.bincount(context, count, minlength=len(keys[k - 1]))
-            spare = np.bincount(context, taken, minlength=len(keys[k - 1]))
+            spare = np.bincount(context, discount, minlength=len(keys[k - 1]))
             weights[k - 1] = np.where(total > 0, spare / np.maximum(total, 1e-9), 1.0)
-            chances.append((count - taken) / total[context] + weights[k - 1][context] * chances[-1][suffixes[k - 1]])
+            chances.append((count - discount) / total[context] + weights[k - 1][context] * chances[-1][suffixes[k - 1]])
         tiny = 1e-30
         return cls(
             size,
@@ -110,17 +110,17 @@ class Ngrams:
         passed = np.zeros(len(flat))  # (P,) log-weights of backing off from longer contexts
         row = np.full(len(flat), -1, np.int64)
         for k in range(self.order):
-            known, key = np.ones(len(flat), bool), flat
+            valid, key = np.ones(len(flat), bool), flat
             if k:
                 before = np.concatenate([[-1], row[:-1]])
-                known = (depth > k) & (before >= 0)
+                valid = (depth > k) & (before >= 0)
                 key = before * (self.size + 1) + flat
-                passed += np.where(known, self.weights[k - 1][np.maximum(before, 0)], 0.0)
+                passed += np.where(valid, self.weights[k - 1][np.maximum(before, 0)], 0.0)
             position = np.minimum(np.searchsorted(self.keys[k], key), len(self.keys[k]) - 1)
-            known &= self.keys[k][position] == key
-            value[known] = self.chances[k][position[known]]
-            passed[known] = 0.0
-            row = np.where(known, position, -1)
+            valid &= self.keys[k][position] == key
+            value[valid] = self.chances[k][position[valid]]
+            passed[valid] = 0.0
+            row = np.where(valid, position, -1)
         value = np.where(flat == self.size, 0.0, value + passed)
         owner = np.cumsum(flat == self.size) - 1
         return (-np.bincount(owner, value, minlength=len(sentences))).tolist()
@@ -128,7 +128,7 @@ class Ngrams:
 
 def joined(sentences: Sequence[Sequence[int]], start: int) -> tuple[np.ndarray, np.ndarray]:
     """All sentences as one row of tokens, each between start and end; and each token's position in its sentence, from 1."""
-    flat = np.array([token for one in sentences for token in (start, *one, END)], np.int64)
+    flat = np.array([token for sentence in sentences for token in (start, *sentence, END)], np.int64)
     indices = np.arange(len(flat))
     begin = np.maximum.accumulate(np.where(flat == start, indices, 0))
     return flat, indices - begin + 1
@@ -138,10 +138,10 @@ def discounts(counts: np.ndarray) -> np.ndarray:
     """Discounts of n-grams seen 0, 1, 2, and 3 times or more, from their numbers (Chen and Goodman, 1998, equation 26), or fixed
     values if there are too few.
     """
-    seen = [float((counts == times).sum()) for times in (1, 2, 3, 4)]
-    if min(seen[:3]) > 0:
-        share = seen[0] / (seen[0] + 2 * seen[1])
-        results = [0.0, *(n - (n + 1) * share * seen[n] / seen[n - 1] for n in (1, 2, 3))]
+    frequencies = [float((counts == times).sum()) for times in (1, 2, 3, 4)]
+    if min(frequencies[:3]) > 0:
+        share = frequencies[0] / (frequencies[0] + 2 * frequencies[1])
+        results = [0.0, *(n - (n + 1) * share * frequencies[n] / frequencies[n - 1] for n in (1, 2, 3))]
         if all(0 <= value <= n for n, value in enumerate(results)):
             return np.array(results)
     return np.array([0.0, 0.5, 1.0, 1.5])

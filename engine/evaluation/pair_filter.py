@@ -33,22 +33,22 @@ def support(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progres
     codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)
     result = [0.0] * len(pairs)
 
-    def compare(places: list[int]) -> None:
-        rows, after = [order[place] for place in places], order[(places[-1] + 1) % len(order)]
+    def compare(positions: list[int]) -> None:
+        rows, after = [order[position] for position in positions], order[(positions[-1] + 1) % len(order)]
         inputs, labels = (
             base.pad_batch([sources[i] for i in (*rows, after)]),
             base.pad_batch([targets[i] for i in rows]),
         )
         states = base.encoder_states(inputs)  # (B + 1, S, d)
         real = (labels != base.pad) & ~torch.isin(labels, codes)  # (B, T)
-        own, other = (
-            base.logits(inputs[some], labels, states[some])[real]
+        matched, mismatched = (
+            base.logits(inputs[part], labels, states[part])[real]
             .float()
             .log_softmax(-1)
             .gather(-1, labels[real][:, None])
-            for some in (slice(None, -1), slice(1, None))
+            for part in (slice(None, -1), slice(1, None))
         )  # (M, 1) each
-        gained = torch.zeros(real.shape, device=real.device).masked_scatter_(real, own - other)  # (B, T)
+        gained = torch.zeros(real.shape, device=real.device).masked_scatter_(real, matched - mismatched)  # (B, T)
         for i, total, count in zip(rows, gained.sum(1).tolist(), real.sum(1).tolist(), strict=True):
             result[i] = total / max(1, count)
 
@@ -65,11 +65,11 @@ def best_supported(values: Sequence[float | None], share: float, least: float | 
     """Which pairs to keep: the best `share` of those with a value, and all without one, whose sources are real. Pairs below `least`
     are dropped too, as long as half of the share remains.
     """
-    known = sorted((value for value in values if value is not None), reverse=True)
-    if not known or share >= 1:
+    ranked = sorted((value for value in values if value is not None), reverse=True)
+    if not ranked or share >= 1:
         return [True] * len(values)
-    count = max(1, round(share * len(known)))
+    count = max(1, round(share * len(ranked)))
     if least is not None:
-        count = max(1, count // 2, min(count, sum(value >= least for value in known)))
-    floor = known[count - 1]
+        count = max(1, count // 2, min(count, sum(value >= least for value in ranked)))
+    floor = ranked[count - 1]
     return [value is None or value >= floor for value in values]

@@ -109,7 +109,7 @@ class StyleLanguageModel:
             )
             for k, value in enumerate(levels)
         }
-        about = {
+        metadata = {
             "kind": KIND,
             "language": self.language,
             "letters": "".join(self.letters),
@@ -119,7 +119,7 @@ class StyleLanguageModel:
             "order": self.ngrams.order,
         }
         with atomic_write(folder / FILE, "the language model") as temporary:
-            save_file(tensors, temporary, metadata={"about": json.dumps(about, ensure_ascii=False)})
+            save_file(tensors, temporary, metadata={"about": json.dumps(metadata, ensure_ascii=False)})
         return folder / FILE
 
     @classmethod
@@ -128,10 +128,10 @@ class StyleLanguageModel:
         path = folder / FILE
         try:
             with safe_open(path, "numpy") as file:
-                about: Json = json.loads(file.metadata()["about"])
-                if about["kind"] != KIND:
-                    raise ValueError(about["kind"])
-                order, letters = int(about["order"]), str(about["letters"])
+                metadata: Json = json.loads(file.metadata()["about"])
+                if metadata["kind"] != KIND:
+                    raise ValueError(metadata["kind"])
+                order, letters = int(metadata["order"]), str(metadata["letters"])
                 levels = {
                     name: [file.get_tensor(f"{name}.{k}") for k in range(order)]
                     for name in ("keys", "chances", "weights")
@@ -140,13 +140,15 @@ class StyleLanguageModel:
             raise InputError(
                 "{path} is not a language model of this version ({error}). Measure again.", path=path, error=error
             ) from None
-        ngrams = Ngrams(len(letters) + 2, levels["keys"], levels["chances"], levels["weights"], float(about["unknown"]))
+        ngrams = Ngrams(
+            len(letters) + 2, levels["keys"], levels["chances"], levels["weights"], float(metadata["unknown"])
+        )
         return cls(
-            str(about["language"]),
+            str(metadata["language"]),
             {letter: index for index, letter in enumerate(letters, END + 1)},
             ngrams,
-            int(about["sentences"]),
-            float(about["held_out"]),
+            int(metadata["sentences"]),
+            float(metadata["held_out"]),
         )
 
 

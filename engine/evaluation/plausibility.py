@@ -49,10 +49,10 @@ def pair_of(row: Mapping[str, Any]) -> SentencePair:
     """A row of pairs.jsonl, without its part, as a pair. Rows of older versions have only the support of a synthetic source, or not
     even that.
     """
-    made = SentencePair(**row)
-    if not made.synthetic or made.support is None or "plausibility" in row:
-        return made
-    return dataclasses.replace(made, plausibility=plausibility(made.support) if made.source else 0.0)
+    pair = SentencePair(**row)
+    if not pair.synthetic or pair.support is None or "plausibility" in row:
+        return pair
+    return dataclasses.replace(pair, plausibility=plausibility(pair.support) if pair.source else 0.0)
 
 
 def weigh(

@@ -60,17 +60,17 @@ def kappa_interval(counts: Sequence[Sequence[int]], seed: int = 1) -> tuple[floa
     rows = np.asarray(counts, dtype=float)  # (N, k)
     raters = rows[0].sum()
     agree = (rows * (rows - 1)).sum(1) / (raters * (raters - 1))  # (N,)
-    drawn = np.random.default_rng(seed).integers(0, len(rows), (RESAMPLES, len(rows)))  # (R, N)
-    chance = ((rows[drawn].sum(1) / (len(rows) * raters)) ** 2).sum(1)  # (R,)
+    samples = np.random.default_rng(seed).integers(0, len(rows), (RESAMPLES, len(rows)))  # (R, N)
+    chance = ((rows[samples].sum(1) / (len(rows) * raters)) ** 2).sum(1)  # (R,)
     defined = ~np.isclose(chance, 1.0)
-    values = (agree[drawn].mean(1)[defined] - chance[defined]) / (1.0 - chance[defined])  # (R',)
+    values = (agree[samples].mean(1)[defined] - chance[defined]) / (1.0 - chance[defined])  # (R',)
     low, high = np.percentile(values, (2.5, 97.5))
     return float(low), float(high)
 
 
 def agreement_word(kappa: float) -> str:
     """`moderate` for 0.476, in Altman's words."""
-    return next((word for most, word in WORDS if kappa <= most), WORDS[-1][1])
+    return next((word for limit, word in WORDS if kappa <= limit), WORDS[-1][1])
 
 
 def sign_test(wins: int, losses: int) -> float:
@@ -97,8 +97,8 @@ class Shares:
     @property
     def percent(self) -> tuple[float, float, float]:
         """Win, tie, lose; zeros without decisions."""
-        whole = self.total or 1
-        return (100 * self.win / whole, 100 * self.tie / whole, 100 * self.lose / whole)
+        total = self.total or 1
+        return (100 * self.win / total, 100 * self.tie / total, 100 * self.lose / total)
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,13 @@ class Question:
     def to_mapping(self) -> dict[str, object]:
         return {
             "raters": {
-                name: {"win": one.win, "tie": one.tie, "lose": one.lose, "percent": [round(x, 2) for x in one.percent]}
-                for name, one in self.raters.items()
+                name: {
+                    "win": shares.win,
+                    "tie": shares.tie,
+                    "lose": shares.lose,
+                    "percent": [round(x, 2) for x in shares.percent],
+                }
+                for name, shares in self.raters.items()
             },
             "average_percent": [round(share, 2) for share in self.average],
             "kappa": self.agreement.kappa,
@@ -205,10 +210,10 @@ def _question(name: str, ratings: Ratings, seed: int) -> Question:
         if chosen:
             decided[rater] = chosen
     shares = {
-        rater: Shares(*(sum(choice == one for choice in chosen.values()) for one in CHOICES))
+        rater: Shares(*(sum(choice == option for choice in chosen.values()) for option in CHOICES))
         for rater, chosen in decided.items()
     }
-    percents = [one.percent for one in shares.values()]
+    percents = [share.percent for share in shares.values()]
     average = tuple(sum(column) / len(percents) for column in zip(*percents, strict=True)) if percents else (0, 0, 0)
     balance: dict[int, int] = {}
     for chosen in decided.values():
@@ -224,6 +229,6 @@ def _agreement(decided: Mapping[str, Mapping[int, str]], seed: int) -> Agreement
     if len(decided) < 2:
         return Agreement(None, None, None, 0, len(decided))
     shared = sorted(set.intersection(*(set(chosen) for chosen in decided.values())))
-    counts = [[sum(chosen[item] == one for chosen in decided.values()) for one in CHOICES] for item in shared]
+    counts = [[sum(chosen[item] == option for chosen in decided.values()) for option in CHOICES] for item in shared]
     low, high = kappa_interval(counts, seed) or (None, None)
     return Agreement(fleiss_kappa(counts), low, high, len(shared), len(decided))

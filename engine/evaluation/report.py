@@ -27,12 +27,12 @@ class Figure:
     p_ar: float | None = None
 
     def to_mapping(self) -> dict[str, float | None]:
-        both = {} if self.p_ar is None else {"p_ar": self.p_ar}
-        return {"score": self.score, "mean": self.mean, "low": self.low, "high": self.high, "p": self.p, **both}
+        optional = {} if self.p_ar is None else {"p_ar": self.p_ar}
+        return {"score": self.score, "mean": self.mean, "low": self.low, "high": self.high, "p": self.p, **optional}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Figure:
-        p, p_ar = (None if one is None else float(one) for one in (values["p"], values.get("p_ar")))
+        p, p_ar = (None if value is None else float(value) for value in (values["p"], values.get("p_ar")))
         return cls(**{name: float(values[name]) for name in ("score", "mean", "low", "high")}, p=p, p_ar=p_ar)
 
 
@@ -100,13 +100,13 @@ class Report:
 
     def to_mapping(self) -> dict[str, object]:
         """A plain mapping that JSON can hold."""
-        own = {name: getattr(self, name) for name in ("language", "lines", "samples", "seed", "baseline")}
+        attributes = {name: getattr(self, name) for name in ("language", "lines", "samples", "seed", "baseline")}
         systems = [
-            {"name": one.name, "empty": one.empty, **one.shares()}
-            | {name: figure.to_mapping() for name, figure in one.figures().items()}
-            for one in self.systems
+            {"name": system.name, "empty": system.empty, **system.shares()}
+            | {name: figure.to_mapping() for name, figure in system.figures().items()}
+            for system in self.systems
         ]
-        return own | {"signatures": dict(self.signatures), "systems": systems}
+        return attributes | {"signatures": dict(self.signatures), "systems": systems}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Report:
@@ -134,12 +134,12 @@ class Report:
 
         A star marks a difference from the baseline that is significant at p < 0.05.
         """
-        measured = [one for one in METRICS if any(one[0] in system.figures() for system in self.systems)]
+        measured = [metric for metric in METRICS if any(metric[0] in system.figures() for system in self.systems)]
         head = ["system"]
         for _, title, lower in measured:
             head.append(f"{title} [95 % interval{', lower is better' if lower else ''}]")
             head += ["p"] * (self.baseline is not None)
-        shares = [one for one in SHARES if any(one[0] in system.shares() for system in self.systems)]
+        shares = [share for share in SHARES if any(share[0] in system.shares() for system in self.systems)]
         head += [title for _, title in shares]
         if any(system.empty for system in self.systems):
             head.append("empty lines")
@@ -151,8 +151,8 @@ class Report:
                 row.append(f"{figure.score:.1f} [{figure.low:.1f}, {figure.high:.1f}]" if figure else "")
                 row += [_p(figure)] * (self.baseline is not None)
             for name, _ in shares:
-                known = system.shares().get(name)
-                row.append("" if known is None else f"{known:.1f}" if name == "copied" else f"{known:.2f}")
+                share = system.shares().get(name)
+                row.append("" if share is None else f"{share:.1f}" if name == "copied" else f"{share:.2f}")
             if len(head) > len(row):
                 row.append(str(system.empty))
             rows.append(row)
@@ -170,8 +170,8 @@ class Report:
 def _system(values: Mapping[str, Any]) -> SystemScores:
     figures = {name: Figure.from_mapping(values[name]) for name, _, _ in METRICS if values.get(name) is not None}
     shares = {name: float(values[name]) for name, _ in SHARES if values.get(name) is not None}
-    known: dict[str, Any] = {"bleu": None, "chrf": None, **figures, **shares}
-    return SystemScores(name=str(values["name"]), empty=int(values["empty"]), **known)
+    scores: dict[str, Any] = {"bleu": None, "chrf": None, **figures, **shares}
+    return SystemScores(name=str(values["name"]), empty=int(values["empty"]), **scores)
 
 
 def _p(figure: Figure | None) -> str:

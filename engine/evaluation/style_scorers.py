@@ -70,9 +70,9 @@ def learn_style(
     indices = random.Random(1).sample(range(len(texts)), min(MOST, len(texts)))
     style = [" ".join(texts[i].split()) for i in indices]
     general = [line for line in general_sentences(assets, base.target) if line not in set(style)]
-    given = [sources[i] if sources else None for i in indices]
+    style_sources = [sources[i] if sources else None for i in indices]
     progress.begin("Putting samples into the base's own words", steps.start + 1, steps.stop)
-    reworded = in_own_words(style[:REWORDED], given[:REWORDED], base, backward, progress)
+    reworded = in_own_words(style[:REWORDED], style_sources[:REWORDED], base, backward, progress)
     progress.begin("Training the style classifier", steps.start + 2, steps.stop)
     classifier, note = None, ""
     try:
@@ -91,12 +91,12 @@ def learn_style(
 
 def load_style(texts: Sequence[str], base: BaseModel, folder: Path) -> StyleScorers | None:
     """The scorers stored in `folder`, if they were trained on these sentences over this base; else None."""
-    about = read_json(folder / ABOUT)
-    if about.get("stamp") != style_key(texts, base):
+    metadata = read_json(folder / ABOUT)
+    if metadata.get("stamp") != style_key(texts, base):
         return None
     try:
-        classifier = StyleClassifier.load(folder, base) if about.get("classifier") else None
-        return StyleScorers(StyleLanguageModel.load(folder), classifier, str(about.get("note", "")))
+        classifier = StyleClassifier.load(folder, base) if metadata.get("classifier") else None
+        return StyleScorers(StyleLanguageModel.load(folder), classifier, str(metadata.get("note", "")))
     except InputError:
         return None
 
@@ -106,16 +106,20 @@ def style_key(texts: Sequence[str], base: BaseModel) -> str:
 
 
 def in_own_words(
-    style: Sequence[str], given: Sequence[str | None], base: BaseModel, backward: BaseModel | None, progress: Progress
+    style: Sequence[str],
+    style_sources: Sequence[str | None],
+    base: BaseModel,
+    backward: BaseModel | None,
+    progress: Progress,
 ) -> list[tuple[int, str]]:
     """(index, the sentence in the base's words) by translating back and forth; sentences without a source are left out."""
     from engine.decoding.greedy_search import back_translate
 
-    lacking = [i for i, source in enumerate(given) if not source]
-    sources = {i: str(source) for i, source in enumerate(given) if source}
+    lacking = [i for i, source in enumerate(style_sources) if not source]
+    sources = {i: str(source) for i, source in enumerate(style_sources) if source}
     if backward is not None and lacking:
-        made = back_translate(backward, [style[i] for i in lacking], progress=progress)
-        sources |= {i: source for i, source in zip(lacking, made, strict=True) if source.strip()}
+        generated = back_translate(backward, [style[i] for i in lacking], progress=progress)
+        sources |= {i: source for i, source in zip(lacking, generated, strict=True) if source.strip()}
     order = sorted(sources)
     translations = back_translate(base, [sources[i] for i in order], progress=progress)
     return [(i, text) for i, text in zip(order, translations, strict=True) if text.strip() and text != style[i]]

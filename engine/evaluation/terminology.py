@@ -18,8 +18,8 @@ def term_counts(
     """
     results = []
     for index, line in enumerate(lines):
-        wanted = [term for term in terms if _called_for(term, index, sources, references)]
-        results.append((float(sum(bool(term.in_target.search(line)) for term in wanted)), float(len(wanted))))
+        expected = [term for term in terms if _called_for(term, index, sources, references)]
+        results.append((float(sum(bool(term.in_target.search(line)) for term in expected)), float(len(expected))))
     return results
 
 
@@ -38,10 +38,10 @@ def copied_share(lines: Sequence[str], sources: Sequence[str], language: str, so
     """
     copied = words = 0
     for line, source in zip(lines, sources, strict=True):
-        there = {token.casefold() for token in tokens(source, source_language or language)}
+        source_words = {token.casefold() for token in tokens(source, source_language or language)}
         for token in tokens(line, language):
             if not token.isalpha() or (len(token) < 2 and token.isascii()):
                 continue
             words += 1
-            copied += token.casefold() in there
+            copied += token.casefold() in source_words
     return 100 * copied / max(1, words)

@@ -36,12 +36,12 @@ class HeartbeatMonitor:
         self._clock = clock
         self._watched: dict[Hashable, _Watch] = {}
 
-    def beating(self, who: Hashable, beat: datetime.datetime | None) -> bool:
+    def beating(self, owner: Hashable, beat: datetime.datetime | None) -> bool:
         """Record the current heartbeat; returns False once its owner is considered dead."""
         now = self._clock()
-        watch = self._watched.get(who)
+        watch = self._watched.get(owner)
         if watch is None or watch.beat != beat or now - watch.looked > GAP_SECONDS:
-            self._watched[who] = _Watch(beat, now, now)
+            self._watched[owner] = _Watch(beat, now, now)
             return True
         watch.looked = now
         unchanged = now - watch.since
@@ -49,5 +49,5 @@ class HeartbeatMonitor:
 
     def forget(self, exclude: set[Hashable]) -> None:
         """Drop all owners that are not in `exclude`."""
-        for who in self._watched.keys() - exclude:
-            del self._watched[who]
+        for owner in self._watched.keys() - exclude:
+            del self._watched[owner]

@@ -86,14 +86,14 @@ class RowProgress(Progress):
         if step != self.step:
             moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             with self._lock:  # a step that restarts, in this attempt or another, is listed once
-                before = [one for one in self._trail if one.get("step") != step]
+                before = [entry for entry in self._trail if entry.get("step") != step]
                 row: TrailStep = {"step": step, "index": index, "begun": moment, "attempt": self._job.attempt}
                 if self._job.earlier:
                     row["earlier"] = self._job.earlier
                 self._trail = [*before, row][-MOST_STEPS:]
-        known = self.step
+        previous_step = self.step
         super().begin(step, index, steps)
-        if step != known:
+        if step != previous_step:
             log.info("%s (step %d of %d)", step, index + 1, steps)
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
@@ -120,9 +120,9 @@ class RowProgress(Progress):
         with self._lock:
             if not self._changed or not self._figures:
                 return False
-            figures, self._changed = self._figures, False
-            figures |= {"metrics": dict(self._metrics), "trail": list(self._trail)}
-        if not self._store.jobs.progress(self._job.id, self._job.attempt, **figures):
+            values, self._changed = self._figures, False
+            values |= {"metrics": dict(self._metrics), "trail": list(self._trail)}
+        if not self._store.jobs.progress(self._job.id, self._job.attempt, **values):
             self.stop(StopReason.LOST)
         return True
 

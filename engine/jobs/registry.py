@@ -94,15 +94,19 @@ def enqueue(
         raise InputError(
             "There is no kind of job called {kind}. Known: {kinds}.", kind=kind, kinds=", ".join(sorted(KINDS))
         )
-    known = KINDS[kind]
-    if known.check is not None:
-        arguments = known.check(arguments)
-    wanted = known.priority if priority is None else priority
-    if known.in_order and project_id is not None:
+    job_kind = KINDS[kind]
+    if job_kind.check is not None:
+        arguments = job_kind.check(arguments)
+    queue_priority = job_kind.priority if priority is None else priority
+    if job_kind.in_order and project_id is not None:
         waiting = store.jobs.list(project_id, states=("queued", "running"))
-        wanted = min([wanted, *(row.priority for row in waiting if row.kind in KINDS and KINDS[row.kind].in_order)])
+        queue_priority = min(
+            [queue_priority, *(row.priority for row in waiting if row.kind in KINDS and KINDS[row.kind].in_order)]
+        )
     before_queueing(store, project_id)
-    return store.jobs.enqueue(kind, arguments, project_id=project_id, owner=owner, priority=wanted, device=known.device)
+    return store.jobs.enqueue(
+        kind, arguments, project_id=project_id, owner=owner, priority=queue_priority, device=job_kind.device
+    )
 
 
 def _check_request(arguments: Mapping[str, Any]) -> Json:
@@ -129,10 +133,12 @@ def _request(context: JobContext) -> CustomizeRequest:
         values = {"base": project.base, "source": project.source, "target": project.target, "name": project.name}
         name = re.sub(r"[^\w.-]+", "-", project.name).strip("-.") or name
     values |= {key: value for key, value in context.job.arguments.items() if value not in ("", None)}
-    held = held_samples(context.workspace)
-    if held["samples"] and are_held(values.get("samples", ()), context.job.project_id):
+    sample_values = held_samples(context.workspace)
+    if sample_values["samples"] and are_held(values.get("samples", ()), context.job.project_id):
         # Files, labels and settings may have changed while the job was queued: use the project's current samples.
-        values = {key: value for key, value in values.items() if key not in ("domains", "corpus_options")} | held
+        values = {
+            key: value for key, value in values.items() if key not in ("domains", "corpus_options")
+        } | sample_values
     # The job's id is in the name, so that a second plugin of the project does not overwrite the first.
     values.setdefault("output", str(context.workspace / "plugins" / f"{name}-{context.job.id}.zip"))
     Path(values["output"]).parent.mkdir(parents=True, exist_ok=True)
@@ -297,15 +303,15 @@ def _customize(context: JobContext) -> Json:
     plugins = context.store.plugins
     for row in plugins.list(context.job.project_id):
         if row.path == request.output:  # created by an earlier attempt
-            made = plugins.update(row.id, **values)
+            plugin = plugins.update(row.id, **values)
             break
     else:
-        made = plugins.create(context.job.project_id, path=request.output, **values)
-        explore.proportions_of_plugin(context, made.id, summary["method"])
+        plugin = plugins.create(context.job.project_id, path=request.output, **values)
+        explore.proportions_of_plugin(context, plugin.id, summary["method"])
     _tidy(context.run, ("method/datastore.*", "method/*.faiss", "knn"))
     if summary.get("stopped_by") != "max_minutes":  # otherwise training may be continued
         _tidy(context.run, ("training/checkpoint*",))
-    return summary | {"plugin_id": made.id}
+    return summary | {"plugin_id": plugin.id}
 
 
 def _late(module: str, function: str) -> Callable[[Any], Json]:
@@ -324,13 +330,13 @@ def _late(module: str, function: str) -> Callable[[Any], Json]:
 
 def _take_over(context: JobContext) -> None:
     """Copy the training state of the run that this one continues."""
-    number, own = context.job.arguments.get("continues"), context.run / "training"
-    if number is None or own.exists():
+    number, training_folder = context.job.arguments.get("continues"), context.run / "training"
+    if number is None or training_folder.exists():
         return
     earlier = job_folder(context.workspace, context.store.jobs.get(int(number)))
     if (earlier / "training").is_dir():
         context.run.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(earlier / "training", own)
+        shutil.copytree(earlier / "training", training_folder)
         StepCache(context.run).mark_done("training", StepCache(earlier).get("training"))
 
 

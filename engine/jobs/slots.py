@@ -37,16 +37,17 @@ def slots_of(settings: Settings, cpu_jobs: int | None = None) -> list[Slot]:
     count = cpu_jobs or settings.cpu_jobs
     if getattr(settings, "backend", "local") != "local":  # the backend places the jobs
         return [Slot("away", ("", CPU, GPU), settings.device, settings.threads) for _ in range(count)]
-    own = model_threads(settings.threads) if settings.threads else 0
-    threads = own or (max(1, usable_cores() // count) if count > 1 else 0)
+    configured = model_threads(settings.threads) if settings.threads else 0
+    threads = configured or (max(1, usable_cores() // count) if count > 1 else 0)
     result = gpus(settings)
     if not result:
         return [Slot(CPU, ("", CPU), settings.device, threads) for _ in range(count)]
     slots = []
     for number in result:
-        seen = {} if settings.device.startswith("cuda:") else {"CUDA_VISIBLE_DEVICES": number}
+        environment = {} if settings.device.startswith("cuda:") else {"CUDA_VISIBLE_DEVICES": number}
         slots += [
-            Slot(f"gpu {number}", ("", GPU), settings.device, settings.threads, seen) for _ in range(settings.gpu_jobs)
+            Slot(f"gpu {number}", ("", GPU), settings.device, settings.threads, environment)
+            for _ in range(settings.gpu_jobs)
         ]
     return slots + [Slot(CPU, (CPU,), "cpu", threads, {"CUDA_VISIBLE_DEVICES": ""}) for _ in range(count)]
 

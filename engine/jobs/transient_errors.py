@@ -26,16 +26,16 @@ def may_pass(error: BaseException) -> bool:
     if isinstance(error, StorageError) and any(words in str(error).lower() for words in STAYS):
         return False
     seen: set[int] = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        if isinstance(one, (TransientError, ConnectionError, TimeoutError)):
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        if isinstance(cause, (TransientError, ConnectionError, TimeoutError)):
             return True
-        if any(kind.__name__ in NAMES for kind in type(one).__mro__):
+        if any(kind.__name__ in NAMES for kind in type(cause).__mro__):
             return True
-        if _status(one) in BUSY:
+        if _status(cause) in BUSY:
             return True
-        one = one.__cause__ or one.__context__
+        cause = cause.__cause__ or cause.__context__
     return False
 
 

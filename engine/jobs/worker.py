@@ -124,10 +124,10 @@ class _Worker:
     def begin(self) -> bool:
         """Claim and start a job for each free slot, each monitored by a thread; returns whether there was any."""
         result, empty = False, set[tuple[str, ...]]()
-        taken = list(self.at_work.values())
+        busy_slots = list(self.at_work.values())
         for slot in self.slots:
-            if slot in taken:
-                taken.remove(slot)
+            if slot in busy_slots:
+                busy_slots.remove(slot)
                 continue
             job = None if slot.takes in empty else self.store.jobs.claim(self.name, devices=slot.takes)
             if job is None:
@@ -177,8 +177,8 @@ class _Worker:
 
         for row in self.store.jobs.interrupt_stale(alive, LOST):
             log.warning("job %d was left behind by %s: %s", row.id, row.worker, row.state)
-        most, seconds = self.settings.job_retries, self.settings.retry_seconds
-        for row in self.store.jobs.requeue(max_retries=most, seconds=seconds):
+        max_retries, seconds = self.settings.job_retries, self.settings.retry_seconds
+        for row in self.store.jobs.requeue(max_retries=max_retries, seconds=seconds):
             log.info("job %d goes on by itself: %s, attempt %d", row.id, row.state, row.attempt)
         for name in workers.keys() - living - {self.name}:
             self.store.workers.remove(name)
@@ -326,10 +326,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--background", action="store_true", help="settings come on stdin; end when another worker is there"
     )
-    given = parser.parse_args(arguments)
-    settings = Settings.from_mapping(receive()["settings"]) if given.background else load_settings()
+    args = parser.parse_args(arguments)
+    settings = Settings.from_mapping(receive()["settings"]) if args.background else load_settings()
     set_up_logs(settings.log_format)
-    run(settings, given.once, kinds=given.kinds, alone=given.background)
+    run(settings, args.once, kinds=args.kinds, alone=args.background)
     return 0
 
 

@@ -58,21 +58,21 @@ class ApproximateAttention:
         flat = queries.detach().reshape(-1, queries.shape[-1]).float()  # (R, d)
         scores, rows = self.best(flat)  # (R, k), (R, k)
         owners = self.cluster[rows]  # (R, k)
-        there = (scores > NEVER).to(scores.dtype)  # (R, k)
+        valid = (scores > NEVER).to(scores.dtype)  # (R, k)
         sums = flat @ self.key_sums.T  # (R, C) of the scores of all members
-        sums.scatter_add_(1, owners, -scores * there)
-        left = self.counts.repeat(len(flat), 1).scatter_add_(
-            1, owners, -there
+        sums.scatter_add_(1, owners, -scores * valid)
+        remaining = self.counts.repeat(len(flat), 1).scatter_add_(
+            1, owners, -valid
         )  # (R, C) members that are not among the best
-        some = left > 0.5  # (R, C)
-        safe = left.clamp(min=1)  # (R, C)
-        rest = (sums / safe + safe.log()).masked_fill_(~some, NEVER)  # (R, C) log of n_c exp(mean score)
-        total = torch.maximum(scores.amax(1, keepdim=True), rest.amax(1, keepdim=True))  # (R, 1)
-        of_best, of_rest = (scores - total).exp_(), rest.sub_(total).exp_()  # (R, k), (R, C)
+        nonempty = remaining > 0.5  # (R, C)
+        safe = remaining.clamp(min=1)  # (R, C)
+        rest_scores = (sums / safe + safe.log()).masked_fill_(~nonempty, NEVER)  # (R, C) log of n_c exp(mean score)
+        total = torch.maximum(scores.amax(1, keepdim=True), rest_scores.amax(1, keepdim=True))  # (R, 1)
+        of_best, of_rest = (scores - total).exp_(), rest_scores.sub_(total).exp_()  # (R, k), (R, C)
         z = of_best.sum(1, keepdim=True) + of_rest.sum(1, keepdim=True)  # (R, 1)
-        # The mean of a cluster's remaining rows is (n m̄ - its members among the best) / left.
+        # The mean of a cluster's remaining rows is (n m̄ - its members among the best) / remaining.
         share = of_rest / safe  # (R, C)
-        weights = (of_best - share.gather(1, owners) * there) / z  # (R, k)
+        weights = (of_best - share.gather(1, owners) * valid) / z  # (R, k)
         read = (share * self.counts / z) @ self.row_means  # (R, d)
         read = read + torch.bmm(weights[:, None], memory[rows].float())[:, 0]  # (R, d)
         return read.reshape(queries.shape).to(memory.dtype)

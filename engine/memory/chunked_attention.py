@@ -48,9 +48,9 @@ class Attend(torch.autograd.Function):
         rows, parts = ctx.rows, []
         gradient = gradient.to(queries.dtype).contiguous()  # (R, d)
         common = (gradient * read).sum(-1, keepdim=True)  # (R, 1)
-        for query, one, mean in zip(split(queries, rows), split(gradient, rows), split(common, rows), strict=True):
+        for query, grad, mean in zip(split(queries, rows), split(gradient, rows), split(common, rows), strict=True):
             weights = torch.softmax(rows.score(query), -1)  # (r, N)
-            parts.append(rows.gather(weights.mul_(rows.score(one).sub_(mean))))  # (r, d)
+            parts.append(rows.gather(weights.mul_(rows.score(grad).sub_(mean))))  # (r, d)
         return torch.cat(parts), None
 
 

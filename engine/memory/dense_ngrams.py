@@ -54,10 +54,10 @@ def set_vectors(
             inputs = base.pad_batch([rows[i] for i in batch])  # (B, S)
             states = base.encoder_states(inputs)  # (B, S, d)
             for k, i in enumerate(batch):
-                own = content(base, rows[i], states[k])  # (T, d)
-                lengths[i] = len(own)
+                content_states = content(base, rows[i], states[k])  # (T, d)
+                lengths[i] = len(content_states)
                 for width in widths:
-                    result[width][i] = gram_vectors(own, width)
+                    result[width][i] = gram_vectors(content_states, width)
             done += len(batch)
     progress.advance(len(rows), len(rows))
     empty = np.zeros((0, base.d_model), np.float32)

@@ -35,7 +35,7 @@ def has_faiss() -> bool:
     return find_spec("faiss") is not None
 
 
-def faiss_for(what: str) -> Any:
+def faiss_for(feature: str) -> Any:
     """The faiss module, set to torch's number of threads. Raises MissingError with installation instructions."""
     import torch
 
@@ -45,7 +45,7 @@ def faiss_for(what: str) -> Any:
         raise MissingError(
             "{what} needs faiss, which is not installed. Install it with `pip install faiss-cpu` (faiss-gpu with "
             "CUDA), or use index=flat.",
-            what=what,
+            what=feature,
         ) from None
     faiss.omp_set_num_threads(torch.get_num_threads())
     return faiss
@@ -58,8 +58,8 @@ def gather_distances(queries: torch.Tensor, keys: torch.Tensor, rows: torch.Tens
     step = max(1, GATHERED // (rows.shape[1] * queries.shape[1]))
     parts = []
     for begin in range(0, len(queries), step):
-        some = rows[begin : begin + step]  # (r, k)
-        near = keys[some.flatten()].to(queries.dtype).view(*some.shape, -1)  # (r, k, d)
+        block = rows[begin : begin + step]  # (r, k)
+        near = keys[block.flatten()].to(queries.dtype).view(*block.shape, -1)  # (r, k, d)
         parts.append((near - queries[begin : begin + step, None]).square().sum(-1))  # (r, k)
     return torch.cat(parts)  # (R, k)
 
@@ -165,21 +165,21 @@ def sound_graph(faiss: Any, index: Any, entries: int, d: int, metric: int | None
     if not isinstance(index, faiss.IndexHNSWFlat) or (index.ntotal, index.d) != (entries, d):
         return False
     graph = index.hnsw
-    links, offsets, levels, room = (
+    links, offsets, levels, sums = (
         faiss.vector_to_array(part) for part in (graph.neighbors, graph.offsets, graph.levels, graph.cum_nneighbor_per_level)
     )  # fmt: skip
     if index.metric_type != metric or len(levels) != entries or len(offsets) != entries + 1:
         return False
-    if not len(links) or not len(room) or levels.min() < 1 or levels.max() >= len(room) or (np.diff(room) < 0).any():
+    if not len(links) or not len(sums) or levels.min() < 1 or levels.max() >= len(sums) or (np.diff(sums) < 0).any():
         return False
-    if offsets[0] != 0 or offsets[-1] != len(links) or (np.diff(offsets.astype(np.int64)) != room[levels]).any():
+    if offsets[0] != 0 or offsets[-1] != len(links) or (np.diff(offsets.astype(np.int64)) != sums[levels]).any():
         return False
     top = 0 <= graph.max_level < levels.max() and 0 <= graph.entry_point < entries
     if not top or levels[graph.entry_point] <= graph.max_level or links.min() < -1 or links.max() >= entries:
         return False
     for layer in range(1, int(levels.max())):  # a link on a layer leads to an entry on that layer
         starts = offsets[:-1][levels > layer].astype(np.int64)
-        slots = starts[:, None] + np.arange(room[layer], room[layer + 1])
+        slots = starts[:, None] + np.arange(sums[layer], sums[layer + 1])
         ends = links[slots.ravel()]
         if (levels[ends[ends >= 0]] <= layer).any():
             return False

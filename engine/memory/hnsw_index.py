@@ -36,14 +36,14 @@ def graph_and_clusters(keys: Tensor, path: Path | None = None) -> tuple[Any, Ten
     without faiss.
     """
     faiss = faiss_for("Reading a memory by its likeliest phrases")
-    known = digest(keys) if path else ""
-    if path is not None and (result := read(faiss, path, known, keys)) is not None:
+    checksum = digest(keys) if path else ""
+    if path is not None and (result := read(faiss, path, checksum, keys)) is not None:
         return result
     index = make_graph(faiss, keys)
     cluster = make_clusters(faiss, keys)  # (N,)
     if path is not None:
         with contextlib.suppress(StorageError):  # with a full disk, only the next start takes longer
-            write(faiss, path, known, index, cluster)
+            write(faiss, path, checksum, index, cluster)
     return index, cluster
 
 
@@ -58,9 +58,9 @@ def make_clusters(faiss: Any, keys: Tensor) -> Tensor:
     count, d = keys.shape
     clusters = max(1, min(CLUSTERS, count // PER_CLUSTER))
     draw = torch.Generator().manual_seed(1)
-    some = keys[torch.randperm(count, generator=draw)[: TRAINING * clusters]]  # (n, d)
+    sample = keys[torch.randperm(count, generator=draw)[: TRAINING * clusters]]  # (n, d)
     means = faiss.Kmeans(d, clusters, niter=ROUNDS, seed=1, min_points_per_centroid=1)
-    means.train(some.numpy())
+    means.train(sample.numpy())
     centres = torch.from_numpy(means.centroids)  # (C, d)
     half = 0.5 * centres.square().sum(1)  # (C,)
     parts = [(keys[b : b + BLOCK] @ centres.T - half).argmax(1) for b in range(0, count, BLOCK)]
@@ -69,26 +69,26 @@ def make_clusters(faiss: Any, keys: Tensor) -> Tensor:
 
 def digest(keys: Tensor) -> str:
     """A digest of the keys and of the build parameters."""
-    made = hashlib.sha256(f"{LINKS} {CONSTRUCTION} {CLUSTERS} {PER_CLUSTER} {TRAINING} {ROUNDS}".encode())
+    hasher = hashlib.sha256(f"{LINKS} {CONSTRUCTION} {CLUSTERS} {PER_CLUSTER} {TRAINING} {ROUNDS}".encode())
     for begin in range(0, len(keys), BLOCK):
-        made.update(keys[begin : begin + BLOCK].numpy().tobytes())
-    return made.hexdigest()
+        hasher.update(keys[begin : begin + BLOCK].numpy().tobytes())
+    return hasher.hexdigest()
 
 
-def write(faiss: Any, path: Path, known: str, index: Any, cluster: Tensor) -> None:
+def write(faiss: Any, path: Path, checksum: str, index: Any, cluster: Tensor) -> None:
     with atomic_write(path.with_suffix(".faiss"), "the memory's graph") as temporary:
         faiss.write_index(index, str(temporary), faiss.IO_FLAG_SKIP_STORAGE)
     save_tensors(
-        path.with_suffix(".safetensors"), {"cluster": cluster.to(torch.int16)}, "the memory's clusters", keys=known
+        path.with_suffix(".safetensors"), {"cluster": cluster.to(torch.int16)}, "the memory's clusters", keys=checksum
     )
 
 
-def read(faiss: Any, path: Path, known: str, keys: Tensor) -> tuple[Any, Tensor] | None:
+def read(faiss: Any, path: Path, checksum: str, keys: Tensor) -> tuple[Any, Tensor] | None:
     """The cached graph and clusters of exactly these keys; None if missing or damaged."""
     count, d = keys.shape
     try:
         with safe_open(path.with_suffix(".safetensors"), "pt") as file:
-            if (file.metadata() or {}).get("keys") != known:
+            if (file.metadata() or {}).get("keys") != checksum:
                 return None
             cluster = file.get_tensor("cluster").long()  # (N,)
         index = faiss.read_index(str(path.with_suffix(".faiss")), faiss.IO_FLAG_SKIP_STORAGE)

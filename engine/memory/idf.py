@@ -77,22 +77,22 @@ class IdfIndex:
         query = query[self.weights[query] > 0]
         query = query[np.argsort(-self.weights[query], kind="stable")]
         f = self.weights[query]  # (Q,)
-        left = np.append(np.cumsum(f[::-1])[::-1], 0.0)  # (Q + 1,), R before each token
+        remaining = np.append(np.cumsum(f[::-1])[::-1], 0.0)  # (Q + 1,), R before each token
         shared = np.zeros(len(self.owners))  # I so far
         parts: list[NDArray[np.int32]] = []
-        known, used = 0, len(query)
+        candidate_count, used = 0, len(query)
         for index, token in enumerate(query):
             postings = self.list_of(int(token))
-            if len(postings) > LONG and known >= top_k:
+            if len(postings) > LONG and candidate_count >= top_k:
                 worst = self._kth(np.concatenate(parts), shared, top_k, blocked)
-                if worst > 2 * left[index]:
+                if worst > 2 * remaining[index]:
                     used = index
                     break
-            fresh = postings[shared[postings] == 0]
+            new = postings[shared[postings] == 0]
             shared[postings] += f[index]
-            if len(fresh):
-                parts.append(fresh)
-                known += len(fresh)
+            if len(new):
+                parts.append(new)
+                candidate_count += len(new)
         if not parts:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
         result = np.concatenate(parts)
@@ -100,7 +100,7 @@ class IdfIndex:
             result = result[~blocked[self.owners[result]]]
         scores = 3 * shared[result] - self.sums[result]
         if used < len(query) and len(result):
-            result, scores = self._complete(result, scores, query[used:], f[used:], left[used], top_k)
+            result, scores = self._complete(result, scores, query[used:], f[used:], remaining[used], top_k)
         if len(result) > top_k:
             bound = np.partition(scores, len(scores) - top_k)[len(scores) - top_k]
             selected = scores >= bound
@@ -120,12 +120,12 @@ class IdfIndex:
         return float(np.partition(scores, len(scores) - top_k)[len(scores) - top_k])
 
     def _complete(
-        self, candidates: NDArray[np.int32], scores: Floats, tokens: Ints, f: Floats, left: float, top_k: int
+        self, candidates: NDArray[np.int32], scores: Floats, tokens: Ints, f: Floats, remaining: float, top_k: int
     ) -> tuple[NDArray[np.int32], Floats]:
         """Add the candidates' shares of the tokens whose lists were skipped, for those that can still be best."""
         if len(candidates) > top_k:
             bound = np.partition(scores, len(scores) - top_k)[len(scores) - top_k]
-            able = scores + 3 * left >= bound - 1e-9
+            able = scores + 3 * remaining >= bound - 1e-9
             candidates, scores = candidates[able], scores[able]
         for token, weight in zip(tokens, f, strict=True):
             postings = self.list_of(int(token))
@@ -151,6 +151,6 @@ def distinct(tokens: Ints, begins: Ints, sizes: Ints, vocabulary: int) -> tuple[
         members.append(matrix[first])
     if not documents:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    flat, own = np.concatenate(documents), np.concatenate(members)
+    flat, flat_members = np.concatenate(documents), np.concatenate(members)
     order = np.argsort(flat, kind="stable")
-    return flat[order], own[order]
+    return flat[order], flat_members[order]

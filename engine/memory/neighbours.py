@@ -34,8 +34,8 @@ class IdfSentences:
         shut = np.zeros(len(self.index), dtype=bool)
         shut[list(blocked)] = True
         result, scores = self.index.nearest(self.idf.numbers(sentence), top_k, shut)
-        own = self.idf.total(sentence)
-        return [Neighbour(int(i), float(score) - own) for i, score in zip(result, scores, strict=True)]
+        total = self.idf.total(sentence)
+        return [Neighbour(int(i), float(score) - total) for i, score in zip(result, scores, strict=True)]
 
 
 class IdfNgrams:
@@ -65,9 +65,9 @@ class IdfNgrams:
                 result, scores = index.nearest(self.idf.numbers(gram), 1, shut)
                 if not len(result):
                     continue
-                owner, own = int(index.owners[result[0]]), self.idf.total(gram)
+                owner, total = int(index.owners[result[0]]), self.idf.total(gram)
                 shut[owner] = True
-                yield Neighbour(owner, float(scores[0]) - own, width, number * max(1, width // 2))
+                yield Neighbour(owner, float(scores[0]) - total, width, number * max(1, width // 2))
 
     def neighbours(self, sentence: Sequence[str], top_k: int | None, blocked: Iterable[int] = ()) -> list[Neighbour]:
         """The neighbours of all n-grams, limited to the `top_k` with the greatest similarity.

@@ -49,8 +49,8 @@ def align_words(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Li
             links_filename_fwd=str(forward),
             links_filename_rev=str(reverse),
         )
-        both = [read_links(file) for file in (forward, reverse)]
-    return [symmetric(one, other) for one, other in zip(*both, strict=True)]
+        links = [read_links(file) for file in (forward, reverse)]
+    return [symmetric(forward_links, reverse_links) for forward_links, reverse_links in zip(*links, strict=True)]
 
 
 def read_links(file: Path) -> list[Links]:
@@ -149,12 +149,12 @@ def sources_by_attention(
 
 def _most_frequent(phrases: Iterable[str], rows: Iterable[tuple[str, str, Spans, Spans, Links]]) -> dict[str, str]:
     """{phrase: its most frequent source} of aligned pairs (texts, word spans, links)."""
-    wanted = {folded(phrase): phrase for phrase in phrases}
+    by_folded = {folded(phrase): phrase for phrase in phrases}
     result: dict[str, Counter[str]] = defaultdict(Counter)
     for source, target, left, right, links in rows:
         for first in range(len(right)):
             for last in range(first, min(len(right), first + LONGEST)):
-                phrase = wanted.get(folded(target[right[first][0] : right[last][1]]))
+                phrase = by_folded.get(folded(target[right[first][0] : right[last][1]]))
                 span = consistent_span(first, last, links) if phrase else None
                 if phrase and span:
                     result[phrase][source[left[span[0]][0] : left[span[1]][1]]] += 1

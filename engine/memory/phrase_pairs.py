@@ -70,41 +70,46 @@ def translate_phrases(
     def pieces(texts: Sequence[str], side: Callable[[Sequence[str]], list[list[int]]]) -> list[int]:
         return [len(ids) for ids in side(texts)]
 
-    def assign(some: Sequence[int]) -> list[int | None]:
-        return list(by_bounds(some, bounds, layers) if bounds else assign_layers(some, layers, rules.order, rules.seed))
+    def assign(sizes: Sequence[int]) -> list[int | None]:
+        return list(
+            by_bounds(sizes, bounds, layers) if bounds else assign_layers(sizes, layers, rules.order, rules.seed)
+        )
 
-    def similar(one: int, other: int) -> bool:
-        return max(one, other) < ratio * min(one, other)
+    def similar(length: int, other: int) -> bool:
+        return max(length, other) < ratio * min(length, other)
 
-    own = [phrase.length for phrase in phrases]
+    lengths = [phrase.length for phrase in phrases]
     if rules.unit == "pieces":
         special = backward.special_ids
-        own = [sum(i not in special for i in ids) for ids in backward.encode([phrase.text for phrase in phrases])]
-    assigned_layers: Sequence[int | None] = assign(own) if bounds or rules.per_layer is not None else [0] * len(own)
+        lengths = [sum(i not in special for i in ids) for ids in backward.encode([phrase.text for phrase in phrases])]
+    assigned_layers: Sequence[int | None] = (
+        assign(lengths) if bounds or rules.per_layer is not None else [0] * len(lengths)
+    )
     selected = [
-        (phrases[i], own[i]) for i in within_cap(phrases, own, assigned_layers, rules.per_layer, rules.typicality)
+        (phrases[i], lengths[i])
+        for i in within_cap(phrases, lengths, assigned_layers, rules.per_layer, rules.typicality)
     ]
     texts = [phrase.text for phrase, _ in selected]
     missing = [text for text in texts if text not in known]
-    made = dict(zip(missing, back_translate_all(backward, missing, partial, progress), strict=True))
+    translations = dict(zip(missing, back_translate_all(backward, missing, partial, progress), strict=True))
     returned: dict[str, int] = {}
     if round_trip is not None:
         progress.begin("Translating phrases there and back", progress.index, progress.steps)
         again = partial and partial.with_name(f"again.{partial.name}")
-        back = back_translate_all(round_trip, list(made.values()), again, progress)
-        returned = dict(zip(made, pieces(back, backward.encode), strict=True))
-    sources = [known[text] if text in known else made[text] for text in texts]
-    good = [
+        back = back_translate_all(round_trip, list(translations.values()), again, progress)
+        returned = dict(zip(translations, pieces(back, backward.encode), strict=True))
+    sources = [known[text] if text in known else translations[text] for text in texts]
+    accepted = [
         (phrase, length, source)
         for (phrase, length), source, a, b in zip(
             selected, sources, pieces(sources, backward.encode_target), pieces(texts, backward.encode), strict=True
         )
         if source and similar(a, b) and similar(returned.get(phrase.text, b), b)
     ]
-    assigned_layers = assign([length for _, length, _ in good])
+    assigned_layers = assign([length for _, length, _ in accepted])
     return [
         PhrasePair(layer, phrase.text, source, length, phrase.count)
-        for (phrase, length, source), layer in zip(good, assigned_layers, strict=True)
+        for (phrase, length, source), layer in zip(accepted, assigned_layers, strict=True)
         if layer is not None
     ]
 
@@ -116,14 +121,17 @@ def within_cap(
     """Indices of the phrases in a memory of `per_layer` phrases per layer; `assigned_layers` are the phrases' layers."""
     values = [phrase.count for phrase in phrases] if typicality is None else typicality
     chosen: list[int] = []
-    for layer in sorted({one for one in assigned_layers if one is not None}):
-        mine = [i for i, assigned in enumerate(assigned_layers) if assigned == layer]
+    for layer in sorted({layer for layer in assigned_layers if layer is not None}):
+        indices = [i for i, assigned in enumerate(assigned_layers) if assigned == layer]
         if per_layer is not None:
             best = stratified(
-                [lengths[i] for i in mine], [values[i] for i in mine], [phrases[i].example for i in mine], per_layer
+                [lengths[i] for i in indices],
+                [values[i] for i in indices],
+                [phrases[i].example for i in indices],
+                per_layer,
             )
-            mine = [mine[k] for k in best]
-        chosen += mine
+            indices = [indices[k] for k in best]
+        chosen += indices
     return chosen
 
 
@@ -138,15 +146,15 @@ def stratified(lengths: Sequence[int], values: Sequence[float], sentences: Seque
     groups: dict[int, list[int]] = {}
     for i, length in enumerate(lengths):
         groups.setdefault(length, []).append(i)
-    shares = {length: max_pairs * len(own) / len(lengths) for length, own in groups.items()}
+    shares = {length: max_pairs * len(members) / len(lengths) for length, members in groups.items()}
     quotas = {length: int(share) for length, share in shares.items()}
-    for length in sorted(groups, key=lambda one: (quotas[one] - shares[one], one))[: max_pairs - sum(quotas.values())]:
+    for length in sorted(groups, key=lambda n: (quotas[n] - shares[n], n))[: max_pairs - sum(quotas.values())]:
         quotas[length] += 1
     chosen: list[int] = []
-    for length, own in groups.items():
+    for length, members in groups.items():
         seen: Counter[tuple[float, int]] = Counter()
         ranked = []
-        for i in own:
+        for i in members:
             ranked.append((-values[i], seen[values[i], sentences[i]], i))
             seen[values[i], sentences[i]] += 1
         chosen += [i for _, _, i in sorted(ranked)[: quotas[length]]]

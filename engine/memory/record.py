@@ -87,10 +87,10 @@ def record(
                     of_target = torch.isin(shifted, special, invert=True).float()  # (B, T)
                 source_rows[rows] = pool(encoded, of_source, pooling).float().cpu()  # (B, d)
                 for layer in range(len(layers)):
-                    own = [k for k, i in enumerate(rows) if pairs[i].layer == layer]
-                    if own:
-                        pooled = pool(states[layer][own], of_target[own], pooling)  # (b, d)
-                        target_rows[[rows[k] for k in own]] = pooled.float().cpu()
+                    members = [k for k, i in enumerate(rows) if pairs[i].layer == layer]
+                    if members:
+                        pooled = pool(states[layer][members], of_target[members], pooling)  # (b, d)
+                        target_rows[[rows[k] for k in members]] = pooled.float().cpu()
                 states.clear()
 
             fit, lengths = HalveOnOom("batch_tokens"), [len(a) + len(b) for a, b in zip(sources, targets, strict=True)]
@@ -103,7 +103,7 @@ def record(
                 handle.remove()
     tensors = {}
     for layer in range(len(layers)):
-        own = [i for i, pair in enumerate(pairs) if pair.layer == layer]
-        tensors[layer] = (target_rows[own], source_rows[own])  # (N_layer, d) each
+        members = [i for i, pair in enumerate(pairs) if pair.layer == layer]
+        tensors[layer] = (target_rows[members], source_rows[members])  # (N_layer, d) each
     save_memory(path, tensors, base_fingerprint=base.fingerprint(), pooling=pooling)
     return Memory(path)

@@ -67,7 +67,7 @@ class Axes:
     def fit(self, d: int) -> bool:
         """Whether their shapes suit states of size d and all values are finite."""
         shaped = self.basis.dim() == 2 and self.basis.shape[1] == d and self.mean.shape == (d,)
-        return shaped and all(bool(one.isfinite().all()) for one in (self.basis, self.mean))
+        return shaped and all(bool(tensor.isfinite().all()) for tensor in (self.basis, self.mean))
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
         """Keys (..., r) of states (..., d)."""
@@ -118,10 +118,10 @@ class SentenceMemory:
         plain = [[i for i in row if i not in base.special_ids] for row in inputs]
         parts = []
         for i, row in enumerate(plain):
-            numbers, coverage, known = self.sources.shortlist(row, top_k, blocked[i] if blocked else ())
+            numbers, coverage, known_share = self.sources.shortlist(row, top_k, blocked[i] if blocked else ())
             text = joined(base.tokenizer.convert_ids_to_tokens(row))
             rows, ranks = (part[:MOST_ROWS] for part in self.sources.rows_of(numbers, text))  # (R,) each
-            parts.append((rows, torch.from_numpy(coverage)[ranks], known))
+            parts.append((rows, torch.from_numpy(coverage)[ranks], known_share))
         shape = len(parts), max(1, *(len(rows) for rows, _, _ in parts))
         indices, real = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.bool)  # (B, R) each
         covered = torch.zeros(shape)  # (B, R)
@@ -172,7 +172,9 @@ class SentenceMemory:
             raise BundleError("{file} lacks a part of its keys. Get a new copy of the bundle.", file=FILE) from None
         d = base.d_model
         fits = not data and tokens.dim() == 1 and tokens.dtype == torch.int32 and len(tokens) > 0
-        fits = fits and all(own.fit(len(tokens), axes[location], d) for location, own in keys.items())
+        fits = fits and all(
+            location_keys.fit(len(tokens), axes[location], d) for location, location_keys in keys.items()
+        )
         if not fits or int(tokens.min()) < 0 or int(tokens.max()) >= int(base.model.config.vocab_size):
             raise BundleError("{file} does not fit the base. Get a new copy of the bundle.", file=FILE)
         sources = Sources.open(folder, len(tokens), name=OF_MEMORY)
@@ -200,17 +202,17 @@ def record_sentences(
         base.encode([pair.source for pair in sentences]),
         base.encode_target([pair.target for pair in sentences]),
     )
-    fitting = [i for i in range(len(sentences)) if max(len(inputs[i]), len(labels[i])) <= base.max_tokens]
-    sentences = [sentences[i] for i in fitting]
-    inputs, labels = ([part[i] for i in fitting] for part in (inputs, labels))
+    selected = [i for i in range(len(sentences)) if max(len(inputs[i]), len(labels[i])) <= base.max_tokens]
+    sentences = [sentences[i] for i in selected]
+    inputs, labels = ([part[i] for i in selected] for part in (inputs, labels))
     if not sentences:
         raise CorpusError("There is no sentence pair to store in the memory. Add sentences to the samples.")
     starts = np.concatenate([[0], np.cumsum([len(row) for row in labels])]).astype(np.int64)
     if axes is None:
-        some = range(0, len(sentences), max(1, int(starts[-1]) // SURVEYED))
+        sample = range(0, len(sentences), max(1, int(starts[-1]) // SURVEYED))
         states: dict[Location, list[torch.Tensor]] = {location: [] for location in locations}
-        for _, given in forced_states(base, [inputs[i] for i in some], [labels[i] for i in some], locations):
-            for location, rows in given.items():
+        for _, batch_states in forced_states(base, [inputs[i] for i in sample], [labels[i] for i in sample], locations):
+            for location, rows in batch_states.items():
                 states[location].append(rows)
         axes = {location: Axes.of(torch.cat(rows), min(size, base.d_model)) for location, rows in states.items()}
     total, done = int(starts[-1]), 0
@@ -220,10 +222,10 @@ def record_sentences(
         )
         for location in locations
     }
-    for numbers, given in forced_states(base, inputs, labels, locations):
+    for numbers, batch_states in forced_states(base, inputs, labels, locations):
         rows = torch.cat([torch.arange(starts[i], starts[i + 1]) for i in numbers])  # (M,)
-        for location, own in given.items():
-            keys[location].values[rows], keys[location].exponents[rows] = to_eight_bits(axes[location](own))
+        for location, vectors in batch_states.items():
+            keys[location].values[rows], keys[location].exponents[rows] = to_eight_bits(axes[location](vectors))
         done += len(numbers)
         progress.advance(done, len(sentences))
     tokens = torch.tensor([token for row in labels for token in row], dtype=torch.int32)  # (R,)
@@ -234,8 +236,8 @@ def index_of(
     base: BaseModel, sentences: Sequence[SentencePair], inputs: list[list[int]], labels: list[list[int]], starts: Any
 ) -> Sources:
     """The index of these sentences, whose rows begin at `starts` (N + 1,)."""
-    known = sorted({token for row in labels for token in row})
-    pieces = dict(zip(known, shown_pieces(base, known), strict=True))
+    token_ids = sorted({token for row in labels for token in row})
+    pieces = dict(zip(token_ids, shown_pieces(base, token_ids), strict=True))
     written = ([pieces[token] for token in row] for row in labels)
     names = torch.tensor(row_names(written, (pair.source for pair in sentences)), dtype=torch.int32)  # (R,)
     plain = [[i for i in row if i not in base.special_ids] for row in inputs]
@@ -249,31 +251,31 @@ def forced_states(
 
     The state is the query of a reader (memory_adapter/method.py: `of_reader`).
     """
-    seen: dict[Location, torch.Tensor] = {}
+    recorded: dict[Location, torch.Tensor] = {}
     lengths = [max(len(a), len(b)) for a, b in zip(inputs, labels, strict=True)]
-    with base.lock, fast_products(base), torch.no_grad(), watched(base, locations, seen):
+    with base.lock, fast_products(base), torch.no_grad(), watched(base, locations, recorded):
         for numbers in length_batches(lengths, base.batch_tokens):
-            sources, wanted = (
+            sources, targets = (
                 base.pad_batch([rows[i] for i in numbers]) for rows in (inputs, labels)
             )  # (B, S), (B, T)
             base.model.get_decoder()(
-                input_ids=base.shift_right(wanted), encoder_hidden_states=base.encoder_states(sources),
+                input_ids=base.shift_right(targets), encoder_hidden_states=base.encoder_states(sources),
                 encoder_attention_mask=base.mask(sources), use_cache=False,
             )  # fmt: skip
-            real = torch.zeros_like(wanted, dtype=torch.bool)  # (B, T)
+            real = torch.zeros_like(targets, dtype=torch.bool)  # (B, T)
             for row, i in zip(real, numbers, strict=True):
                 row[: len(labels[i])] = True
-            yield list(numbers), {location: states[real].float().cpu() for location, states in seen.items()}
+            yield list(numbers), {location: states[real].float().cpu() for location, states in recorded.items()}
 
 
 @contextlib.contextmanager
-def watched(base: BaseModel, locations: Sequence[Location], seen: dict[Location, torch.Tensor]) -> Iterator[None]:
-    """Store the states (B, T, d) at these locations in `seen` whenever the decoder runs within the block."""
+def watched(base: BaseModel, locations: Sequence[Location], recorded: dict[Location, torch.Tensor]) -> Iterator[None]:
+    """Store the states (B, T, d) at these locations in `recorded` whenever the decoder runs within the block."""
 
     def watch(location: Location) -> Any:
         def hook(module: Any, args: Any, kwargs: Any, output: Any) -> None:
             asks = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (B, T, d)
-            seen[location] = output[0] if location[1] == "self_attn" else asks
+            recorded[location] = output[0] if location[1] == "self_attn" else asks
 
         return hook
 

@@ -80,7 +80,7 @@ class Sources:
         """Index rows of source pieces, one per sentence; `starts` (N + 1,) are the first datastore rows of each."""
         each = [features_of(row) for row in rows]
         flat = np.concatenate(each) if each else np.zeros(0, dtype=np.int64)
-        owners = np.repeat(np.arange(len(each), dtype=np.int32), [len(one) for one in each])
+        owners = np.repeat(np.arange(len(each), dtype=np.int32), [len(part) for part in each])
         order = np.argsort(flat, kind="stable")  # sentences of a feature stay in order
         features, counts = np.unique(flat, return_counts=True)
         selected = counts <= max(8, COMMON * len(each))
@@ -96,12 +96,12 @@ class Sources:
         Also returns each one's coverage (that sum as a share of the row's, 0 to 1) and the share that any sentence has. Ties
         are in order; sentences that share nothing are excluded.
         """
-        positions, known = located(self.features, features_of(row))
+        positions, exists = located(self.features, features_of(row))
         if not len(positions):
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32), 0.0
         count = len(self.starts) - 1
         lists = [self.lists[self.begins[i] : self.begins[i + 1]] for i in positions]
-        weights = np.repeat(self.weights[positions], [len(one) for one in lists])
+        weights = np.repeat(self.weights[positions], [len(postings) for postings in lists])
         scores = np.bincount(np.concatenate(lists), weights, minlength=count)  # (N,)
         scores[list(blocked)] = 0
         best = np.flatnonzero(scores > 0)
@@ -111,8 +111,8 @@ class Sources:
         best = best[np.lexsort((best, -scores[best]))][:top_k]
         # A feature that no sample has weighs as much as one that a single sample has.
         shared = float(self.weights[positions].sum())
-        whole = shared + float(np.log1p(count)) * int((~known).sum())
-        return best, (scores[best] / whole).astype(np.float32), shared / whole
+        total = shared + float(np.log1p(count)) * int((~exists).sum())
+        return best, (scores[best] / total).astype(np.float32), shared / total
 
     def rows_of(self, sentences: Ints, text: str) -> tuple[torch.Tensor, torch.Tensor]:
         """The rows (R,) of these sentences (S,) that may be used in a translation of a text, and each one's sentence index (R,).
@@ -150,7 +150,7 @@ class Sources:
             not data and {str(flat[name].dtype) for name in ("begins", "lists", "starts")} == {"int32"}
             and flat["features"].dtype == np.int64 and names.dtype == torch.int32
             and (mean is None or (mean.dtype == torch.float32 and mean.shape == (d,)))
-            and all(one.ndim == 1 for one in flat.values()) and len(begins) == len(sources.features) + 1
+            and all(array.ndim == 1 for array in flat.values()) and len(begins) == len(sources.features) + 1
             and names.shape == (rows,) and len(starts) > 1
             and int(begins[0]) == 0 and int(begins[-1]) == len(sources.lists) and rising(begins)
             and int(starts[0]) == 0 and int(starts[-1]) == rows and rising(starts)
@@ -163,13 +163,13 @@ class Sources:
         return sources
 
 
-def located(features: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """The positions (K,) of the wanted features in sorted features (U,), and which ones exist (Q,)."""
+def located(features: Ints, query: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """The positions (K,) of the query's features in sorted features (U,), and which ones exist (Q,)."""
     if not len(features):
-        return np.zeros(0, dtype=np.int64), np.zeros(len(wanted), dtype=bool)
-    positions = np.minimum(np.searchsorted(features, wanted), len(features) - 1)
-    known = features[positions] == wanted
-    return positions[known], known
+        return np.zeros(0, dtype=np.int64), np.zeros(len(query), dtype=bool)
+    positions = np.minimum(np.searchsorted(features, query), len(features) - 1)
+    exists = features[positions] == query
+    return positions[exists], exists
 
 
 def rising(numbers: NDArray[Any]) -> bool:
@@ -221,7 +221,7 @@ def row_names(pieces: Iterable[Sequence[str]], sources: Iterable[str]) -> list[i
     """
     results: list[int] = []
     for row, source in zip(pieces, sources, strict=True):
-        known = names_in(source)
+        names = names_in(source)
         text, owners = "", []
         for i, piece in enumerate(row):
             byte = BYTE.fullmatch(piece)
@@ -232,7 +232,7 @@ def row_names(pieces: Iterable[Sequence[str]], sources: Iterable[str]) -> list[i
         sums = [code_sum(piece) if (byte := BYTE.fullmatch(piece)) and byte[1] >= "80" else 0 for piece in row]
         for match in WORDS.finditer(text):
             word = match.group()
-            if is_name(word) and (word[0].isdigit() or number_sum(word) in known):
+            if is_name(word) and (word[0].isdigit() or number_sum(word) in names):
                 for i in owners[match.start() : match.end()]:
                     sums[i] = number_sum(word)
         for begin, end in codes(text):

@@ -48,17 +48,17 @@ class UnavailableError(TailorError):
 
 def kinds_of(text: str) -> list[str]:
     """The kinds in a list such as `empty,noise`, in the order of `KINDS`. Raises OptionError if one is unknown or there is none."""
-    wanted = [word.strip() for word in text.split(",") if word.strip()]
-    for word in wanted:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
         if word not in KINDS:
             raise OptionError(
                 "against: there is no memory {word!r} to compare with. Known: {kinds}.",
                 word=word,
                 kinds=", ".join(KINDS),
             )
-    if not wanted:
+    if not words:
         raise OptionError("against: name at least one of {kinds}.", kinds=", ".join(KINDS))
-    return [kind for kind in KINDS if kind in wanted]
+    return [kind for kind in KINDS if kind in words]
 
 
 @dataclass

@@ -36,8 +36,8 @@ def machine_translations(
     Translations are cached by source in `machine.jsonl` in the method's workspace. An interrupted run is resumed.
     """
     file = samples.workspace / FILE
-    known: dict[str, str] = {row["source"]: row["machine"] for row in read_jsonl(file)} if file.exists() else {}
-    missing = list(dict.fromkeys(pair.source for pair in pairs if pair.source not in known))
+    translations: dict[str, str] = {row["source"]: row["machine"] for row in read_jsonl(file)} if file.exists() else {}
+    missing = list(dict.fromkeys(pair.source for pair in pairs if pair.source not in translations))
     if missing:
         from engine.decoding.resumable import back_translate_all
 
@@ -45,8 +45,8 @@ def machine_translations(
         before = progress.step
         progress.begin("Translating the sources", progress.index, progress.steps)
         partial = samples.workspace / f"machine.{part}.partial.jsonl"
-        made = back_translate_all(samples.pair.forward, missing, partial, progress, search)
-        known |= dict(zip(missing, made, strict=True))
-        write_jsonl(file, ({"source": a, "machine": b} for a, b in known.items()), "the translations")
+        translated = back_translate_all(samples.pair.forward, missing, partial, progress, search)
+        translations |= dict(zip(missing, translated, strict=True))
+        write_jsonl(file, ({"source": a, "machine": b} for a, b in translations.items()), "the translations")
         progress.begin(before, progress.index, progress.steps)
-    return [known[pair.source] for pair in pairs]
+    return [translations[pair.source] for pair in pairs]

@@ -24,8 +24,8 @@ class Pairs:
         sentences = [pair if isinstance(pair, SentencePair) else SentencePair(*pair) for pair in pairs]
         limit = min(max_tokens, base.max_tokens)
         sources, labels = (
-            base.encode([one.source for one in sentences]),
-            base.encode_target([one.target for one in sentences]),
+            base.encode([sentence.source for sentence in sentences]),
+            base.encode_target([sentence.target for sentence in sentences]),
         )
         selected = [i for i in range(len(pairs)) if len(sources[i]) <= limit and len(labels[i]) <= limit]
         return cls([sources[i] for i in selected], [labels[i] for i in selected], [sentences[i] for i in selected])

@@ -41,8 +41,8 @@ class Samples:
         """Pairs of general text, with which a method can learn to leave the base unchanged; empty if none are bundled."""
         from engine.evaluation.general_text import learnable_pairs
 
-        own = [segment.text for segment in (*self.train, *self.valid)]
-        return learnable_pairs(self.pair, self.settings, exclude=own, progress=progress)
+        targets = [segment.text for segment in (*self.train, *self.valid)]
+        return learnable_pairs(self.pair, self.settings, exclude=targets, progress=progress)
 
     @property
     def sourced(self) -> float:
@@ -60,10 +60,10 @@ def with_sources(segments: Sequence[Segment], backward: Any, partial: Path, prog
     from engine.decoding.back_translation import write_back
 
     missing = [segment.text for segment in segments if segment.source is None]
-    made = iter(write_back(backward, missing, partial, progress) if backward and missing else [""] * len(missing))
+    sources = iter(write_back(backward, missing, partial, progress) if backward and missing else [""] * len(missing))
     pairs = [
         SentencePair(
-            next(made) if segment.source is None else segment.source,
+            next(sources) if segment.source is None else segment.source,
             segment.text,
             segment.domain,
             segment.source is None,

@@ -90,10 +90,10 @@ class HookPoint:
             )
 
         def at_output(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
-            given = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (B, T, d)
+            inputs = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (B, T, d)
             if isinstance(output, tuple):
-                return (self.change(output[0], given), *output[1:])
-            return self.change(output, given)
+                return (self.change(output[0], inputs), *output[1:])
+            return self.change(output, inputs)
 
         return self.target.register_forward_hook(at_output, with_kwargs=True)
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def layer_counts(config: LayerOptions, shape: Shape) -> tuple[int, int]:
     """The numbers of encoder and decoder layers that the settings select."""
     named = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
-    there = {"encoder": shape.encoder, "decoder": shape.decoder}
+    available = {"encoder": shape.encoder, "decoder": shape.decoder}
     encoder, decoder = (
-        0 if side not in config.sides else there[side] if chosen is None else len(set(chosen))
+        0 if side not in config.sides else available[side] if chosen is None else len(set(chosen))
         for side, chosen in named.items()
     )
     return encoder, decoder

@@ -37,14 +37,14 @@ class LogitDifference(Method):
 
         @observer
         def remember(decoder: Any, args: Any, kwargs: Any) -> None:
-            whole = kwargs.get("use_cache") is False
-            inputs[0] = kwargs.get("input_ids") if whole else None  # (B, T)
+            is_scoring = kwargs.get("use_cache") is False
+            inputs[0] = kwargs.get("input_ids") if is_scoring else None  # (B, T)
 
         def add(head: Any, args: Any, logits: torch.Tensor) -> torch.Tensor | None:
-            given, inputs[0] = inputs[0], None
-            if given is None or logits.shape[:-1] != given.shape:
+            ids, inputs[0] = inputs[0], None
+            if ids is None or logits.shape[:-1] != ids.shape:
                 return None  # a search step, or selected positions, for which `log_probabilities` adds the difference
-            return logits + (weight * module.difference(given)).to(logits.dtype)  # (B, T, V)
+            return logits + (weight * module.difference(ids)).to(logits.dtype)  # (B, T, V)
 
         before, module.strength = module.strength, strength
         weight = strength * module.config.weight

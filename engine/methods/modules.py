@@ -21,7 +21,7 @@ def in_precision_of(weight: Tensor, part: Callable[..., Tensor], *states: Tensor
     """The part's output for the states, in the type of the states. It is computed in the type of `weight` if `own_precision`."""
     if not own_precision(states[0], weight):
         return part(*states)
-    return part(*(one.to(weight.dtype) for one in states)).to(states[0].dtype)
+    return part(*(state.to(weight.dtype) for state in states)).to(states[0].dtype)
 
 
 def submodule(module: nn.Module, path: Iterable[str]) -> nn.Module:
@@ -76,8 +76,8 @@ class Bottleneck(nn.Module):
 
     def forward(self, states: Tensor, strength: float = 1.0) -> Tensor:
         """The changed states (B, T, d); `strength` scales the change."""
-        own = states.to(self.up.weight.dtype) if own_precision(states, self.up.weight) else states  # (B, T, d)
-        return (states + strength * self.change(own)).to(states.dtype)  # (B, T, d)
+        inputs = states.to(self.up.weight.dtype) if own_precision(states, self.up.weight) else states  # (B, T, d)
+        return (states + strength * self.change(inputs)).to(states.dtype)  # (B, T, d)
 
     def change(self, states: Tensor) -> Tensor:
         normal = states if self.norm is None else self.norm(states)  # (B, T, d)

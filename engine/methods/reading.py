@@ -69,4 +69,4 @@ def shares_of(owners: Sequence[int], weights: Tensor) -> dict[int, float]:
     shares: dict[int, float] = {}
     for owner, weight in zip(owners, weights.float().tolist(), strict=True):
         shares[owner] = shares.get(owner, 0.0) + weight
-    return dict(sorted(shares.items(), key=lambda one: -one[1]))
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))

@@ -137,7 +137,7 @@ def make_layers(
     layers = nn.ModuleList()
     for number in range(count):
         like: Any = theirs[min(number, len(theirs) - 1)]
-        own = Layer(
+        layer = Layer(
             base.d_model,
             int(getattr(config, f"{side}_attention_heads")),
             int(getattr(config, f"{side}_ffn_dim")),
@@ -149,11 +149,13 @@ def make_layers(
             else like.activation_fn.forward,
         )
         if copied and not held_in_integers(base):  # a loaded plugin brings its own weights
-            known = own.state_dict()
-            own.load_state_dict({key: w.float() for key, w in like.state_dict().items() if key in known}, strict=False)
+            state = layer.state_dict()
+            layer.load_state_dict(
+                {key: w.float() for key, w in like.state_dict().items() if key in state}, strict=False
+            )
             if cross and side == "encoder":
-                nn.init.zeros_(own.encoder_attn.out_proj.weight)
-        layers.append(own)
+                nn.init.zeros_(layer.encoder_attn.out_proj.weight)
+        layers.append(layer)
     return layers
 
 

@@ -82,10 +82,10 @@ class TunedWeights(nn.Module):
         for holders in parameter_holders(base.model).values():
             if chosen([full for full, _, _ in holders], which):
                 full, module, name = holders[0]
-                own: Any = module._parameters[name]
-                self.slots.append((full, [(holder, key) for _, holder, key in holders], own))
+                original: Any = module._parameters[name]
+                self.slots.append((full, [(holder, key) for _, holder, key in holders], original))
                 # The copies are trained in float32, even over a half-precision base.
-                self.put(full, nn.Parameter(own.detach().float().clone()))
+                self.put(full, nn.Parameter(original.detach().float().clone()))
         if not self.slots:
             raise OptionError("which: the base {base} has no weights of the part {which}.", base=base.name, which=which)
 
@@ -101,8 +101,8 @@ class TunedWeights(nn.Module):
     def pairs(self) -> Iterator[tuple[nn.Parameter, nn.Parameter]]:
         """(base weight w0, tuned weight w1) of each tuned weight."""
         tuned = dict(self.named_parameters())
-        for full, _, own in self.slots:
-            yield own, tuned[full]
+        for full, _, original in self.slots:
+            yield original, tuned[full]
 
     @contextlib.contextmanager
     def exchanged(self, strength: float = 1.0) -> Iterator[None]:
@@ -116,11 +116,11 @@ class TunedWeights(nn.Module):
             return
         before: list[tuple[nn.Module, str, Any]] = []
         try:
-            for (_, holders, own), (_, tuned) in zip(self.slots, self.pairs(), strict=True):
+            for (_, holders, original), (_, tuned) in zip(self.slots, self.pairs(), strict=True):
                 holder, key = holders[0]
                 now: Any = holder._parameters[key]
-                whole = strength == 1.0 and now is own and (self.training or own.dtype == tuned.dtype)
-                new = tuned if whole else moved(now, own, tuned, strength)
+                full_swap = strength == 1.0 and now is original and (self.training or original.dtype == tuned.dtype)
+                new = tuned if full_swap else moved(now, original, tuned, strength)
                 for holder, key in holders:
                     before.append((holder, key, holder._parameters[key]))
                     holder._parameters[key] = new
@@ -135,8 +135,12 @@ class TunedWeights(nn.Module):
         """Restore the base's own weights for the duration of a block inside `exchanged`."""
         before = [(holder, key, holder._parameters[key]) for _, holders, _ in self.slots for holder, key in holders]
         try:
-            for (_, holders, _), (own, tuned) in zip(self.slots, self.pairs(), strict=True):
-                weight = own if own.dtype == tuned.dtype else nn.Parameter(own.to(tuned.dtype), requires_grad=False)
+            for (_, holders, _), (original, tuned) in zip(self.slots, self.pairs(), strict=True):
+                weight = (
+                    original
+                    if original.dtype == tuned.dtype
+                    else nn.Parameter(original.to(tuned.dtype), requires_grad=False)
+                )
                 for holder, key in holders:
                     holder._parameters[key] = weight
             yield
@@ -149,8 +153,8 @@ class TunedWeights(nn.Module):
 
         In training over a half-precision base, tuned weights make states float32, and a layer norm does not accept mixed types.
         """
-        own, tuned = next(self.pairs())
-        if own.dtype == tuned.dtype:
+        original, tuned = next(self.pairs())
+        if original.dtype == tuned.dtype:
             return []
         before: list[tuple[nn.Module, str, Any]] = []
         for norm in self.norms:
@@ -166,18 +170,18 @@ class TunedWeights(nn.Module):
         """Interpolate in place from the base (0) to the trained weights (1) (Wortsman et al., 2022). The change is rounded to eight
         bits, so that the bundle takes a quarter of the bytes and stores exactly the evaluated weights.
         """
-        for own, tuned in self.pairs():
-            before = own.to(tuned)
+        for original, tuned in self.pairs():
+            before = original.to(tuned)
             tuned.copy_(before + read_change(*rounded_change(before, share * (tuned - before))))
 
     @torch.no_grad()
     def packed(self) -> dict[str, Tensor]:
         """{key + `CHANGE`: w1 - w0, key + `EXPONENTS`: exponents of its rows}, or {key: w1} if that would not be exact."""
-        own = {full: weight.float() for full, _, weight in self.slots}
+        originals = {full: weight.float() for full, _, weight in self.slots}
         results: dict[str, Tensor] = {}
         for key, tuned in self.state_dict().items():
-            change = rounded_change(own[key], tuned - own[key])
-            if torch.equal(own[key] + read_change(*change), tuned):
+            change = rounded_change(originals[key], tuned - originals[key])
+            if torch.equal(originals[key] + read_change(*change), tuned):
                 results |= dict(zip((key + CHANGE, key + EXPONENTS), change, strict=False))
             else:
                 results[key] = tuned
@@ -186,32 +190,34 @@ class TunedWeights(nn.Module):
     def unpacked(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The inverse of `packed`. Unknown keys and changes of the wrong shape are passed through, for the caller to refuse."""
         results = dict(weights)
-        for full, _, own in self.slots:
+        for full, _, original in self.slots:
             change = results.pop(full + CHANGE, None)
             if change is None:
                 continue
             exponents = results.get(full + EXPONENTS)
             if exponents is None:
-                whole = change.dtype == torch.float16
+                valid = change.dtype == torch.float16
             else:
-                whole = change.dtype == exponents.dtype == torch.int8 and exponents.shape == own.shape[:-1]
-            if change.shape != own.shape:
+                valid = change.dtype == exponents.dtype == torch.int8 and exponents.shape == original.shape[:-1]
+            if change.shape != original.shape:
                 results.pop(full + EXPONENTS, None)
                 results[full] = change
-            elif whole:
+            elif valid:
                 results.pop(full + EXPONENTS, None)
-                results[full] = own.to(change.device).float() + read_change(change, exponents)
+                results[full] = original.to(change.device).float() + read_change(change, exponents)
         return results
 
     def distance(self) -> Tensor:
         """Mean square () of w1 - w0 over all tuned weights (L2-SP, Li et al., 2018), differentiable."""
-        total = sum(((tuned - own.to(tuned)).square().sum() for own, tuned in self.pairs()), start=torch.zeros(()))
+        total = sum(
+            ((tuned - original.to(tuned)).square().sum() for original, tuned in self.pairs()), start=torch.zeros(())
+        )
         return total / sum(tuned.numel() for _, tuned in self.pairs())  # ()
 
 
-def rounded_change(own: Tensor, change: Tensor) -> tuple[Tensor, ...]:
-    """A change of the weight `own` as a bundle stores it: 16 bits, or for a matrix eight bits with one exponent per row."""
-    return (change.half(),) if own.dim() < 2 else to_eight_bits(change, LEAST * own.abs().amax(-1))
+def rounded_change(original: Tensor, change: Tensor) -> tuple[Tensor, ...]:
+    """A change of the weight `original` as a bundle stores it: 16 bits, or for a matrix eight bits with one exponent per row."""
+    return (change.half(),) if original.dim() < 2 else to_eight_bits(change, LEAST * original.abs().amax(-1))
 
 
 def read_change(change: Tensor, exponents: Tensor | None = None) -> Tensor:
@@ -220,9 +226,9 @@ def read_change(change: Tensor, exponents: Tensor | None = None) -> Tensor:
 
 
 @torch.no_grad()
-def moved(now: Tensor, own: Tensor, tuned: Tensor, strength: float) -> nn.Parameter:
+def moved(now: Tensor, original: Tensor, tuned: Tensor, strength: float) -> nn.Parameter:
     """The weight `now` plus s (w1 - w0), computed in float32 and returned in the type of `now`."""
-    change = tuned.float() - own.float()
+    change = tuned.float() - original.float()
     return nn.Parameter((now.float() + strength * change).to(now.dtype), requires_grad=False)
 
 
@@ -237,8 +243,8 @@ def dropout_in(layers: Iterable[Any], rate: float | None) -> Iterator[None]:
         yield
         return
     try:
-        for (layer, _), own in zip(before, rates, strict=True):
-            layer.dropout = own
+        for (layer, _), new_rate in zip(before, rates, strict=True):
+            layer.dropout = new_rate
             layer.train()
         yield
     finally:

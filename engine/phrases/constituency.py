@@ -32,8 +32,8 @@ def constituency_spans(parsed: Parsed) -> list[Span]:
         label = _plain(raw)
         if label in ROOTS:
             continue
-        known = best.setdefault((first, last), label)
-        if known in VAGUE and label not in VAGUE:
+        existing = best.setdefault((first, last), label)
+        if existing in VAGUE and label not in VAGUE:
             best[first, last] = label
     return token_spans([(first, last, label) for (first, last), label in best.items()], parsed)
 

@@ -47,17 +47,17 @@ def _inner_spans(parsed: Parsed, below: list[list[int]], marks: list[bool]) -> l
     for word, head in enumerate(parsed.heads):
         under.setdefault(head, []).append(word)
     spans: list[Span] = []
-    for word, whole in enumerate(below):
+    for word, subtree in enumerate(below):
         hanging = under.get(word, [])
         added = {w for child in hanging if plain[child] in ADDED and child > word for w in below[child]}
-        core = [w for w in whole if w not in added]
+        core = [w for w in subtree if w not in added]
         while added and core and marks[core[-1]]:  # the full stop that ends both clauses
             core.pop()
         subjects = [child for child in hanging if plain[child] in SUBJECTS and child < word]
         last = max((below[child][-1] for child in subjects), default=word)
         parts = [(core, parsed.relations[word])] if added else []
         if last < word:
-            parts += [([w for w in part if w > last], "predicate") for part in (core, whole)]
+            parts += [([w for w in part if w > last], "predicate") for part in (core, subtree)]
         spans += [(part[0], part[-1] + 1, label) for part, label in parts if part and _contiguous(part, marks)]
     return spans
 

@@ -120,5 +120,5 @@ class Exclusions:
 
     def keep(self, phrases: Iterable[Phrase], language: str) -> list[Phrase]:
         """The phrases that are neither excluded nor contain one that is excluded with its sentences."""
-        held = self.holder(language)
-        return [phrase for phrase in phrases if phrase.text not in self and not held(phrase.text)]
+        contains_excluded = self.holder(language)
+        return [phrase for phrase in phrases if phrase.text not in self and not contains_excluded(phrase.text)]

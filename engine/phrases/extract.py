@@ -100,9 +100,9 @@ def extract_phrases(
         spans_of = MAKE_SPANS[model.kind]
         everything = [*texts, *drawing.also] if drawing is not None else texts
         for position, parses in _parsed(parse_arguments(model, device), pipeline, everything, progress):
-            drawn = whole_tree(model.kind, parses, everything[position]) if drawing is not None else None
-            if drawing is not None and drawn is not None:
-                drawing.save(everything[position], drawn)
+            tree = whole_tree(model.kind, parses, everything[position]) if drawing is not None else None
+            if drawing is not None and tree is not None:
+                drawing.save(everything[position], tree)
             for parsed in parses if position < len(texts) else ():
                 spans = clean_spans(spans_of(parsed), parsed.tokens, shortest=options.min_length, longest=longest)
                 text = texts[position]
@@ -142,9 +142,9 @@ def parse_tree(
     model, pipeline, _ = _open_parser(language, options or PhraseOptions(), parser_dirs, "cpu")
     if model is not None:
         ((_, parses),) = parse_sentences(pipeline, [sentence])
-        drawn = whole_tree(model.kind, parses, sentence)
-        if drawn is not None:
-            return drawn
+        tree = whole_tree(model.kind, parses, sentence)
+        if tree is not None:
+            return tree
     if association is None:
         association = Association(language)
         association.count([*sentences] or [sentence])
@@ -177,10 +177,10 @@ def whole_tree(kind: str, parses: Sequence[Parsed], sentence: str) -> Tree | Non
     """The tree of a sentence whose parts were parsed separately; None if no part was parsed or it is too long to draw."""
     if len(sentence) > DRAWABLE:
         return None
-    drawn = [tree for parsed in parses if (tree := MAKE_TREE[kind](parsed, sentence)) is not None]
-    if len(drawn) < 2:
-        return drawn[0] if drawn else None
-    return Tree("sentence", sentence.strip(), tuple(drawn))
+    trees = [tree for parsed in parses if (tree := MAKE_TREE[kind](parsed, sentence)) is not None]
+    if len(trees) < 2:
+        return trees[0] if trees else None
+    return Tree("sentence", sentence.strip(), tuple(trees))
 
 
 def _open_parser(

@@ -47,8 +47,8 @@ def keyness(own: np.ndarray, general: np.ndarray, own_words: int, general_words:
         zero = np.zeros(len(a))
         return Keyness(zero, zero, zero, zero, zero)
     n, m = float(own_words), float(general_words)
-    both = a + b
-    likelihood = 2 * (_times_log(a, n * both / (n + m)) + _times_log(b, m * both / (n + m)))
+    total = a + b
+    likelihood = 2 * (_times_log(a, n * total / (n + m)) + _times_log(b, m * total / (n + m)))
     ratio = np.log2(np.where(a, a, 0.5) / n) - np.log2(np.where(b, b, 0.5) / m)
     middle = np.log((a + 0.5) / (n + 0.5)) - np.log((b + 0.5) / (m + 0.5))
     standard_error = np.sqrt(np.maximum(0.0, 1 / (a + 0.5) - 1 / (n + 0.5) + 1 / (b + 0.5) - 1 / (m + 0.5)))
@@ -59,9 +59,9 @@ def keyness(own: np.ndarray, general: np.ndarray, own_words: int, general_words:
 
 def _times_log(count: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """count · ln(count / expected), which is 0 for a count of 0."""
-    some = count > 0
+    positive = count > 0
     result = np.zeros(len(count))
-    result[some] = count[some] * np.log(count[some] / expected[some])
+    result[positive] = count[positive] * np.log(count[positive] / expected[positive])
     return result
 
 

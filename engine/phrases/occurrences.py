@@ -33,9 +33,9 @@ class Finder:
         self._beginnings: set[str] = set()
         for index, phrase in enumerate(phrases):
             units = self.units(phrase)
-            whole = " ".join(units)
-            if whole:
-                self._indices.setdefault(whole, []).append(index)
+            key = " ".join(units)
+            if key:
+                self._indices.setdefault(key, []).append(index)
                 self._beginnings.update(itertools.accumulate(units, "{} {}".format))
 
     def units(self, text: str) -> list[str]:
@@ -49,13 +49,13 @@ class Finder:
     def _find(self, units: Sequence[str]) -> Iterable[int]:
         beginnings, indices = self._beginnings, self._indices
         for first, unit in enumerate(units):
-            seen, after = unit, first + 1
-            while seen in beginnings:
-                if seen in indices:
-                    yield from indices[seen]
+            key, after = unit, first + 1
+            while key in beginnings:
+                if key in indices:
+                    yield from indices[key]
                 if after == len(units):
                     break
-                seen = f"{seen} {units[after]}"
+                key = f"{key} {units[after]}"
                 after += 1
 
     def any(self, text: str) -> bool:

@@ -58,9 +58,9 @@ def install(folder: Path, language: str, package: str, files: Mapping[str, Path]
     write_json(folder / LIST, resources, "the list of parsers")
 
 
-def entry(known: Any, folder: Path, package: str, processors: tuple[str, ...]) -> Json:
+def entry(existing: Any, folder: Path, package: str, processors: tuple[str, ...]) -> Json:
     """The language's entry with this set as default; other existing sets stay listed."""
-    result: Json = dict(known) if isinstance(known, dict) and "alias" not in known else {}
+    result: Json = dict(existing) if isinstance(existing, dict) and "alias" not in existing else {}
     result.setdefault("lang_name", NAMES.get(folder.name, folder.name))
     for processor in processors:
         details: Json = {"md5": md5(folder / processor / f"{package}.pt")}

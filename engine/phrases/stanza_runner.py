@@ -33,7 +33,7 @@ def parse_sentences(
     size, position = FIRST_BATCH, 0
     while position < len(sentences):
         progress.advance(position, len(sentences), "parsing")
-        begun = time.monotonic()
+        started = time.monotonic()
         batch = sentences[position : position + size]
         stretches = [(index, *edges) for index, text in enumerate(batch) for edges in parts(text)]
         results: list[list[Parsed]] = [[] for _ in batch]
@@ -46,7 +46,7 @@ def parse_sentences(
         for index, readings in enumerate(results):
             yield position + index, readings
         position += len(batch)
-        seconds_per_sentence = (time.monotonic() - begun) / len(batch)
+        seconds_per_sentence = (time.monotonic() - started) / len(batch)
         size = max(1, min(LARGEST_BATCH, 2 * size, int(BATCH_SECONDS / max(seconds_per_sentence, 1e-6))))
     progress.advance(len(sentences), len(sentences), "parsing")
 

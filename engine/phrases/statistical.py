@@ -75,7 +75,7 @@ class Association:
         `weights` are the numbers of occurrences of each sentence.
         """
         progress = progress or Progress()
-        ids, units, starts, ends, owners, fresh = self._ids, [], [], [], [], []
+        ids, units, starts, ends, owners, clause_starts = self._ids, [], [], [], [], []
         for number, sentence in enumerate(sentences):
             if number % BATCH == 0:
                 progress.advance(number, len(sentences), "counting collocations")
@@ -85,22 +85,22 @@ class Association:
                     starts.append(start)
                     ends.append(end)
                     owners.append(number)
-                    fresh.append(index == 0)
+                    clause_starts.append(index == 0)
         weight = np.ones(len(sentences)) if weights is None else np.asarray(weights, dtype=np.float64)
-        gaps = self._learn(np.asarray(units, dtype=np.int64), np.asarray(fresh, dtype=bool), weight[owners])
+        gaps = self._learn(np.asarray(units, dtype=np.int64), np.asarray(clause_starts, dtype=bool), weight[owners])
         singles = ((unit, unit, True) for unit in range(len(units)))
         nodes = _candidates(gaps, longest, progress)
         return (Candidate(owners[a], starts[a], ends[b], b - a + 1, sound) for a, b, sound in chain(singles, nodes))
 
-    def _learn(self, units: np.ndarray, fresh: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def _learn(self, units: np.ndarray, clause_starts: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Learn all pairs; returns the association of each unit with the next one, -inf at clause boundaries."""
         gaps = np.full(max(0, len(units) - 1), -np.inf)
         if not len(units):
             return gaps
         alone = np.bincount(units, weights=weight)
-        self._starts = _edge_share(units, weight, alone, fresh)
-        self._ends = _edge_share(units, weight, alone, np.append(fresh[1:], True))
-        glue = ~fresh[1:]
+        self._starts = _edge_share(units, weight, alone, clause_starts)
+        self._ends = _edge_share(units, weight, alone, np.append(clause_starts[1:], True))
+        glue = ~clause_starts[1:]
         if not glue.any():
             return gaps
         self._pairs, which = np.unique((units[:-1] << 32 | units[1:])[glue], return_inverse=True)

@@ -67,14 +67,14 @@ class PhraseTable:
 
     def save(self, path: Path) -> None:
         """Write the table atomically. Raises StorageError."""
-        about = {
+        metadata = {
             "version": VERSION, "labels": self.label_names, "domains": self.domains, "words": self.words,
             "general_words": self.general_words, "made_from": self.made_from,
         }  # fmt: skip
         with atomic_write(path, "the table of phrases") as temporary, temporary.open("wb") as file:
             np.savez(
                 file,
-                about=_bytes(json.dumps(about)),
+                about=_bytes(json.dumps(metadata)),
                 texts=_bytes(BETWEEN.join(self.texts)),
                 **{name: getattr(self, name) for name in ("lengths", "counts", "labels", "by_domain", "general")},
             )
@@ -84,17 +84,17 @@ class PhraseTable:
         """Read the result of `save`; None if it is missing, damaged or of another version and must be rebuilt."""
         try:
             with np.load(path, allow_pickle=False) as result:
-                about = json.loads(result["about"].tobytes())
+                metadata = json.loads(result["about"].tobytes())
                 texts = result["texts"].tobytes().decode("utf-8").split(BETWEEN)
                 columns = {name: result[name] for name in ("lengths", "counts", "labels", "by_domain", "general")}
-            if about["version"] != VERSION:
+            if metadata["version"] != VERSION:
                 return None
             texts = texts if len(columns["lengths"]) else []
             if any(len(column) != len(texts) for column in columns.values()):
                 return None
             return cls(
-                texts, label_names=about["labels"], domains=about["domains"], words=about["words"],
-                general_words=about["general_words"], made_from=about["made_from"], **columns,
+                texts, label_names=metadata["labels"], domains=metadata["domains"], words=metadata["words"],
+                general_words=metadata["general_words"], made_from=metadata["made_from"], **columns,
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
             return None
@@ -115,7 +115,7 @@ def make_table(
     finder = Finder(texts, language)
     domains = list(dict.fromkeys(segment.domain for segment in segments))
     counted = [
-        finder.count((one.text for one in segments if one.domain == domain), progress) for domain in domains
+        finder.count((segment.text for segment in segments if segment.domain == domain), progress) for domain in domains
     ]  # (k) of (n,), words
     in_general, general_words = finder.count(general, progress)
     return PhraseTable(
@@ -165,7 +165,7 @@ def general_texts(language: str, assets: Path, segments: Sequence[Segment]) -> l
     from engine.corpora.general_text import general_domain
 
     try:
-        return general_domain(assets, language, exclude=[one.text for one in segments])
+        return general_domain(assets, language, exclude=[segment.text for segment in segments])
     except CorpusError:
         return []
 

@@ -101,11 +101,11 @@ def _partner(tokens: Sequence[str], first: int, last: int, position: int) -> int
     mark = BRACKETS.get(tokens[position], tokens[position])
     if mark in STRAIGHT or mark in ("``", "''"):
         same = ("``", "''") if mark in ("``", "''") else (mark,)
-        others = [index for index in range(first, last) if tokens[index] in same]
-        if len(others) % 2:
+        indices = [index for index in range(first, last) if tokens[index] in same]
+        if len(indices) % 2:
             return None
-        index = others.index(position)
-        return others[index + 1 if index % 2 == 0 else index - 1]
+        index = indices.index(position)
+        return indices[index + 1 if index % 2 == 0 else index - 1]
     for opener, closer in PAIRS:
         if mark == opener:
             result = _matching(tokens, range(position, last), opener, closer)

@@ -60,23 +60,23 @@ def _piece_offsets(sentence: str, pieces: Pieces) -> list[Offsets] | None:
 
     The tokenizer normalises (NFKC: "，" becomes ","), so both sides are compared character by character after NFKC.
     """
-    shown: list[str] = []
+    normalised: list[str] = []
     source: list[int] = []
     for index, character in enumerate(sentence):
         for plain in unicodedata.normalize("NFKC", character):
             if not plain.isspace():
-                shown.append(plain)
+                normalised.append(plain)
                 source.append(index)
     results: list[Offsets] = []
     position = 0
     for piece in pieces(sentence):
         body = [c for c in unicodedata.normalize("NFKC", piece.replace("▁", "")) if not c.isspace()]
-        if shown[position : position + len(body)] != body:
+        if normalised[position : position + len(body)] != body:
             return None
         if body:
             _cut_at_punctuation(sentence, source[position], source[position + len(body) - 1] + 1, results)
         position += len(body)
-    return results if position == len(shown) else None
+    return results if position == len(normalised) else None
 
 
 def _cut_at_punctuation(sentence: str, start: int, end: int, offsets: list[Offsets]) -> None:

@@ -95,8 +95,8 @@ def _phrase(line: str, where: str) -> Phrase:
         raise InputError(
             "{where}: this is not JSON; delete the file and extract the phrases again.", where=where
         ) from None
-    wanted = {"text": str, "length": int, "count": int, "label": str, "example": int}
-    if not isinstance(row, dict) or any(type(row.get(name)) is not kind for name, kind in wanted.items()):
+    field_types = {"text": str, "length": int, "count": int, "label": str, "example": int}
+    if not isinstance(row, dict) or any(type(row.get(name)) is not kind for name, kind in field_types.items()):
         raise InputError(
             "{where}: a phrase needs text, length, count, label and example; extract the phrases again.", where=where
         )
@@ -104,7 +104,7 @@ def _phrase(line: str, where: str) -> Phrase:
         raise InputError(
             "{where}: a phrase has text, a length and count of at least 1, and an example of at least 0.", where=where
         )
-    return Phrase(**{name: row[name] for name in wanted})
+    return Phrase(**{name: row[name] for name in field_types})
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,9 @@ def check_ablate(card: Mapping[str, Any]) -> None:
         )
 
 
-def check_lines(wanted: Ablation) -> None:
+def check_lines(ablation: Ablation) -> None:
     """Raise InputError unless there are sources with one reference each; OptionError on an unknown memory."""
-    sources, references = len(wanted.sources), len(wanted.references)
+    sources, references = len(ablation.sources), len(ablation.references)
     if sources != references:
         raise InputError(
             "There are {sources:,} source sentences and {references:,} references. Provide a reference for "
@@ -67,9 +67,9 @@ def check_lines(wanted: Ablation) -> None:
             sources=sources,
             references=references,
         )
-    if not any(line.strip() for line in wanted.references):
+    if not any(line.strip() for line in ablation.references):
         raise InputError("There is no sentence to translate. Provide sources and references, one sentence per line.")
-    for kind in wanted.against:
+    for kind in ablation.against:
         if kind not in KINDS:
             raise OptionError(
                 "against: there is no memory {kind!r} to compare with. Known: {kinds}.",
@@ -80,7 +80,7 @@ def check_lines(wanted: Ablation) -> None:
 
 def ablate_bundle(
     path: Path,
-    wanted: Ablation,
+    ablation: Ablation,
     *,
     base: BaseModel,
     backward: str = "",
@@ -101,14 +101,14 @@ def ablate_bundle(
     progress, settings = progress or Progress(), settings or load_settings()
     card = read_bundle_card(path)
     check_ablate(card)
-    check_lines(wanted)
-    decoding = wanted.decoding or base.decoding(card["decoding"])
-    names = [BASE, TRUE, *wanted.against]
+    check_lines(ablation)
+    decoding = ablation.decoding or base.decoding(card["decoding"])
+    names = [BASE, TRUE, *ablation.against]
     systems: dict[str, list[str]] = {}
     losses: dict[str, float] = {}
     reasons: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="tailormt-ablate-") as folder:
-        material = material_of(wanted, base, backward, settings, Path(folder), progress)
+        material = material_of(ablation, base, backward, settings, Path(folder), progress)
         for number, name in enumerate(names):
             progress.begin(STEPS_OF.get(name, "Translating with another memory"), number, len(names))
             plugin = None if name == BASE else Plugin.load(path, base, cache=settings.home_dir / "unpacked")
@@ -118,14 +118,14 @@ def ablate_bundle(
             except (UnavailableError, CorpusError) as reason:  # too few samples for this memory
                 reasons[name] = reason.message
                 continue
-            systems[name] = translate(base, wanted.sources, plugin, decoding=decoding, progress=progress)
-            losses[name] = mean_loss(base, wanted, plugin)
-    report = evaluate(systems, wanted.references, language=base.target, baseline=TRUE)
+            systems[name] = translate(base, ablation.sources, plugin, decoding=decoding, progress=progress)
+            losses[name] = mean_loss(base, ablation, plugin)
+    report = evaluate(systems, ablation.references, language=base.target, baseline=TRUE)
     return {
         "plugin": card["name"],
         "method": card["method"],
-        "lines": len(wanted.sources),
-        "seed": wanted.seed,
+        "lines": len(ablation.sources),
+        "seed": ablation.seed,
         "signatures": dict(report.signatures),
         "base": {key: value for key, value in row(BASE, report, losses, systems, reasons).items() if key in FIGURES},
         "variants": [row(name, report, losses, systems, reasons) for name in names[1:]],
@@ -136,7 +136,7 @@ FIGURES = ("bleu", "chrf", "nll", "p", "translations")
 
 
 def material_of(
-    wanted: Ablation, base: BaseModel, backward: str, settings: Settings, folder: Path, progress: Progress
+    ablation: Ablation, base: BaseModel, backward: str, settings: Settings, folder: Path, progress: Progress
 ) -> Material:
     """The material of the replacement memories; the reverse base is loaded when first needed."""
     from engine.phrases import PhraseOptions
@@ -146,25 +146,25 @@ def material_of(
             return LanguagePair(base, BaseModel.load(backward, base.target, base.source, settings=settings))
         return LanguagePair(base, base.for_direction(base.target, base.source))
 
-    both = zip(wanted.sources, wanted.references, strict=True)
-    texts = {"oracle": [Segment(target, source) for source, target in both if source.strip() and target.strip()]}
-    if "foreign" in wanted.against:
-        texts["foreign"] = foreign_text(wanted, base, settings)
+    pairs = zip(ablation.sources, ablation.references, strict=True)
+    texts = {"oracle": [Segment(target, source) for source, target in pairs if source.strip() and target.strip()]}
+    if "foreign" in ablation.against:
+        texts["foreign"] = foreign_text(ablation, base, settings)
     return Material(
-        base, texts, folder, settings, wanted.phrase_options or PhraseOptions(), pair, wanted.seed, progress
+        base, texts, folder, settings, ablation.phrase_options or PhraseOptions(), pair, ablation.seed, progress
     )
 
 
-def foreign_text(wanted: Ablation, base: BaseModel, settings: Settings) -> list[Segment]:
+def foreign_text(ablation: Ablation, base: BaseModel, settings: Settings) -> list[Segment]:
     """The user's general text, or the bundled sample, without the test sentences. Raises CorpusError."""
     from engine.corpora.general_text import general_sentences
 
-    if wanted.foreign:
-        result = list(import_corpus(wanted.foreign, base.target, source_language=base.source).segments)
+    if ablation.foreign:
+        result = list(import_corpus(ablation.foreign, base.target, source_language=base.source).segments)
     else:
         result = [Segment(text) for text in general_sentences(settings.assets_dir, base.target)]
-    own = {" ".join(line.split()) for line in wanted.references}
-    return [segment for segment in result if " ".join(segment.text.split()) not in own]
+    test_sentences = {" ".join(line.split()) for line in ablation.references}
+    return [segment for segment in result if " ".join(segment.text.split()) not in test_sentences]
 
 
 def exchange_memory(base: BaseModel, plugin: Plugin, kind: str, material: Material) -> None:
@@ -178,11 +178,11 @@ def exchange_memory(base: BaseModel, plugin: Plugin, kind: str, material: Materi
         plugin.knn = another_datastore(base, plugin.knn, kind, material, plugin)
 
 
-def mean_loss(base: BaseModel, wanted: Ablation, plugin: Plugin | None) -> float:
+def mean_loss(base: BaseModel, ablation: Ablation, plugin: Plugin | None) -> float:
     """Negative log-likelihood of the references, in nats per token."""
     from engine.decoding.scoring import score
 
-    pairs = [pair for pair in zip(wanted.sources, wanted.references, strict=True) if pair[1].strip()]
+    pairs = [pair for pair in zip(ablation.sources, ablation.references, strict=True) if pair[1].strip()]
     scored = score(base, pairs, plugin)
     return -sum(total for total, _ in scored) / max(1, sum(count for _, count in scored))
 
@@ -207,16 +207,18 @@ def row(
     }
 
 
-def table_rows(figures: Mapping[str, Any]) -> list[list[str]]:
+def table_rows(result: Mapping[str, Any]) -> list[list[str]]:
     """The variants as table cells: memory, its content, BLEU, chrF, NLL, p, changed lines or the reason for missing figures."""
     rows = []
-    for one in [{"memory": "no plugin", **figures["base"]}, *figures["variants"]]:
-        name = one["memory"]
+    for variant in [{"memory": "no plugin", **result["base"]}, *result["variants"]]:
+        name = variant["memory"]
         holds = HOLDS.get(name, "as it is" if name == TRUE else "the base alone")
-        if one.get("reason"):
-            rows.append([name, holds, "", "", "", "", one["reason"]])
+        if variant.get("reason"):
+            rows.append([name, holds, "", "", "", "", variant["reason"]])
             continue
-        p = "" if one["p"] is None else f"{one['p']:.3f}"
-        changed = "" if one.get("changed") is None or name == TRUE else str(one["changed"])
-        rows.append([name, holds, f"{one['bleu']:.2f}", f"{one['chrf']:.2f}", f"{one['nll']:.3f}", p, changed])
+        p = "" if variant["p"] is None else f"{variant['p']:.3f}"
+        changed = "" if variant.get("changed") is None or name == TRUE else str(variant["changed"])
+        rows.append(
+            [name, holds, f"{variant['bleu']:.2f}", f"{variant['chrf']:.2f}", f"{variant['nll']:.3f}", p, changed]
+        )
     return rows

@@ -123,11 +123,11 @@ class Blend(Method):
 
     def attributions(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[Json]:
         """The entries that each plugin read when working alone, with its name as `plugin`."""
-        names = module.config.names or [one.name for one in module.stack.plugins]
+        names = module.config.names or [plugin.name for plugin in module.stack.plugins]
         return [
             {**row, "plugin": name}
-            for name, one in zip(names, module.stack.plugins, strict=False)
-            for row in one.attributions(base, source, translation, top)
+            for name, plugin in zip(names, module.stack.plugins, strict=False)
+            for row in plugin.attributions(base, source, translation, top)
         ]
 
 
@@ -149,7 +149,7 @@ def make_blend(
     names = tuple(part.name or str(card["name"]) for part, card in zip(parts, cards, strict=True))
     _check(cards, names, [part.path for part in parts])
     config = BlendConfig.from_mapping({"weights": [part.weight for part in parts], "names": list(names)})
-    about = _described(name.strip(), config, cards, [part.path for part in parts])
+    adapter_config = _described(name.strip(), config, cards, [part.path for part in parts])
     progress.begin("Combining them", 1, STEPS)
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         from safetensors.torch import save_file
@@ -158,9 +158,9 @@ def make_blend(
         save_file({}, weights)
         files = {WEIGHTS: weights, **dict(zip(PARTS, (part.path for part in parts), strict=False))}
         if base is None:
-            write_bundle(output, about, files)
+            write_bundle(output, adapter_config, files)
         else:
-            trial = write_bundle(output.with_name(f".{output.name}.trial"), about, files)
+            trial = write_bundle(output.with_name(f".{output.name}.trial"), adapter_config, files)
             try:
                 progress.begin("Trying it on a sentence", 2, STEPS)
                 _try(trial, base, Path(folder) / "unpacked")
@@ -215,8 +215,8 @@ def _described(name: str, config: BlendConfig, cards: Sequence[Json], paths: Seq
     for card in cards:
         decoding |= card["decoding"]
     made_of = ", ".join(
-        f"{one} ({card['method']}, weight {weight:g})"
-        for one, card, weight in zip(config.names, cards, config.weights, strict=True)
+        f"{part_name} ({card['method']}, weight {weight:g})"
+        for part_name, card, weight in zip(config.names, cards, config.weights, strict=True)
     )
     license_ = _license(config.names, paths)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

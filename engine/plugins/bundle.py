@@ -225,7 +225,7 @@ def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, Json]:
     return files
 
 
-def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: Json, out: Any) -> None:
+def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, entry: Json, out: Any) -> None:
     """Stream one file, comparing its length and SHA-256 with the manifest. Raises BundleError if they differ."""
     digest, count = hashlib.sha256(), 0
     declared = bundle.getinfo(name).file_size
@@ -245,7 +245,7 @@ def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: Json, ou
             digest.update(block)
             if out is not None:
                 out.write(block)  # a full disk is not reported as damage
-    if not isinstance(about, dict) or digest.hexdigest() != about.get("sha256") or count != about.get("bytes"):
+    if not isinstance(entry, dict) or digest.hexdigest() != entry.get("sha256") or count != entry.get("bytes"):
         raise BundleError(
             "{path}: {name} does not match its manifest: it was changed or damaged. Get a new copy of the bundle.",
             path=path,
@@ -284,8 +284,8 @@ def verify_bundle(path: str | Path) -> Json:
 def check_bytes(path: Path, bundle: zipfile.ZipFile, *, inner: bool = False) -> int:
     """Check every byte against the manifest, also inside a blend; returns the number of files. Raises BundleError."""
     files = read_manifest(path, bundle)
-    for name, about in files.items():
-        copy_checked(path, bundle, name, about, None)
+    for name, entry in files.items():
+        copy_checked(path, bundle, name, entry, None)
     for name in (name for name in PARTS if name in files):
         if inner:
             raise BundleError(
@@ -311,19 +311,19 @@ def unpack_bundle(path: str | Path, folder: Path) -> Path:
         manifest = read_manifest(path, bundle)
         target = folder / hashlib.sha256(_read(bundle, MANIFEST)).hexdigest()[:32]
         if target.exists() and all(
-            (target / name).exists() and (target / name).stat().st_size == about.get("bytes")
-            for name, about in manifest.items()
+            (target / name).exists() and (target / name).stat().st_size == entry.get("bytes")
+            for name, entry in manifest.items()
         ):
-            for name, about in manifest.items():
-                copy_checked(path, bundle, name, about, None)
+            for name, entry in manifest.items():
+                copy_checked(path, bundle, name, entry, None)
             return target
         with storage_errors("the plugin", folder):
             folder.mkdir(parents=True, exist_ok=True)
             temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=folder))
             try:
-                for name, about in manifest.items():
+                for name, entry in manifest.items():
                     with (temporary / name).open("wb") as out:
-                        copy_checked(path, bundle, name, about, out)
+                        copy_checked(path, bundle, name, entry, out)
                 shutil.rmtree(target, ignore_errors=True)
                 try:
                     os.rename(temporary, target)

@@ -44,19 +44,19 @@ def texts_in(value: Any) -> Iterator[tuple[str, str]]:
     """(key, text) of all texts in a JSON value, including keys. Raises BundleError if there are too many values."""
     waiting, count = [("", value)], 0
     while waiting:
-        key, one = waiting.pop()
+        key, element = waiting.pop()
         count += 1
         if count > MOST_VALUES:
             raise BundleError("The plugin's card holds more than {count:,} values. Do not use it.", count=MOST_VALUES)
-        if isinstance(one, str):
-            yield key, one
-        elif isinstance(one, float) and not math.isfinite(one):
+        if isinstance(element, str):
+            yield key, element
+        elif isinstance(element, float) and not math.isfinite(element):
             raise BundleError("{key} in the plugin's card is not a finite number. Do not use it.", key=key[:80])
-        elif isinstance(one, Mapping):
-            yield from (("key", name) for name in one)
-            waiting += one.items()
-        elif isinstance(one, list):
-            waiting += [(key, item) for item in one]
+        elif isinstance(element, Mapping):
+            yield from (("key", name) for name in element)
+            waiting += element.items()
+        elif isinstance(element, list):
+            waiting += [(key, item) for item in element]
 
 
 def check_decoding(path: Path, config: Mapping[str, Any]) -> None:

@@ -77,20 +77,24 @@ class DomainFilter:
         if min(len(samples), len(general)) < FEWEST or len(held_out) < FEWEST_HELD_OUT:
             return None
         learned_from = [text for i, text in enumerate(general) if i % EVERY]
-        own, other, held = (encoded(base, texts) for texts in (samples, learned_from, held_out))
-        features, ratios = log_ratios(plain(base, own), plain(base, other), piece_probabilities(base))
-        direction = regression(mean_states(base, evenly_spaced(own, MOST)), mean_states(base, other))  # (d,)
-        words, states = plain(base, held), mean_states(base, held)  # (N, d)
+        sample_rows, general_rows, held_out_rows = (encoded(base, texts) for texts in (samples, learned_from, held_out))
+        features, ratios = log_ratios(plain(base, sample_rows), plain(base, general_rows), piece_probabilities(base))
+        direction = regression(
+            mean_states(base, evenly_spaced(sample_rows, MOST)), mean_states(base, general_rows)
+        )  # (d,)
+        words, states = plain(base, held_out_rows), mean_states(base, held_out_rows)  # (N, d)
         ratios /= max(1e-6, mean_ratios(features, ratios, words).std())
         direction *= STATES / max(1e-6, (states @ direction).std())
         scores = mean_ratios(features, ratios, words) + states @ direction  # (N,)
         lowest, highest = np.quantile(scores, (1 - ACCEPTED, 1 - FEWEST_ACCEPTED))
-        made = cls(features, ratios, direction, float(lowest), float(lowest))
-        wanted = np.quantile(made.scores(base, general[::EVERY]), 1 - MISTAKEN)
-        threshold = float(np.clip(wanted, lowest, highest))
+        provisional = cls(features, ratios, direction, float(lowest), float(lowest))
+        cutoff = np.quantile(provisional.scores(base, general[::EVERY]), 1 - MISTAKEN)
+        threshold = float(np.clip(cutoff, lowest, highest))
         accepted = float((scores >= threshold).mean())
         more = HALF_LIKE * max(0.0, ACCEPTED - accepted)
-        return replace(made, threshold=threshold, lower=min(threshold, float(np.quantile(scores, 1 - accepted - more))))
+        return replace(
+            provisional, threshold=threshold, lower=min(threshold, float(np.quantile(scores, 1 - accepted - more)))
+        )
 
     def scores(self, base: BaseModel, texts: Sequence[str]) -> Floats:
         """s (N,) of each source."""
@@ -124,7 +128,7 @@ class DomainFilter:
         check_keys(path, tensors, KEYS)
         features, ratios, direction, threshold = (tensors[name].numpy() for name in KEYS)
         fits = (
-            features.dtype == np.int64 and {one.dtype for one in (ratios, direction, threshold)} == {np.dtype("float32")}
+            features.dtype == np.int64 and {array.dtype for array in (ratios, direction, threshold)} == {np.dtype("float32")}
             and features.ndim == 1 and ratios.shape == features.shape and direction.shape == (d,)
             and threshold.shape in ((1,), (2,)) and threshold[-1] <= threshold[0]
             and rising(features)
@@ -156,25 +160,26 @@ def log_ratios(
     each = [[features_of(row) for row in rows if row] for rows in (samples, general)]
     features, counts = np.unique(np.concatenate([*each[0], *each[1], np.zeros(0, np.int64)]), return_counts=True)
     features = features[counts > 1]  # most n-grams occur in a single sample and say little
-    known = np.array([probabilities.get(int(piece) - 1, 0.0) for piece in features[features < PAIRS]])
+    prior = np.array([probabilities.get(int(piece) - 1, 0.0) for piece in features[features < PAIRS]])
     ratios = np.zeros(len(features))  # (U,)
     for sign, rows, more in ((1, each[0], 0), (-1, each[1], VOCABULARY)):
         flat = np.concatenate([*rows, np.zeros(0, np.int64)])
-        own = (
+        occurrences = (
             np.bincount(np.searchsorted(features, flat[np.isin(flat, features)]), minlength=len(features)) + 0.5
         )  # (U,)
-        own[: len(known)] += more * known
+        occurrences[: len(prior)] += more * prior
         sums = np.repeat(
-            [own[: len(known)].sum(), own[len(known) :].sum()], [len(known), len(own) - len(known)]
+            [occurrences[: len(prior)].sum(), occurrences[len(prior) :].sum()],
+            [len(prior), len(occurrences) - len(prior)],
         )  # (U,)
-        ratios += sign * np.log(own / sums)
+        ratios += sign * np.log(occurrences / sums)
     return features, ratios.astype(np.float32)
 
 
 def mean_ratio(features: Ints, ratios: Floats, row: Sequence[int]) -> float:
     """The mean of the ratios (U,) of a row's known n-grams; 0 if there are none."""
-    known, _ = located(features, features_of(row))
-    return float(ratios[known].mean()) if len(known) else 0.0
+    positions, _ = located(features, features_of(row))
+    return float(ratios[positions].mean()) if len(positions) else 0.0
 
 
 def mean_ratios(features: Ints, ratios: Floats, rows: Sequence[Sequence[int]]) -> Floats:

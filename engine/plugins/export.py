@@ -55,7 +55,7 @@ def export_bundle(path: Path, content: BundleContent) -> Path:
     if not content.with_phrases:
         check_without_texts(method)
     packed = method.packed(content.module)
-    about = {
+    adapter_config = {
         "format_version": PLAIN if packed.keys() == content.module.state_dict().keys() else PACKED,
         "peft_type": f"TAILORMT_{method.name.upper()}",
         "task_type": "SEQ_2_SEQ_LM",
@@ -80,7 +80,7 @@ def export_bundle(path: Path, content: BundleContent) -> Path:
     selected = {key: file for key, file in content.files.items() if content.with_phrases or key not in TEXTS}
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         weights = save_tensors(Path(folder) / WEIGHTS, packed, "the plugin")
-        return write_bundle(path, about, {WEIGHTS: weights, **selected})
+        return write_bundle(path, adapter_config, {WEIGHTS: weights, **selected})
 
 
 def check_without_texts(method: Method) -> None:
@@ -93,14 +93,14 @@ def check_without_texts(method: Method) -> None:
         )
 
 
-def write_bundle(path: Path, about: Mapping[str, Any], files: Mapping[str, Path]) -> Path:
+def write_bundle(path: Path, adapter_config: Mapping[str, Any], files: Mapping[str, Path]) -> Path:
     """Write a bundle from its configuration and its files, including weights; card and manifest are created here.
 
     Raises StorageError and leaves nothing incomplete.
     """
     texts = {
-        CONFIG: json.dumps(about, ensure_ascii=False, indent=2, sort_keys=True) + "\n",
-        "README.md": card(about, files),
+        CONFIG: json.dumps(adapter_config, ensure_ascii=False, indent=2, sort_keys=True) + "\n",
+        "README.md": card(adapter_config, files),
     }
     manifest: dict[str, Json] = {}
     with atomic_write(path, "the plugin") as temporary, zipfile.ZipFile(temporary, "w") as bundle:
@@ -149,30 +149,34 @@ def texts_line(files: Collection[str]) -> dict[str, str]:
     return result
 
 
-def card(about: Mapping[str, Any], files: Mapping[str, Path]) -> str:
+def card(adapter_config: Mapping[str, Any], files: Mapping[str, Path]) -> str:
     """The bundle's README.md: its purpose, provenance, quality and use."""
-    made, metrics = about["provenance"], about["metrics"]
+    provenance, metrics = adapter_config["provenance"], adapter_config["metrics"]
     lines = [
         "---",
         "library_name: tailor-mt",
-        f"base_model: {about['base_model_name_or_path']}",
-        f"language: [{about['source']}, {about['target']}]",
+        f"base_model: {adapter_config['base_model_name_or_path']}",
+        f"language: [{adapter_config['source']}, {adapter_config['target']}]",
         # JSON is valid YAML.
-        *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in about.get("license", {}).items()),
-        "tags: [translation, tailor-mt, " + about["method"] + "]",
+        *(
+            f"{key}: {json.dumps(value, ensure_ascii=False)}"
+            for key, value in adapter_config.get("license", {}).items()
+        ),
+        "tags: [translation, tailor-mt, " + adapter_config["method"] + "]",
         "---",
-        f"# {about['name']}",
+        f"# {adapter_config['name']}",
         "",
-        f"A plugin for Tailor MT that makes the base `{about['base_model_name_or_path']}` translate from {about['source']} to "
-        f"{about['target']} in the manner of its samples. The base itself is not in this bundle and is never changed.",
+        f"A plugin for Tailor MT that makes the base `{adapter_config['base_model_name_or_path']}` translate from "
+        f"{adapter_config['source']} to {adapter_config['target']} in the manner of its samples. "
+        "The base itself is not in this bundle and is never changed.",
         "",
         "| | |",
         "|---|---|",
-        f"| method | {about['method']} |",
-        f"| made | {made['created']}, Tailor MT {about['tailormt_version']} |",
-        f"| base fingerprint | `{about['base_fingerprint']}` |",
+        f"| method | {adapter_config['method']} |",
+        f"| made | {provenance['created']}, Tailor MT {adapter_config['tailormt_version']} |",
+        f"| base fingerprint | `{adapter_config['base_fingerprint']}` |",
     ]
-    lines += [f"| {key.replace('_', ' ')} | {value} |" for key, value in made.items() if key != "created"]
+    lines += [f"| {key.replace('_', ' ')} | {value} |" for key, value in provenance.items() if key != "created"]
     lines += [f"| {name} | {words} |" for name, words in texts_line(files).items()] + [""]
     if metrics:
         lines += ["## Figures", "", "| | |", "|---|---|"]
@@ -180,7 +184,7 @@ def card(about: Mapping[str, Any], files: Mapping[str, Path]) -> str:
     lines += [
         "## Use",
         "",
-        f"    tailormt translate --base DIR --source {about['source']} --target {about['target']} "
+        f"    tailormt translate --base DIR --source {adapter_config['source']} --target {adapter_config['target']} "
         "--plugin THIS.zip IN.txt -o OUT.txt",
         "",
     ]

@@ -103,27 +103,29 @@ class _Checker:
         check_config(self.path, self.about)
         check_texts(self.path, self.about)
         check_decoding(self.path, self.about)
-        made = str(self.about["provenance"].get("created", ""))[:10]
+        day = str(self.about["provenance"].get("created", ""))[:10]
         version = {"format": self.about["format_version"], "version": self.about.get("tailormt_version", "?")}
-        if not made:
+        if not day:
             return Check("format", True, Message("Format {format}, made by Tailor MT {version}.", **version))
-        words = Message("Format {format}, made by Tailor MT {version} on {day}.", **version, day=made)
+        words = Message("Format {format}, made by Tailor MT {version} on {day}.", **version, day=day)
         return Check("format", True, words)
 
     def languages(self) -> Check | None:
         if self.direction is None:
             return None
         pair = (self.about["source"], self.about["target"])
-        own = [language_message(one) for one in pair]
-        if not all(same_language(one, other) for one, other in zip(pair, self.direction, strict=True)):
+        names = [language_message(language) for language in pair]
+        if not all(same_language(language, other) for language, other in zip(pair, self.direction, strict=True)):
             raise BundleError(
                 "The plugin translates from {source} to {target}, this project from {project_source} to {project_target}. Import "
                 "it into a project of its languages.",
-                source=own[0], target=own[1],
+                source=names[0], target=names[1],
                 project_source=language_message(self.direction[0]), project_target=language_message(self.direction[1]),
             )  # fmt: skip
         return Check(
-            "languages", True, Message("From {source} to {target}, like this project.", source=own[0], target=own[1])
+            "languages",
+            True,
+            Message("From {source} to {target}, like this project.", source=names[0], target=names[1]),
         )
 
     def base(self) -> Check | None:

@@ -50,7 +50,7 @@ def by_name(rows: Sequence[PluginRow]) -> list[Versions]:
     groups: dict[str, list[PluginRow]] = {}
     for row in rows:
         groups.setdefault(row.name, []).append(row)
-    return [Versions(name, tuple(some)) for name, some in groups.items()]
+    return [Versions(name, tuple(group)) for name, group in groups.items()]
 
 
 class Library:

@@ -27,7 +27,7 @@ from engine.plugins.stack import PluginStack
 
 def can_mix(base: BaseModel, plugins: Sequence[Plugin | PluginStack | None], strength: float) -> bool:
     """Whether these plugins can share a batch: each works in the base's layers only, row by row."""
-    return all(one is None or spots_of(base, one, strength) is not None for one in plugins)
+    return all(plugin is None or spots_of(base, plugin, strength) is not None for plugin in plugins)
 
 
 def spots_of(base: BaseModel, plugin: Plugin | PluginStack, strength: float) -> Sequence[HookPoint] | None:
@@ -80,9 +80,9 @@ class MixedBatch:
         counts = self.owners[active].bincount(minlength=len(self.plugins))  # (P,)
         self.begins = [0, *counts.cumsum(0).tolist()]
         for number, plugin in enumerate(self.plugins):
-            mine = active[self.begins[number] : self.begins[number + 1]]  # (b,)
-            if plugin is not None and len(mine):
-                plugin.on_batch_shrink(mine - self.firsts[number])
+            indices = active[self.begins[number] : self.begins[number + 1]]  # (b,)
+            if plugin is not None and len(indices):
+                plugin.on_batch_shrink(indices - self.firsts[number])
 
     def translate(self, *_: Any) -> None:
         return None
@@ -120,7 +120,7 @@ class MixedBatch:
         with applied(points):
             yield
 
-    def apart(self, changes: list[tuple[int, Any]], output: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+    def apart(self, changes: list[tuple[int, Any]], output: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
         """The output (R, T, d) with the plugins' changes applied to their rows; `changes` are sorted by plugin."""
         each = len(output) // max(1, self.begins[-1])  # rows per sentence
         pieces: list[torch.Tensor] = []
@@ -130,11 +130,11 @@ class MixedBatch:
             if begin == end:
                 continue
             if number == last:  # another change of the same rows
-                pieces[-1] = change(pieces[-1], given[begin:end])
+                pieces[-1] = change(pieces[-1], inputs[begin:end])
                 continue
             if begin > done:
                 pieces.append(output[done:begin])
-            pieces.append(change(output[begin:end], given[begin:end]))
+            pieces.append(change(output[begin:end], inputs[begin:end]))
             done, last = end, number
         if done < len(output):
             pieces.append(output[done:])
@@ -170,8 +170,8 @@ def translate_mixed(
         groups.setdefault(id(plugin), []).append(i)
     parts: list[tuple[list[int], list[str]]] = []
     for rows in groups.values():
-        some = [texts[i] for i in rows]
-        parts.append((rows, translate(base, some, plugins[rows[0]], strength=strength, decoding=decoding)))
+        group_texts = [texts[i] for i in rows]
+        parts.append((rows, translate(base, group_texts, plugins[rows[0]], strength=strength, decoding=decoding)))
     return in_order(parts)
 
 
@@ -180,9 +180,9 @@ def acting_on(
 ) -> list[Plugin | PluginStack | None]:
     """What acts on each text: its plugin, or the base if that plugin's domain filter does not accept the text."""
     result: list[Any] = list(plugins)
-    for plugin in {id(one): one for one in plugins if one is not None}.values():
-        own = [i for i, one in enumerate(plugins) if one is plugin]
-        for adapter, places in plugin.routes(base, [texts[i] for i in own]):
-            for place in places:
-                result[own[place]] = adapter
+    for plugin in {id(plugin): plugin for plugin in plugins if plugin is not None}.values():
+        indices = [i for i, candidate in enumerate(plugins) if candidate is plugin]
+        for adapter, positions in plugin.routes(base, [texts[i] for i in indices]):
+            for position in positions:
+                result[indices[position]] = adapter
     return result

@@ -56,13 +56,13 @@ class Plugin:
 
         folder = unpack_bundle(path, cache or load_settings().home_dir / "unpacked")
         card = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        made_for, here = card["base_fingerprint"], base.fingerprint()
-        if made_for != here:
+        made_for, fingerprint = card["base_fingerprint"], base.fingerprint()
+        if made_for != fingerprint:
             raise BundleError(
                 "The plugin {path} was made for the base {made_for} ({made_for_id}) and does not fit the "
                 "base {base} ({base_id}). Use it with its own base, or build a new plugin for this base.",
                 path=path, made_for=card["base_model_name_or_path"], made_for_id=short(made_for),
-                base=base.name, base_id=short(here),
+                base=base.name, base_id=short(fingerprint),
             )  # fmt: skip
         if not (same_language(card["source"], base.source) and same_language(card["target"], base.target)):
             raise BundleError(
@@ -132,9 +132,9 @@ class Plugin:
         places: dict[float, list[int]] = {}
         for i, share in enumerate(self.shares(base, texts)):
             places.setdefault(share, []).append(i)
-        own = self.unfiltered
+        unfiltered = self.unfiltered
         return [
-            (own if share == 1 else PluginStack([own], [share]) if share else None, rows)
+            (unfiltered if share == 1 else PluginStack([unfiltered], [share]) if share else None, rows)
             for share, rows in places.items()
         ]
 

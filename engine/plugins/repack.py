@@ -21,15 +21,15 @@ def repack(path: Path, output: Path, *, with_phrases: bool = True, name: str = "
 
     Raises OptionError if the method needs the texts, BundleError, StorageError.
     """
-    about = read_bundle_card(path)
-    card = {"name": name} if name and name != about["name"] else None
+    bundle_card = read_bundle_card(path)
+    card = {"name": name} if name and name != bundle_card["name"] else None
     if with_phrases:
         amend(path, output, card=card)
         return
-    check_without_texts(get_method(about["method"]))
+    check_without_texts(get_method(bundle_card["method"]))
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder, open_bundle(path) as bundle:
         parts = {}
-        for part in (part for part in PARTS if part in about["files"]):
+        for part in (part for part in PARTS if part in bundle_card["files"]):
             repack(Path(bundle.extract(part, folder)), Path(folder) / f"without-{part}", with_phrases=False)
             parts[part] = Path(folder) / f"without-{part}"
         amend(path, output, card=card, files=parts, without=TEXTS)
@@ -52,8 +52,10 @@ def amend(
         manifest = json.loads(bundle.read(MANIFEST))["files"]
         texts: dict[str, bytes] = {}
         if card:
-            about = {**json.loads(bundle.read(CONFIG)), **card}
-            texts[CONFIG] = (json.dumps(about, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode("utf-8")
+            adapter_config = {**json.loads(bundle.read(CONFIG)), **card}
+            texts[CONFIG] = (json.dumps(adapter_config, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode(
+                "utf-8"
+            )
         before, after = set(manifest), {*manifest, *(files or {})} - set(without)
         page = bundle.read("README.md").decode("utf-8", errors="replace")
         changed = restated(page, before, after)
@@ -62,7 +64,7 @@ def amend(
             changed = changed.replace(f"\n# {old}\n", f"\n# {card['name']}\n", 1)
         if changed != page:
             texts["README.md"] = changed.encode("utf-8")
-        manifest = {name: about for name, about in manifest.items() if name not in without}
+        manifest = {name: entry for name, entry in manifest.items() if name not in without}
         with zipfile.ZipFile(temporary, "w") as copy:
             for name, data in texts.items():
                 manifest[name] = add(copy, name, io.BytesIO(data))

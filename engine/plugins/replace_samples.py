@@ -69,8 +69,8 @@ def swap_bundle(
     with open_bundle(path) as bundle:
         has_filter = DOMAIN_FILTER in bundle.namelist()
     # An additional datastore needs pairs, and a domain filter is trained on sources.
-    wanted = method.capabilities.swaps_pairs or "knn" in card or has_filter
-    lacking = wanted and any(segment.source is None for segment in corpus.segments)
+    needs_sources = method.capabilities.swaps_pairs or "knn" in card or has_filter
+    lacking = needs_sources and any(segment.source is None for segment in corpus.segments)
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         if lacking:
             pair = LanguagePair.load(
@@ -102,8 +102,10 @@ def weighed(
     from engine.corpora.general_text import general_sentences
 
     general = general_sentences(settings.assets_dir, pair.forward.source)
-    values = iter(weigh(pair, [(one.source, one.target) for one in pairs if one.synthetic], general, progress))
-    return [replace(one, plausibility=next(values).plausibility) if one.synthetic else one for one in pairs]
+    values = iter(
+        weigh(pair, [(sample.source, sample.target) for sample in pairs if sample.synthetic], general, progress)
+    )
+    return [replace(sample, plausibility=next(values).plausibility) if sample.synthetic else sample for sample in pairs]
 
 
 def filter_of(pairs: Sequence[SentencePair], base: BaseModel, settings: Settings, folder: Path) -> dict[str, Path]:
@@ -111,9 +113,11 @@ def filter_of(pairs: Sequence[SentencePair], base: BaseModel, settings: Settings
     from engine.corpora.general_text import general_sentences
 
     sources = [pair.source for pair in pairs if pair.source]
-    own, held_out = [one for i, one in enumerate(sources) if i % 10], sources[::10]
-    made = DomainFilter.learn(base, own, general_sentences(settings.assets_dir, base.source, exclude=sources), held_out)
-    return {DOMAIN_FILTER: made.save(folder)} if made is not None else {}
+    training, held_out = [source for i, source in enumerate(sources) if i % 10], sources[::10]
+    domain_filter = DomainFilter.learn(
+        base, training, general_sentences(settings.assets_dir, base.source, exclude=sources), held_out
+    )
+    return {DOMAIN_FILTER: domain_filter.save(folder)} if domain_filter is not None else {}
 
 
 def copied_files(plugin: Plugin) -> dict[str, Path]:
@@ -127,7 +131,7 @@ def copied_files(plugin: Plugin) -> dict[str, Path]:
 def described(plugin: Plugin, sentences: int) -> Json:
     """The bundle's configuration for its new samples, without the metrics, which were measured with the old ones."""
     assert plugin.folder is not None
-    about: Json = json.loads((plugin.folder / CONFIG).read_text(encoding="utf-8"))
+    adapter_config: Json = json.loads((plugin.folder / CONFIG).read_text(encoding="utf-8"))
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    provenance = {**about["provenance"], "sentences": sentences, "samples_exchanged": now}
-    return {**about, "provenance": provenance, "metrics": {}}
+    provenance = {**adapter_config["provenance"], "sentences": sentences, "samples_exchanged": now}
+    return {**adapter_config, "provenance": provenance, "metrics": {}}

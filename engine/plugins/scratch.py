@@ -76,11 +76,11 @@ def answers(path: Path, base: BaseModel | None, cache: Path | None, limits: Limi
             cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".trial-", dir=cache) as folder:
             request = request_for(path, base) | {"cache": folder}
-            good = True
+            succeeded = True
             for answer in limited_process.answers("engine.plugins.trial", request, limits):
-                good = bool(answer["ok"])
+                succeeded = bool(answer["ok"])
                 yield answer
-            if good and cache is not None:
+            if succeeded and cache is not None:
                 for unpacked in Path(folder).iterdir():
                     with contextlib.suppress(OSError):  # it exists already
                         unpacked.rename(cache / unpacked.name)

@@ -70,7 +70,7 @@ class PluginStack:
         if all(plugin.domain_filter is None for plugin in self.plugins):
             return []
         places: dict[tuple[float, ...], list[int]] = {}
-        for i, shares in enumerate(zip(*(one.shares(base, texts) for one in self.plugins), strict=True)):
+        for i, shares in enumerate(zip(*(plugin.shares(base, texts) for plugin in self.plugins), strict=True)):
             places.setdefault(shares, []).append(i)
         return [(self.of(shares), rows) for shares, rows in places.items()]
 
@@ -94,14 +94,18 @@ class PluginStack:
     ) -> list[str] | None:
         """The translations of the last plugin with its own decoding, over all the others; None if there is no such plugin."""
         for position in reversed(range(len(self.plugins))):
-            left = [i for i in range(len(self.plugins)) if i != position]
-            rest = PluginStack([self.plugins[i] for i in left], [self.weights[i] for i in left]) if left else None
+            remaining = [i for i in range(len(self.plugins)) if i != position]
+            remaining_stack = (
+                PluginStack([self.plugins[i] for i in remaining], [self.weights[i] for i in remaining])
+                if remaining
+                else None
+            )
 
-            def others(some: Sequence[str], rest: PluginStack | None = rest) -> list[str]:
-                return search(base, some, rest, strength, decoding, Progress())
+            def others(sentences: Sequence[str], stack: PluginStack | None = remaining_stack) -> list[str]:
+                return search(base, sentences, stack, strength, decoding, Progress())
 
-            own = strength * self.weights[position]
-            translations = self.plugins[position].translate(base, texts, others, own, decoding, progress)
+            plugin_strength = strength * self.weights[position]
+            translations = self.plugins[position].translate(base, texts, others, plugin_strength, decoding, progress)
             if translations is not None:
                 return translations
         return None

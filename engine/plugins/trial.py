@@ -90,7 +90,7 @@ def _answer(name: str, sentence: str, *, ok: bool, last: bool, restricted: bool 
 
 
 def _refusal(request: Json, error: Exception) -> str:
-    if any(out_of_memory(one) for one in (error, error.__cause__) if one is not None):
+    if any(out_of_memory(cause) for cause in (error, error.__cause__) if cause is not None):
         return too_much_memory(request["bundle"], request["memory"]).message
     if isinstance(error, TailorError):
         return error.message

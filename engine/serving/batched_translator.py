@@ -50,20 +50,20 @@ def translate_through(batcher: Batcher, work: TranslationSpec, units: Sequence[U
     """
     translator, finished = BatchedTranslator(batcher, work, ticket), TranslationCache(None, "")
     results: list[Result] = []
-    for some in _portions(units):
-        results += translate_units(some, translator, finished, ticket)
+    for portion in _portions(units):
+        results += translate_units(portion, translator, finished, ticket)
     return results
 
 
 def _portions(units: Sequence[Unit]) -> Iterator[list[Unit]]:
     """Units in portions of `PORTION` characters, so that a client's texts are not prepared faster than they are translated."""
-    some: list[Unit] = []
+    portion: list[Unit] = []
     size = 0
     for unit in units:
-        if some and size + len(unit.text) > PORTION:
-            yield some
-            some, size = [], 0
-        some.append(unit)
+        if portion and size + len(unit.text) > PORTION:
+            yield portion
+            portion, size = [], 0
+        portion.append(unit)
         size += len(unit.text)
-    if some:
-        yield some
+    if portion:
+        yield portion

@@ -118,8 +118,8 @@ class Batcher:
         ticket.check()
         pieces = [_pieces(text, work) for text in texts]
         request = _Request(
-            work, ticket, [piece for some in pieces for piece in some],
-            [i for i, some in enumerate(pieces) for _ in some], sum(sum(map(len, some)) for some in pieces),
+            work, ticket, [piece for parts in pieces for piece in parts],
+            [i for i, parts in enumerate(pieces) for _ in parts], sum(sum(map(len, parts)) for parts in pieces),
         )  # fmt: skip
         if not texts:
             request.future.set_result([])
@@ -151,9 +151,9 @@ class Batcher:
 
         The client limit never rejects a client's only request. A backlog counts for other clients only up to that limit.
         """
-        own = self._backlog[client]
-        everybody = sum(min(one, self.most_each) for one in self._backlog.values())
-        if (own and own + size > self.most_each) or (
+        backlog = self._backlog[client]
+        everybody = sum(min(amount, self.most_each) for amount in self._backlog.values())
+        if (backlog and backlog + size > self.most_each) or (
             everybody and everybody + min(size, self.most_each) > MOST_WAITING
         ):
             raise OverloadedError(
@@ -194,7 +194,7 @@ class Batcher:
         except BaseException as error:
             if len(set(works)) > 1:
                 for work in dict.fromkeys(works):
-                    self._batch([one for one in batch if one[0].work == work])
+                    self._batch([share for share in batch if share[0].work == work])
                 return
             if len(self._quarantined) >= MOST_ALONE:
                 self._quarantined.clear()
@@ -225,14 +225,14 @@ class Batcher:
             return []
         alike = self._compatible(self._in_turn(ready))
         self._turns.next(alike[0].ticket.client)
-        share, most, room = self._bounds(alike)
+        share, client_limit, capacity = self._bounds(alike)
         texts: Counter[str] = Counter()
         full, batch = 0, []
         for request in alike:
             begin, client = request.given, request.ticket.client
-            while request.given < min(len(request.texts), begin + share) and texts[client] < most:
+            while request.given < min(len(request.texts), begin + share) and texts[client] < client_limit:
                 work = weight(request.texts[request.given])
-                if full and full + work > room:
+                if full and full + work > capacity:
                     break
                 full += work
                 texts[client] += 1
@@ -256,12 +256,12 @@ class Batcher:
         recent = set().union(*self._recent)
         share = max(1, self.part // len(alike))
         texts = [min(share, len(request.texts) - request.given) for request in alike]
-        most = min(texts)
+        fewest = min(texts)
         clients: Counter[str] = Counter()
         for request, count in zip(alike, texts, strict=True):
-            clients[request.ticket.client] += min(most, count)
+            clients[request.ticket.client] += min(fewest, count)
         alone = (len(alike) == 1 < len(recent)) or (len(clients) == 1 < len({ticket.client for ticket in recent}))
-        return most, min(clients.values()), self.small_weight if alone else self.most_weight
+        return fewest, min(clients.values()), self.small_weight if alone else self.most_weight
 
     def _loading(self, work: TranslationSpec) -> bool:
         """Whether requests of this work wait for their plugin to load while others are translated."""
@@ -337,9 +337,11 @@ class Batcher:
             groups.setdefault((work.strength, own_decoding(work, base, plugins[work])), []).append(index)
         parts: list[tuple[list[int], list[str]]] = []
         for (strength, decoding), indices in groups.items():
-            some = [texts[index] for index in indices]
-            own = [plugins[works[index]] for index in indices]
-            parts.append((indices, translate_mixed(base, some, own, strength=strength, decoding=decoding)))
+            group_texts = [texts[index] for index in indices]
+            group_plugins = [plugins[works[index]] for index in indices]
+            parts.append(
+                (indices, translate_mixed(base, group_texts, group_plugins, strength=strength, decoding=decoding))
+            )
         return in_order(parts)
 
     def _with_terms(self, work: TranslationSpec, base: BaseModel, texts: Sequence[str]) -> list[str]:
@@ -383,7 +385,7 @@ def _joined(request: _Request) -> list[Any]:
     for i, owner in enumerate(request.owners):
         joined[owner].append(request.results[i])
     space = "" if unspaced(request.work.target) else " "
-    return [some[0] if len(some) == 1 else flagged(space.join(some), list(map(flag_of, some))) for some in joined]
+    return [parts[0] if len(parts) == 1 else flagged(space.join(parts), list(map(flag_of, parts))) for parts in joined]
 
 
 @lru_cache(maxsize=64)
@@ -394,5 +396,5 @@ def terms_of(work: TranslationSpec) -> list[Term]:
 
 def own_decoding(work: TranslationSpec, base: BaseModel, plugin: Plugin | None) -> Decoding:
     """The decoding settings: the base's, overridden by those of the plugin's card, overridden by the work's."""
-    own = plugin.card.get("decoding", {}) if plugin else {}
-    return base.decoding({**own, **dict(work.decoding)})
+    plugin_decoding = plugin.card.get("decoding", {}) if plugin else {}
+    return base.decoding({**plugin_decoding, **dict(work.decoding)})

@@ -45,8 +45,8 @@ class ModelCache:
 
         with self._lock:
             # Read torch's default before it is changed.
-            own = self.settings.threads
-            self._threads = self._threads or (model_threads(own) if own else torch.get_num_threads())
+            configured = self.settings.threads
+            self._threads = self._threads or (model_threads(configured) if configured else torch.get_num_threads())
         threads = max(1, self._threads // 2) if self._sharing() else self._threads
         torch.set_num_threads(threads)  # the number is per thread
         return threads
@@ -69,10 +69,10 @@ class ModelCache:
                 self._files[path] = folder, _files_of(folder)
                 self._bases[path] = {(source, target): BaseModel.load(path, source, target, settings=self.settings)}
             self._bases.move_to_end(path)
-            known = self._bases[path]
-            if (source, target) not in known:
-                known[source, target] = next(iter(known.values())).for_direction(source, target)
-            return known[source, target]
+            by_direction = self._bases[path]
+            if (source, target) not in by_direction:
+                by_direction[source, target] = next(iter(by_direction.values())).for_direction(source, target)
+            return by_direction[source, target]
 
     def plugin(self, path: str, base: BaseModel) -> Plugin:
         """The plugin of a bundle, loaded for this base. Raises InputError if the bundle is missing, BundleError."""
@@ -90,7 +90,7 @@ class ModelCache:
             with self._lock:
                 while self._plugins and self.room() <= 0:
                     self._plugins.popitem(last=False)
-                if any(base is one for known in self._bases.values() for one in known.values()):
+                if any(base is cached for by_direction in self._bases.values() for cached in by_direction.values()):
                     self._plugins[key] = loaded  # otherwise its base was dropped meanwhile
             return loaded
 

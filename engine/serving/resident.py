@@ -146,7 +146,9 @@ def _serve(server: socket.socket, models: ModelCache) -> None:
                 translations = _answer(request, models)
             except Exception:  # the command gets and reports the same error itself
                 translations = None
-            response = {} if translations is None else {"translations": [packed(one) for one in translations]}
+            response = (
+                {} if translations is None else {"translations": [packed(translation) for translation in translations]}
+            )
             connection.settimeout(READ_SECONDS)
             connection.sendall(json.dumps(response).encode() + b"\n")
 

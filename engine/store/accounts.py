@@ -195,8 +195,8 @@ class Accounts(Repository[AppUser, AccountRow]):
             session.delete(record)
 
     def _another_admin(self, session: Session, id: int) -> None:
-        others = select(func.count(AppUser.id)).where(AppUser.role == "admin", AppUser.active, AppUser.id != id)
-        if not session.scalar(others):
+        other_admins = select(func.count(AppUser.id)).where(AppUser.role == "admin", AppUser.active, AppUser.id != id)
+        if not session.scalar(other_admins):
             raise InputError("This is the last admin. Make another account an admin first.")
 
 
@@ -257,9 +257,9 @@ class Members(tables.StorePart):
                 session.delete(record)
 
 
-def check_role(role: str, known: tuple[str, ...]) -> None:
-    if role not in known:
-        raise InputError("{role} is not a role. Use one of {known}.", role=role or "Nothing", known=", ".join(known))
+def check_role(role: str, roles: tuple[str, ...]) -> None:
+    if role not in roles:
+        raise InputError("{role} is not a role. Use one of {known}.", role=role or "Nothing", known=", ".join(roles))
 
 
 def fold(name: str) -> str:

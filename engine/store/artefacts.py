@@ -46,7 +46,8 @@ class Artefacts(tables.StorePart):
         """The files of all workspaces, sorted by workspace name."""
         with self._store.read() as session:
             return [
-                _out(one) for one in session.scalars(select(tables.ArtefactSet).order_by(tables.ArtefactSet.workspace))
+                _out(record)
+                for record in session.scalars(select(tables.ArtefactSet).order_by(tables.ArtefactSet.workspace))
             ]
 
     def versions(self) -> dict[str, int]:
@@ -70,8 +71,8 @@ class Artefacts(tables.StorePart):
             if record is None:
                 record = tables.ArtefactSet(workspace=workspace, project_id=project_id, version=0, files={})
                 session.add(record)
-            left = {path: row for path, row in record.files.items() if path not in gone}
-            record.files = left | {path: [row[0], row[1]] for path, row in new.items()}
+            remaining = {path: row for path, row in record.files.items() if path not in gone}
+            record.files = remaining | {path: [row[0], row[1]] for path, row in new.items()}
             record.version, record.changed = record.version + 1, tables.now()
             session.flush()
             return _out(record)

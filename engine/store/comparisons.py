@@ -116,8 +116,8 @@ class ComparisonTables(tables.StorePart):
         """A new comparison; `texts` are existing translations by system index. Raises InputError if there are no lines."""
         if not lines:
             raise InputError("There is no sentence to compare. Enter at least one.")
-        made = self._store.comparisons.create(project_id, title, [])
-        columns = [list(one) for one in (texts or {}).values()]
+        comparison = self._store.comparisons.create(project_id, title, [])
+        columns = [list(column) for column in (texts or {}).values()]
         system_indices = list(texts or {})
         for begin in range(0, len(lines), PART):
             with self._store.write() as session:
@@ -127,21 +127,21 @@ class ComparisonTables(tables.StorePart):
                         row[system] = column[index]
                     session.add(
                         ComparisonLine(
-                            comparison_id=made.id, place=index, source=source, reference=reference or None,
+                            comparison_id=comparison.id, place=index, source=source, reference=reference or None,
                             texts=row, flags=flags_of(row), scores=[None] * len(systems), done=None not in row,
                         )
                     )  # fmt: skip
         with self._store.write() as session:
             session.add(
                 ComparisonSheet(
-                    comparison_id=made.id,
+                    comparison_id=comparison.id,
                     file=file,
                     lines=len(lines),
                     references=sum(bool(reference) for _, reference in lines),
-                    systems=[one.copy() for one in systems],
+                    systems=[entry.copy() for entry in systems],
                 )
             )
-        return self.get(made.id)
+        return self.get(comparison.id)
 
     def get(self, comparison_id: int) -> ComparisonRecord:
         """The sheet of a comparison, created from its rows if missing. Raises InputError if there is no such comparison."""
@@ -243,7 +243,7 @@ class ComparisonTables(tables.StorePart):
         """Change a plugin's strength; discards its translations, its scores and the figures of the comparison."""
         with self._store.write() as session:
             sheet = self._sheet(session, comparison_id)
-            systems = [one.copy() for one in sheet.systems]
+            systems = [entry.copy() for entry in sheet.systems]
             systems[system]["strength"] = strength
             sheet.systems, sheet.figures = systems, {}
             sheet.revision += 1
@@ -294,11 +294,12 @@ class ComparisonTables(tables.StorePart):
         sheet = session.get(ComparisonSheet, comparison_id)
         if sheet is None:
             return None
-        about = tables.Comparison
-        query = select(about.project_id, about.title, about.created).where(about.id == comparison_id)
+        table = tables.Comparison
+        query = select(table.project_id, table.title, table.created).where(table.id == comparison_id)
         project_id, title, created = session.execute(query).one()
         return ComparisonRecord(
-            comparison_id, project_id, title, created, systems=[one.copy() for one in sheet.systems], figures=dict(sheet.figures),
+            comparison_id, project_id, title, created, systems=[entry.copy() for entry in sheet.systems],
+            figures=dict(sheet.figures),
             **{name: getattr(sheet, name) for name in ("file", "lines", "references", "job_id", "kept", "revision")},
         )  # fmt: skip
 
@@ -334,7 +335,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[list[System], list[dic
             }
         )
     if enforced := str(first.get("enforced", "")):
-        systems = [{**one, "enforced": enforced} for one in systems]
+        systems = [{**entry, "enforced": enforced} for entry in systems]
     lines: list[dict[str, object]] = []
     for index, row in enumerate(rows):
         texts = [None if row.get(key) is None else str(row[key]) for key in keys]
@@ -362,13 +363,20 @@ def to_row(systems: Sequence[System], line: ComparisonLineRow) -> Json:
     if any(line.flags):
         row["flags"] = {name: flag for name, flag in zip(("vanilla", "customized"), line.flags, strict=False) if flag}
     plugins = [
-        {"plugin_id": one["plugin_id"], "plugin": one["name"], "method": one["method"], "strength": one["strength"]}
-        for one in systems[1:]
+        {
+            "plugin_id": entry["plugin_id"],
+            "plugin": entry["name"],
+            "method": entry["method"],
+            "strength": entry["strength"],
+        }
+        for entry in systems[1:]
     ]
     if plugins:
         row |= {"customized": line.texts[1], **plugins[0]}
     if enforced := systems[0].get("enforced"):
         row["enforced"] = enforced
     if len(plugins) > 1:
-        row["others"] = [{**about, "customized": text} for about, text in zip(plugins[1:], line.texts[2:], strict=True)]
+        row["others"] = [
+            {**plugin, "customized": text} for plugin, text in zip(plugins[1:], line.texts[2:], strict=True)
+        ]
     return row

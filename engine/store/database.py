@@ -95,8 +95,8 @@ def _ways(url: URL) -> dict[str, Any]:
     if url.get_backend_name() == "sqlite":
         return pool if file_of(url) else {}
     # Connections are checked before use, since the server may have been restarted.
-    given = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
-    return {**pool, "pool_pre_ping": True, "connect_args": given}
+    connect_args = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
+    return {**pool, "pool_pre_ping": True, "connect_args": connect_args}
 
 
 def writing(engine: Engine) -> Engine:

@@ -60,13 +60,13 @@ def finish_deletions(settings: Settings, store: Store) -> None:
     root = settings.home_dir / "projects"
     if not root.is_dir():
         return
-    known = {row.id for row in store.projects.list()}
+    project_ids = {row.id for row in store.projects.list()}
     for path in root.iterdir():
         match = DOOMED.match(path.name)
         if match is None:
             continue
         folder = root / match[1]
-        if int(match[1]) in known and not folder.exists():
+        if int(match[1]) in project_ids and not folder.exists():
             os.rename(path, folder)
         else:
             _remove(settings, path)

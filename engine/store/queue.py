@@ -223,10 +223,10 @@ class Jobs(JobRecovery):
         """Record that a job's process is alive; returns False if this is no longer the job's attempt."""
         return self._change(id, attempt, heartbeat=tables.now())
 
-    def progress(self, id: int, attempt: int, **figures: Unpack[JobFigures]) -> bool:
+    def progress(self, id: int, attempt: int, **fields: Unpack[JobFigures]) -> bool:
         """Record progress, which counts as a heartbeat; returns False if this is no longer the job's attempt."""
-        known: JobFigures = {**AT_FIRST, **figures}
-        return self._change(id, attempt, **known, messages=data_of(known["note"]), heartbeat=tables.now())
+        values: JobFigures = {**AT_FIRST, **fields}
+        return self._change(id, attempt, **values, messages=data_of(values["note"]), heartbeat=tables.now())
 
     def finish(self, id: int, attempt: int, result: Json | None = None) -> bool:
         """Mark a job as succeeded. Like all endings, returns False if this is no longer the job's attempt."""

@@ -230,17 +230,17 @@ class Ratings(Repository[RatingRound, RoundRow]):
 
     def done(self, round_id: int) -> dict[int, int]:
         """{rater id: number of items decided or skipped}, without raters who have none."""
-        whole = self._done(round_id).subquery()
+        finished = self._done(round_id).subquery()
         with self._store.read() as session:
-            counts = select(whole.c.rater_id, func.count()).group_by(whole.c.rater_id)
+            counts = select(finished.c.rater_id, func.count()).group_by(finished.c.rater_id)
             return {row[0]: row[1] for row in session.execute(counts)}
 
     def version(self, round_id: int) -> tuple[int, int, int]:
         """A value that changes whenever an answer or a rater of the round does."""
-        own = select(func.count(), func.coalesce(func.max(RatingAnswer.id), 0)).select_from(RatingAnswer)
+        answers = select(func.count(), func.coalesce(func.max(RatingAnswer.id), 0)).select_from(RatingAnswer)
         raters = select(func.count()).select_from(RatingRater).where(RatingRater.round_id == round_id)
         with self._store.read() as session:
-            count, last = session.execute(own.join(RatingRater).where(RatingRater.round_id == round_id)).one()
+            count, last = session.execute(answers.join(RatingRater).where(RatingRater.round_id == round_id)).one()
             return session.scalar(raters) or 0, count, last
 
     def progress(self, project_id: int) -> tuple[int, int] | None:

@@ -172,11 +172,11 @@ class JobRow:
     def _further(self) -> bool:
         """Whether an earlier step of this attempt had the same index as the current one."""
         trail = self.trail or []
-        now = next((one for one in reversed(trail) if one.get("step") == self.step), None)
+        now = next((entry for entry in reversed(trail) if entry.get("step") == self.step), None)
         if now is None:
             return False
-        here = (now.get("index"), now.get("attempt"))
-        same = [one.get("step") for one in trail if (one.get("index"), one.get("attempt")) == here]
+        key = (now.get("index"), now.get("attempt"))
+        same = [entry.get("step") for entry in trail if (entry.get("index"), entry.get("attempt")) == key]
         return same.index(self.step) > 0
 
     @property
@@ -192,7 +192,7 @@ class JobRow:
     @property
     def earlier(self) -> float:
         """How many seconds the earlier attempts took."""
-        return max((one.get("earlier", 0.0) for one in self.trail), default=0.0)
+        return max((entry.get("earlier", 0.0) for entry in self.trail), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -221,10 +221,10 @@ class PluginRow:
         either was not measured, 0.
         """
         names = [f"{text}bleu{end}" for text in ("", "general_") for end in ("_vanilla", "", "_p")]
-        figures = [value for name in names if isinstance(value := self.metrics.get(name), int | float)]
-        if len(figures) < len(names):
+        values = [value for name in names if isinstance(value := self.metrics.get(name), int | float)]
+        if len(values) < len(names):
             return 0.0
-        before, after, p, general_before, general_after, general_p = figures
+        before, after, p, general_before, general_after, general_p = values
         gains = after > before and p < SIGNIFICANT
         return 0.0 if gains or general_p >= SIGNIFICANT else max(0.0, general_before - general_after)
 

@@ -55,8 +55,8 @@ class JobRecovery(Repository[tables.Job, JobRow]):
 
         `where`: further conditions of the change. `lost`: nobody requested it, so it counts as an attempt.
         """
-        asked = tables.Job.cancel_requested
-        if self._end(id, attempt, JobState.CANCELLED, asked.is_(True), *where):
+        cancel_requested = tables.Job.cancel_requested
+        if self._end(id, attempt, JobState.CANCELLED, cancel_requested.is_(True), *where):
             return True
         values: Json = {"error": error}
         if lost:
@@ -64,7 +64,7 @@ class JobRecovery(Repository[tables.Job, JobRow]):
                 record = session.get(tables.Job, id)
                 if record is not None:
                     values |= _counted(record)
-        return self._end(id, attempt, JobState.INTERRUPTED, asked.is_(False), *where, **values)
+        return self._end(id, attempt, JobState.INTERRUPTED, cancel_requested.is_(False), *where, **values)
 
     def retry(self, id: int, attempt: int, error: str, *, max_retries: int, seconds: float) -> bool:
         """Queue a job again after a transient error, up to `max_retries` times in a row; then mark it as failed.
@@ -171,8 +171,8 @@ class JobRecovery(Repository[tables.Job, JobRow]):
         """The running job, locked until the block ends; None if this is no longer its attempt."""
         with self._store.write() as session:
             record = session.get(tables.Job, id, with_for_update=True)
-            there = record is not None and record.attempt == attempt and record.state == JobState.RUNNING
-            yield record if there else None
+            is_current = record is not None and record.attempt == attempt and record.state == JobState.RUNNING
+            yield record if is_current else None
 
     def _settle(self, record: tables.Job, state: JobState, error: str = "") -> bool:
         record.state, record.error, record.finished, record.pid = state.value, error, tables.now(), None
@@ -201,8 +201,8 @@ def _counted(record: tables.Job) -> Json:
     """The number of consecutive attempts without further progress, including this one, and the best progress (0 to 1)."""
     part = min(1.0, record.done / record.total) if record.total else 0.0
     reached = min(1.0, (record.step_index + part) / max(1, record.steps))
-    further = reached > record.reached + 1e-9
-    return {"retries": 1 if further else max(0, record.retries) + 1, "reached": max(reached, record.reached)}
+    progressed = reached > record.reached + 1e-9
+    return {"retries": 1 if progressed else max(0, record.retries) + 1, "reached": max(reached, record.reached)}
 
 
 def _given_up(error: str, attempts: int) -> Message:

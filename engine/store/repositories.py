@@ -74,13 +74,13 @@ class Repository(tables.StorePart, Generic[Table, Row]):
 
     def _list(self, *where: ColumnElement[bool] | None, limit: int | None = None, offset: int = 0) -> list[Row]:
         """Newest first."""
-        query = select(self.table).where(*(one for one in where if one is not None))
+        query = select(self.table).where(*(condition for condition in where if condition is not None))
         query = query.order_by(self.table.id.desc()).limit(limit).offset(offset or None)
         with self._store.read() as session:
             return [self._out(record) for record in session.scalars(query)]
 
     def _count(self, *where: ColumnElement[bool] | None) -> int:
-        query = select(func.count(self.table.id)).where(*(one for one in where if one is not None))
+        query = select(func.count(self.table.id)).where(*(condition for condition in where if condition is not None))
         with self._store.read() as session:
             return int(session.scalar(query) or 0)
 
@@ -115,10 +115,10 @@ class Projects(Repository[tables.Project, ProjectRow]):
         """
         with self._store.write() as session:
             project = self._find(session, id)
-            own = (
+            job_states = (
                 select(tables.Job.state).where(tables.Job.project_id == id).with_for_update()
             )  # so that none is claimed meanwhile
-            if JobState.RUNNING in session.scalars(own).all():
+            if JobState.RUNNING in session.scalars(job_states).all():
                 raise InputError(
                     "A job of the project {project} is running. Cancel it first, then delete the project.",
                     project=project.name,
@@ -213,8 +213,8 @@ class Plugins(Repository[tables.Plugin, PluginRow]):
     def first_usable(self, project_id: int) -> PluginRow | None:
         """The newest plugin trained in the project (not imported or blended) that does no harm and whose bundle exists."""
         plugin = tables.Plugin
-        own = select(plugin).where(plugin.project_id == project_id, ~plugin.imported, plugin.method != "blend")
-        query = own.order_by(plugin.id.desc()).execution_options(yield_per=10)
+        trained = select(plugin).where(plugin.project_id == project_id, ~plugin.imported, plugin.method != "blend")
+        query = trained.order_by(plugin.id.desc()).execution_options(yield_per=10)
         with self._store.read() as session:
             return next((row for row in map(self._out, session.scalars(query)) if row.exists and not row.harm), None)
 
@@ -245,8 +245,8 @@ class Workers(tables.StorePart):
     def register_alone(self, name: str, host: str, pid: int, alive: Callable[[WorkerRow], bool]) -> bool:
         """Register the worker unless another `alive` one serves this store; returns whether it was registered."""
         with self._store.write() as session:
-            known = [to_row(WorkerRow, record) for record in session.scalars(select(tables.Worker))]
-            if any(alive(row) for row in known if row.name != name):
+            workers = [to_row(WorkerRow, record) for record in session.scalars(select(tables.Worker))]
+            if any(alive(row) for row in workers if row.name != name):
                 return False
             session.add(tables.Worker(name=name, host=host, pid=pid))
             return True

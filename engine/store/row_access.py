@@ -119,10 +119,10 @@ def _narrow(state: ORMExecuteState) -> None:
         else:
             columns = statement.table.c
             may, sees = allowed(name, columns, access, change=True), allowed(name, columns, access)
-            seen = select(literal(1)).select_from(statement.table).where(sees, ~may)
+            read_only = select(literal(1)).select_from(statement.table).where(sees, ~may)
             if statement.whereclause is not None:
-                seen = seen.where(statement.whereclause)
-            if state.session.connection().scalar(seen.limit(1)) is not None:
+                read_only = read_only.where(statement.whereclause)
+            if state.session.connection().scalar(read_only.limit(1)) is not None:
                 raise Forbidden(LOOK_ONLY)  # rather than skip the rows silently
             state.statement = statement.where(may)
     elif isinstance(statement, Select):
@@ -141,13 +141,13 @@ def _sources(statement: Any) -> Iterator[tuple[str, Any]]:
     """The tables that a query reads from, with their columns as named in the query."""
     waiting = list(statement.get_final_froms())
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, Join):
-            waiting += [one.left, one.right]
-        elif isinstance(one, Table):
-            yield one.name, one.c
-        elif isinstance(one, Alias) and isinstance(one.element, Table):
-            yield one.element.name, one.c
+        source = waiting.pop()
+        if isinstance(source, Join):
+            waiting += [source.left, source.right]
+        elif isinstance(source, Table):
+            yield source.name, source.c
+        elif isinstance(source, Alias) and isinstance(source.element, Table):
+            yield source.element.name, source.c
 
 
 def _check_rows(session: Session, name: str, rows: list[Any], access: Actor) -> None:
@@ -160,8 +160,8 @@ def _check_rows(session: Session, name: str, rows: list[Any], access: Actor) -> 
             rule = allowed(link[1], above.c, access, change=True)
             _need(session, select(literal(1)).where(above.c.id == key, rule))
         return
-    for one in keys:
-        same = [column == value for column, value in zip(table.primary_key, one, strict=True)]
+    for key_values in keys:
+        same = [column == value for column, value in zip(table.primary_key, key_values, strict=True)]
         _need(session, select(literal(1)).where(*same, allowed(name, table.c, access, change=True)))
 
 
@@ -177,7 +177,7 @@ def _need(session: Session, query: Any) -> None:
 def _look(session: Session, context: Any, instances: Any) -> None:
     access: Actor | None = session.info.get("access")
     gone = [(record, _about(record)) for record in session.deleted]
-    session.info["changed"] = [one for one in session.dirty if _noted_change(one)]
+    session.info["changed"] = [record for record in session.dirty if _noted_change(record)]
     session.info["gone"] = gone
     if access is None or access.everything:
         return
@@ -207,14 +207,14 @@ def _may_add(session: Session, record: Any, access: Actor) -> None:
     if value is None:
         raise Forbidden("Only an admin can do that.")
     connection = session.connection()
-    own = name == "project_member"
+    owner_only = name == "project_member"
     change = name not in MADE_FROM_ROWS
-    rule: Any = above.c.id.in_(mine(access, change=change, own=own)) if parent == "project" else None
+    rule: Any = above.c.id.in_(mine(access, change=change, own=owner_only)) if parent == "project" else None
     rule = allowed(parent, above.c, access, change=change) if rule is None else rule
     if connection.scalar(select(literal(1)).where(above.c.id == value, rule)) is None:
-        seen = allowed(parent, above.c, access)
-        known = connection.scalar(select(literal(1)).where(above.c.id == value, seen))
-        raise Forbidden(LOOK_ONLY if known else NOT_HERE)
+        read_rule = allowed(parent, above.c, access)
+        readable = connection.scalar(select(literal(1)).where(above.c.id == value, read_rule))
+        raise Forbidden(LOOK_ONLY if readable else NOT_HERE)
 
 
 @events.listens_for(GuardedSession, "after_flush")
@@ -222,30 +222,30 @@ def _write_down(session: Session, context: Any) -> None:
     access: Actor | None = session.info.get("access")
     if access is None:
         return
-    known = tables.Base.metadata.tables
+    tables_by_name = tables.Base.metadata.tables
     connection = session.connection()
     for record in session.new:
         if record.__tablename__ == "project" and access.user is not None:
             owner = {"project_id": record.id, "user_id": access.user, "role": "owner"}
-            connection.execute(insert(known["project_member"]).values(**owner))
+            connection.execute(insert(tables_by_name["project_member"]).values(**owner))
     rows = [("added", record, _about(record)) for record in session.new]
     rows += [("changed", record, _about(record)) for record in session.info.get("changed", ())]
-    rows += [("deleted", record, about) for record, about in session.info.get("gone", ())]
+    rows += [("deleted", record, details) for record, details in session.info.get("gone", ())]
     noted = [
-        {"moment": tables.now(), "who": access.who, "address": access.address, **about,
+        {"moment": tables.now(), "who": access.who, "address": access.address, **details,
          "action": f"{NOTED[record.__tablename__]} {act}"}
-        for act, record, about in rows
+        for act, record, details in rows
         if record.__tablename__ in NOTED
     ]  # fmt: skip
     if noted:
-        connection.execute(insert(known["audit"]), noted)
+        connection.execute(insert(tables_by_name["audit"]), noted)
 
 
 def _noted_change(record: Any) -> bool:
     """Whether a change is logged: any change of accounts, members and tokens except to their usage fields."""
     if record.__tablename__ not in ("app_user", "project_member", "api_token"):
         return False
-    changed = {one.key for one in inspect(record).attrs if one.history.has_changes()}
+    changed = {attribute.key for attribute in inspect(record).attrs if attribute.history.has_changes()}
     return bool(changed - {"used", "characters", "signed_in"})
 
 

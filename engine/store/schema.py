@@ -51,11 +51,11 @@ def newest() -> int:
 
 def standing(connection: Connection) -> Standing:
     """The schema state of the store."""
-    known = set(inspect(connection).get_table_names())
+    table_names = set(inspect(connection).get_table_names())
     version = 0
-    if SchemaVersion.__tablename__ in known:
+    if SchemaVersion.__tablename__ in table_names:
         version = connection.scalar(select(SchemaVersion.version)) or 0
-    if "alembic_version" not in known:
+    if "alembic_version" not in table_names:
         return Standing(version, False)
     revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
     return Standing(version, revision is not None)
@@ -75,7 +75,7 @@ def pending(standing: Standing) -> list[tuple[str, str]]:
     """(revision, description) of the revisions still to be applied, in order."""
     scripts = list(_scripts().walk_revisions())[::-1]
     first = standing.version if standing.revised else 0
-    return [(one.revision, (one.doc or "").splitlines()[0]) for one in scripts if int(one.revision) > first]
+    return [(script.revision, (script.doc or "").splitlines()[0]) for script in scripts if int(script.revision) > first]
 
 
 def upgrade(engine: Engine) -> Path | None:

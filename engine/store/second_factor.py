@@ -64,7 +64,7 @@ class SecondFactors(tables.StorePart):
             if step is None:
                 raise InputError("That is not the code your authenticator currently shows.")
             codes = [secrets.token_hex(5) for _ in range(RECOVERY_CODES)]
-            record.factor = {"secret": offered, "step": step, "recovery": [digest(one) for one in codes]}
+            record.factor = {"secret": offered, "step": step, "recovery": [digest(item) for item in codes]}
         return codes
 
     def remove(self, user_id: int) -> None:
@@ -85,14 +85,14 @@ class SecondFactors(tables.StorePart):
                 return True
             used = digest("".join(code.split()).lower())
             if used in factor["recovery"]:
-                record.factor = {**factor, "recovery": [one for one in factor["recovery"] if one != used]}
+                record.factor = {**factor, "recovery": [item for item in factor["recovery"] if item != used]}
                 return True
             return False
 
     def _step(self, secret: str, code: str, last: int) -> int | None:
         """The step that the code belongs to, if later than the last step used, else None."""
-        given, now = "".join(code.split()).encode("utf-8", "surrogatepass"), int(self._clock()) // STEP
+        entered, now = "".join(code.split()).encode("utf-8", "surrogatepass"), int(self._clock()) // STEP
         for step in range(now - DRIFT, now + DRIFT + 1):
-            if step > last and hmac.compare_digest(code_at(secret, step).encode(), given):
+            if step > last and hmac.compare_digest(code_at(secret, step).encode(), entered):
                 return step
         return None

@@ -43,7 +43,7 @@ def status(url: str) -> dict[str, Any]:
         result["bytes"] = file.stat().st_size
         result["copies"] = sorted(str(copy) for copy in file.parent.glob(f"{file.name}.before-*[0-9]"))
     result |= {"schema": stands.version, "current": stands.current}
-    result["pending"] = [{"revision": number, "about": about} for number, about in schema.pending(stands)]
+    result["pending"] = [{"revision": number, "about": description} for number, description in schema.pending(stands)]
     return result
 
 

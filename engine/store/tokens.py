@@ -100,15 +100,15 @@ class Tokens(Repository[ApiToken, TokenRow]):
 
         Raises InputError for an empty name, a missing or unknown scope, a missing project, or `days` or `quota` out of range.
         """
-        wanted = [scope.strip() for scope in scopes]
-        for scope in wanted:
+        requested = [scope.strip() for scope in scopes]
+        for scope in requested:
             if scope not in SCOPES:
                 raise InputError(
                     "{scope} is not a token scope. Use one or more of {scopes}.",
                     scope=scope or "Nothing",
                     scopes=", ".join(SCOPES),
                 )
-        if not wanted:
+        if not requested:
             raise InputError("A token needs a scope: one or more of {scopes}.", scopes=", ".join(SCOPES))
         if not name.strip():
             raise InputError("A token needs a name, so that you know later which one to revoke.")
@@ -125,7 +125,7 @@ class Tokens(Repository[ApiToken, TokenRow]):
             name=name.strip(),
             shown=secret[: len(PREFIX) + SHOWN],
             hash=digest(secret),
-            scopes=",".join(scope for scope in SCOPES if scope in wanted),
+            scopes=",".join(scope for scope in SCOPES if scope in requested),
             user_id=user_id,
             project_id=project_id,
             expires=None if days is None else tables.now() + datetime.timedelta(days=days),
@@ -141,10 +141,10 @@ class Tokens(Repository[ApiToken, TokenRow]):
 
     def find(self, secret: str) -> TokenRow | None:
         """The token of a secret; None if it is unknown, revoked or expired."""
-        wanted = digest(secret)
+        secret_hash = digest(secret)
         with self._store.read() as session:
-            record = session.scalar(select(ApiToken).where(ApiToken.hash == wanted, ApiToken.revoked.is_(None)))
-            if record is None or not hmac.compare_digest(record.hash, wanted):
+            record = session.scalar(select(ApiToken).where(ApiToken.hash == secret_hash, ApiToken.revoked.is_(None)))
+            if record is None or not hmac.compare_digest(record.hash, secret_hash):
                 return None
             if record.expires is not None and record.expires <= tables.now():
                 return None

@@ -39,8 +39,8 @@ class EncodedSources:
         def encode(rows: list[int]) -> None:
             with torch.no_grad(), mixed(base, kind):
                 states = base.encoder_states(base.pad_batch([pairs.sources[row] for row in rows]))  # (B, S, d)
-            for row, own in zip(rows, states, strict=True):
-                self.states[row] = own[: len(pairs.sources[row])].clone()  # (S, d)
+            for row, state in zip(rows, states, strict=True):
+                self.states[row] = state[: len(pairs.sources[row])].clone()  # (S, d)
 
         fit = HalveOnOom("tokens_per_batch")
         for rows in epoch_batches([len(source) for source in pairs.sources], tokens, seed=0, epoch=0):
@@ -54,8 +54,8 @@ class EncodedSources:
 
 def worth_holding(base: BaseModel, pairs: Pairs, tokens: int) -> bool:
     """Whether the states of all sources fit in memory and are used often enough if `tokens` padded tokens are trained on."""
-    whole = sum(map(len, pairs.sources))
-    return whole * base.d_model * 4 <= MOST_BYTES and tokens >= FEWEST_USES * sum(pairs.lengths)
+    total = sum(map(len, pairs.sources))
+    return total * base.d_model * 4 <= MOST_BYTES and tokens >= FEWEST_USES * sum(pairs.lengths)
 
 
 def make_batch(

@@ -55,10 +55,10 @@ def save_checkpoint(
             tensors[f"optimizer.{names[index]}.{entry}"] = torch.as_tensor(value)
     tensors |= {f"rng.{key}": value for key, value in random_state(next(module.parameters()).device).items()}
     tensors = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
-    with atomic_folder(folder / "checkpoint", "the checkpoint") as fresh:
-        save_file(tensors, fresh / "state.safetensors")
+    with atomic_folder(folder / "checkpoint", "the checkpoint") as temporary:
+        save_file(tensors, temporary / "state.safetensors")
         text = json.dumps({"position": asdict(position), "options": options}, indent=2, sort_keys=True)
-        (fresh / "state.json").write_text(text, encoding="utf-8")
+        (temporary / "state.json").write_text(text, encoding="utf-8")
 
 
 def load_checkpoint(
@@ -70,24 +70,24 @@ def load_checkpoint(
     """
     for location in folder_and_old(folder / "checkpoint"):
         try:
-            about = json.loads((location / "state.json").read_text(encoding="utf-8"))
+            metadata = json.loads((location / "state.json").read_text(encoding="utf-8"))
             tensors = load_file(location / "state.safetensors")
-            position = Position(**about["position"])
+            position = Position(**metadata["position"])
         except (OSError, ValueError, KeyError, TypeError, SafetensorError):
             continue
         weights = {key[7:]: value for key, value in tensors.items() if key.startswith("module.")}
-        if about.get("options") != json.loads(json.dumps(options)) or set(weights) != set(module.state_dict()):
+        if metadata.get("options") != json.loads(json.dumps(options)) or set(weights) != set(module.state_dict()):
             return None
         module.load_state_dict(weights)
         names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
         state: dict[int, dict[str, Tensor]] = {}
         for index, name in enumerate(names):
-            mine = f"optimizer.{name}."
-            entries = {key[len(mine) :]: value for key, value in tensors.items() if key.startswith(mine)}
+            prefix = f"optimizer.{name}."
+            entries = {key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)}
             if entries:
                 state[index] = entries
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-        drawn = {key[4:]: value for key, value in tensors.items() if key.startswith("rng.")}
-        set_random_state(drawn, next(module.parameters()).device)
+        rng_state = {key[4:]: value for key, value in tensors.items() if key.startswith("rng.")}
+        set_random_state(rng_state, next(module.parameters()).device)
         return position, {key[5:]: value for key, value in tensors.items() if key.startswith("best.")}
     return None

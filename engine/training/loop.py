@@ -76,13 +76,13 @@ def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) 
     """Adam, or AdamW with decoupled weight decay; groups of weights may have different learning rates (`Method.lr_scale`,
     `lr_scales`).
     """
-    betas, whole, single = (options.beta1, options.beta2), method.lr_scale(module), method.lr_scales(module)
+    betas, scale, single = (options.beta1, options.beta2), method.lr_scale(module), method.lr_scales(module)
     groups: list[tuple[float, list[nn.Parameter]]] = []
     # Only consecutive weights share a group, since checkpoints number them in the module's order.
     for name, parameter in module.named_parameters():
         if not parameter.requires_grad:
             continue
-        speed = whole * next((factor for prefix, factor in single.items() if name.startswith(prefix)), 1.0)
+        speed = scale * next((factor for prefix, factor in single.items() if name.startswith(prefix)), 1.0)
         if not groups or groups[-1][0] != speed:
             groups.append((speed, []))
         groups[-1][1].append(parameter)
@@ -245,8 +245,8 @@ class Trainer:
             self.optimizer.zero_grad(set_to_none=True)
             free_memory()
             counts = self.gradients()
-        for one in counts or ():
-            self.meter.add(*one)
+        for count in counts or ():
+            self.meter.add(*count)
         if options.clip_norm:
             torch.nn.utils.clip_grad_norm_(self.parameters, options.clip_norm)
         self.optimizer.step()
@@ -296,11 +296,11 @@ class Trainer:
         fit = HalveOnOom("tokens_per_batch")
         fit.halved = position.halved
 
-        with self.method.observed(self.module) as figures:
+        with self.method.observed(self.module) as observations:
             loss = self.held_out_loss(fit)
         if (misled := self.method.misled(self.module)) is not None:
             with misled:
-                figures["other_memory_loss"] = round(self.held_out_loss(fit), 5)
+                observations["other_memory_loss"] = round(self.held_out_loss(fit), 5)
         position.halved = fit.halved
         self.module.train()
         if position.best_loss is None or loss < position.best_loss:
@@ -312,7 +312,7 @@ class Trainer:
             "step": position.update,
             "valid_loss": round(loss, 5),
             "seconds": round(self.seconds(), 1),
-            **figures,
+            **observations,
         }
         if self.watch is not None:
             self.attached.close()

@@ -90,5 +90,5 @@ def budget_options(budget: str, method: str) -> dict[str, dict[str, object]]:
 
     if budget not in BUDGETS:
         raise OptionError("budget: {budget!r} is not one of {budgets}.", budget=budget, budgets=", ".join(BUDGETS))
-    own = get_method(method).budgets.get(budget, {})
-    return {"training": {**BUDGETS[budget], **own.get("training", {})}, "method": dict(own.get("method", {}))}
+    extra = get_method(method).budgets.get(budget, {})
+    return {"training": {**BUDGETS[budget], **extra.get("training", {})}, "method": dict(extra.get("method", {}))}

@@ -55,16 +55,18 @@ class TranslationProbe:
             "style_bleu": (translated[: len(self.style)], self.style),
             "general_bleu": (translated[len(self.style) :], self.general),
         }
-        for key, (translations, known) in parts.items():
-            if known:
-                row[key] = round(float(bleu.corpus_score(translations, [[target for _, target in known]]).score), 2)
+        for key, (translations, expected) in parts.items():
+            if expected:
+                row[key] = round(float(bleu.corpus_score(translations, [[target for _, target in expected]]).score), 2)
         if self.style:
             position = self.sample
             row |= {
                 "sample_source": self.style[position][0],
                 "sample_translation": translated[position],
                 "sample_reference": self.style[position][1],
-                "samples": [[source, text, own] for (source, own), text in zip(self.style, translated, strict=False)],
+                "samples": [
+                    [source, text, target] for (source, target), text in zip(self.style, translated, strict=False)
+                ],
             }
         return row
 

@@ -56,7 +56,7 @@ def edit_segment(segments: Path, file: Path, output: Path, context: Context, ind
     document = open_document(file, context, most_bytes=max(MOST_BYTES, file.stat().st_size))
     if len(document.units) != len(rows):
         raise DocumentError("{name} has changed since it was translated. Translate it again.", name=context.name)
-    data = document.build([Result(_unpacked(one["parts"]), doubt_of(one)) for one in rows])
+    data = document.build([Result(_unpacked(segment["parts"]), doubt_of(segment)) for segment in rows])
     with atomic_write(output, "the translation") as temporary:
         temporary.write_bytes(data)
     write_jsonl(segments, rows, "the segments")

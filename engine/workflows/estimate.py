@@ -127,33 +127,33 @@ def _estimate(request: CustomizeRequest, counts: CorpusStats, base: BaseSpeed, d
     """At least the estimate under any smaller budget, since measurements of one budget are unrelated to those of another."""
     budgets = list(BUDGETS)
     ranked = budgets[: budgets.index(request.budget) + 1]
-    *smaller, own = [_of_budget(request.replace(budget=budget), counts, base, done) for budget in ranked]
-    longest = max([own, *reversed(smaller)], key=lambda one: one.seconds)
-    ends = {name: max(getattr(one, name) for one in (own, *smaller)) for name in ("low", "high")}
-    return dataclasses.replace(own, seconds=longest.seconds, parts=longest.parts, **ends)
+    *smaller, requested = [_of_budget(request.replace(budget=budget), counts, base, done) for budget in ranked]
+    longest = max([requested, *reversed(smaller)], key=lambda item: item.seconds)
+    ends = {name: max(getattr(item, name) for item in (requested, *smaller)) for name in ("low", "high")}
+    return dataclasses.replace(requested, seconds=longest.seconds, parts=longest.parts, **ends)
 
 
 def _of_budget(request: CustomizeRequest, counts: CorpusStats, base: BaseSpeed, done: Collection[str]) -> Estimate:
     """The estimate for the request's own budget only."""
-    made: list[Estimate] = []
+    estimates: list[Estimate] = []
     done = {*done, "filtering"} if "pairs" in done else set(done)
-    for one in candidates(request):
-        made.append(_Estimator(one, counts, base, done).run())
-        done |= {"start", "sources", "pairs"} | ({"filtering"} & set(made[-1].parts))
-    return made[0] if len(made) == 1 else together(made)
+    for candidate in candidates(request):
+        estimates.append(_Estimator(candidate, counts, base, done).run())
+        done |= {"start", "sources", "pairs"} | ({"filtering"} & set(estimates[-1].parts))
+    return estimates[0] if len(estimates) == 1 else together(estimates)
 
 
 def together(estimates: Sequence[Estimate]) -> Estimate:
     """The estimate of runs one after another in one process, of which one bundle is kept."""
-    last = max(estimates, key=lambda one: list(SURE).index(one.sure))
-    named = [name for name in PARTS if any(name in one.parts for one in estimates)]
+    last = max(estimates, key=lambda item: list(SURE).index(item.sure))
+    named = [name for name in PARTS if any(name in item.parts for item in estimates)]
     return dataclasses.replace(
         last,
-        **{name: round(sum(getattr(one, name) for one in estimates), 1) for name in ("seconds", "low", "high")},
-        **{name: max(getattr(one, name) for one in estimates) for name in ("memory", "bundle", "weights")},
-        disk=sum(one.disk for one in estimates),
-        parts={name: round(sum(one.parts.get(name, 0.0) for one in estimates), 1) for name in named},
-        notes=list(dict.fromkeys(note for one in estimates for note in one.notes)),
+        **{name: round(sum(getattr(item, name) for item in estimates), 1) for name in ("seconds", "low", "high")},
+        **{name: max(getattr(item, name) for item in estimates) for name in ("memory", "bundle", "weights")},
+        disk=sum(item.disk for item in estimates),
+        parts={name: round(sum(item.parts.get(name, 0.0) for item in estimates), 1) for name in named},
+        notes=list(dict.fromkeys(note for item in estimates for note in item.notes)),
     )
 
 
@@ -169,9 +169,9 @@ def estimate_samples(request: CustomizeRequest, settings: Settings) -> Estimate:
     ).segments  # fmt: skip
     counts = CorpusStats(
         len(segments),
-        sum(len(one.text) for one in segments),
-        sourced=sum(one.source is not None for one in segments) / max(1, len(segments)),
-        domains=len({one.domain for one in segments}) or 1,
+        sum(len(segment.text) for segment in segments),
+        sourced=sum(segment.source is not None for segment in segments) / max(1, len(segments)),
+        domains=len({segment.domain for segment in segments}) or 1,
         language=request.target,
     )
     base = str(BaseRegistry(settings).find(request.base, download=request.download))
@@ -224,14 +224,14 @@ class _Estimator:
         self.forward, self.known = self._forward()
         half = settings.precision != "float32" and (self.kind != "cpu" or has_fast_half())
         self.slower = 1.0 if half else SLOW  # in training
-        held = self.training_characters(1.0)
+        characters = self.training_characters(1.0)
         self.work = Workload(
             self.shape,
             counts.sentences,
             counts.characters * self.per_character / max(1, counts.sentences),
             self.training_characters(self.options.keep_pairs),
-            held,
-            held * self.per_character,
+            characters,
+            characters * self.per_character,
             float(counts.phrases or counts.sentences * 12),
             counts.domains,
             counts.sourced,
@@ -334,10 +334,10 @@ class _Estimator:
         """Seconds, how certain they are, and a note for the user."""
         options = self.options
         batch = options.tokens_per_batch * options.accumulate
-        whole = max(1.0, 1.1 * tokens / options.tokens_per_batch)  # batches per epoch, padding included
+        epoch_batches = max(1.0, 1.1 * tokens / options.tokens_per_batch)  # batches per epoch, padding included
         updates = float(options.max_updates)
         if options.max_epochs is not None:
-            updates = min(updates, whole * options.max_epochs / options.accumulate)
+            updates = min(updates, epoch_batches * options.max_epochs / options.accumulate)
         used = self.throughput.get(f"share {self.request.method} {self.request.budget}")
         if used and options.patience:
             updates *= used.value

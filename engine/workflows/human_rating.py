@@ -78,9 +78,9 @@ def pick_items(
             one=one,
             two=two,
         )
-    most = min(MOST, sentences or MOST)
-    drawn = sorted(_drawn(seed, "items", len(different))[:most])
-    return [different[position] for position in drawn], len(items) - len(different)
+    limit = min(MOST, sentences or MOST)
+    positions = sorted(_drawn(seed, "items", len(different))[:limit])
+    return [different[position] for position in positions], len(items) - len(different)
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,9 @@ def new_round(store: Store, project_id: int, texts: Texts, plan: RoundPlan) -> R
 # -- random order
 
 
-def _drawn(seed: int, what: str, count: int) -> list[int]:
-    """The numbers below `count` in an order determined by the seed and `what`, in every version of Python."""
-    return sorted(range(count), key=lambda i: hashlib.sha256(f"{seed}/{what}/{i}".encode()).digest())
+def _drawn(seed: int, purpose: str, count: int) -> list[int]:
+    """The numbers below `count` in an order determined by the seed and `purpose`, in every version of Python."""
+    return sorted(range(count), key=lambda i: hashlib.sha256(f"{seed}/{purpose}/{i}".encode()).digest())
 
 
 def sides(row: RoundRow) -> list[bool]:
@@ -170,8 +170,8 @@ def task(store: Store, rater: RaterRow) -> RatingTask:
     """The rater's next item: the first in the rater's order that is neither fully decided nor skipped."""
     row = store.ratings.get(rater.round_id)
     answers = store.ratings.answers(rater_id=rater.id)
-    known, skipped = decided(answers), {one.item for one in answers if one.question == SKIP}
-    over = {item for item, some in known.items() if item in skipped or len(some) == len(QUESTIONS)}
+    choices_by_item, skipped = decided(answers), {answer.item for answer in answers if answer.question == SKIP}
+    over = {item for item, choices in choices_by_item.items() if item in skipped or len(choices) == len(QUESTIONS)}
     now = RatingTask(done=len(over), total=row.size, skipped=len(skipped), closed=row.closed is not None)
     item = next((position for position in rater_order(row, rater) if position not in over), None)
     if item is None or now.closed:
@@ -180,8 +180,8 @@ def task(store: Store, rater: RaterRow) -> RatingTask:
     texts = (row.items[item]["one"], row.items[item]["two"])
     a, b = reversed(texts) if flipped else texts
     side_of = dict(zip(CHOICES, reversed(SIDES) if flipped else SIDES, strict=True))
-    shown = {question: side_of[choice] for question, choice in known.get(item, {}).items()}
-    return replace(now, item=item, source=row.items[item]["source"], a=a, b=b, answers=shown)
+    item_answers = {question: side_of[choice] for question, choice in choices_by_item.get(item, {}).items()}
+    return replace(now, item=item, source=row.items[item]["source"], a=a, b=b, answers=item_answers)
 
 
 def choose(store: Store, rater: RaterRow, item: int, question: str, side: str) -> None:
@@ -233,9 +233,9 @@ def ratings_of(store: Store, row: RoundRow) -> dict[str, dict[int, dict[str, str
     answers = store.ratings.answers(row.id)
     result = {}
     for rater in store.ratings.raters(row.id):
-        own = [one for one in answers if one.rater_id == rater.id]
-        skipped = {one.item for one in own if one.question == SKIP}
-        result[rater.name] = {item: some for item, some in decided(own).items() if item not in skipped}
+        rater_answers = [answer for answer in answers if answer.rater_id == rater.id]
+        skipped = {answer.item for answer in rater_answers if answer.question == SKIP}
+        result[rater.name] = {item: choices for item, choices in decided(rater_answers).items() if item not in skipped}
     return result
 
 
@@ -256,14 +256,14 @@ def _lines(store: Store, row: RoundRow) -> list[dict[str, object]]:
         groups.setdefault((answer.item, answer.rater_id), []).append(answer)
     lines = []
     for (item, rater), its in sorted(groups.items()):
-        some = {one.question: one.choice for one in its}
+        choices = {answer.question: answer.choice for answer in its}
         lines.append({
             "item": item + 1, "rater": names[rater], "source": row.items[item]["source"], "one": row.one, "two": row.two,
             "one_text": row.items[item]["one"], "two_text": row.items[item]["two"],
             "side_a": row.one if first[item] else row.two,
-            **{question: some.get(question, "") for question in QUESTIONS},
-            "skipped": SKIP in some,
-            "rated": max(one.moment for one in its).isoformat(timespec="seconds"),
+            **{question: choices.get(question, "") for question in QUESTIONS},
+            "skipped": SKIP in choices,
+            "rated": max(answer.moment for answer in its).isoformat(timespec="seconds"),
         })  # fmt: skip
     return lines
 
@@ -273,8 +273,8 @@ def as_csv(store: Store, row: RoundRow) -> str:
     out = io.StringIO()
     write_row(out, COLUMNS, "\n")
     for line in _lines(store, row):
-        shown = {**line, "skipped": "yes" if line["skipped"] else ""}
-        write_row(out, [shown.get(name, "") for name in COLUMNS], "\n")
+        cells = {**line, "skipped": "yes" if line["skipped"] else ""}
+        write_row(out, [cells.get(name, "") for name in COLUMNS], "\n")
     return out.getvalue()
 
 

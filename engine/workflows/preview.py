@@ -95,7 +95,7 @@ def preview(
         if cache.is_fresh("preview", key, file):
             return json.loads(file.read_text(encoding="utf-8"))
         foreign = {corpus.segments[row].text for row in noticed_rows(workspace, ANOTHER_LANGUAGE)}
-        train, valid = ([one for one in part if one.text not in foreign] for part in split_samples(corpus))
+        train, valid = ([segment for segment in part if segment.text not in foreign] for part in split_samples(corpus))
         result = _look(request, train, valid, pair, workspace / "preview", cache, progress, settings)
         clock.stop()
         _note(ThroughputLog.of(settings, pair.forward), pair, train, valid, clock.seconds, cache)
@@ -116,43 +116,45 @@ def _look(
 
     base = pair.forward
     learn, held_out = (
-        [one for one in pairs if one.source and not copied(one.source, one.target)]
+        [sample for sample in pairs if sample.source and not copied(sample.source, sample.target)]
         for pairs in _pairs(train, valid, pair, cache, progress)
     )
-    sourced = sum(not one.synthetic for one in (*learn, *held_out)) / max(1, len(learn) + len(held_out))
-    own = bool(held_out) and not any(one.synthetic for one in held_out)
+    sourced = sum(not sample.synthetic for sample in (*learn, *held_out)) / max(1, len(learn) + len(held_out))
+    all_sourced = bool(held_out) and not any(sample.synthetic for sample in held_out)
     half = len(held_out) // 2
-    known, scored = (held_out[:half][:HELD_OUT], held_out[half:][:SCORED]) if own else (held_out[:HELD_OUT], [])
+    tuning, scored = (
+        (held_out[:half][:HELD_OUT], held_out[half:][:SCORED]) if all_sourced else (held_out[:HELD_OUT], [])
+    )
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier or interrupted look
     texts = [segment.text for segment in (*train, *valid)]
-    knn, _, figures = make_knn(
-        base, learn, known, KnnOptions(retrieval="sentence"), folder, progress=progress,
+    knn, _, metrics = make_knn(
+        base, learn, tuning, KnnOptions(retrieval="sentence"), folder, progress=progress,
         general=lambda: learnable_pairs(pair, settings, exclude=texts, progress=progress),
     )  # fmt: skip
     progress.begin("Translating a few sentences")
-    plain = [] if own else _plain(settings, base.source)
-    shown = scored or known[: 2 * SHOWN]
+    plain = [] if all_sourced else _plain(settings, base.source)
+    displayed = scored or tuning[: 2 * SHOWN]
     rows = [{"kind": "plain", "source": text} for text in plain]
-    rows += [{"kind": "held out", "source": one.source, "reference": one.target} for one in shown]
+    rows += [{"kind": "held out", "source": sample.source, "reference": sample.target} for sample in displayed]
     for key, translations in _both(base, knn, [row["source"] for row in rows], progress).items():
         for row, text in zip(rows, translations, strict=True):
             row[key] = text
     _check(rows, pair.backward, progress)
     shutil.rmtree(folder, ignore_errors=True)
-    figures |= _scores(rows, base.target) if own else {}
-    figures |= _means([row for row in rows if understood(row)])
+    metrics |= _scores(rows, base.target) if all_sourced else {}
+    metrics |= _means([row for row in rows if understood(row)])
     return {
         "rows": rows,
         "sourced": round(sourced, 4),
-        **{key: figures[key] for key in ("bleu_base", "bleu", "agreement_base", "agreement") if key in figures},
+        **{key: metrics[key] for key in ("bleu_base", "bleu", "agreement_base", "agreement") if key in metrics},
         "differ": sum(row["vanilla"] != row["customized"] for row in rows),
         "sentences": len(learn),
-        "entries": figures["entries"],
+        "entries": metrics["entries"],
         "k": knn.options.k,
         "temperature": knn.options.temperature,
         "weight": knn.options.weight,
-        "loss_base": figures["loss_base"],
-        "loss": figures["loss"],
+        "loss_base": metrics["loss_base"],
+        "loss": metrics["loss"],
         "base": base.name,
         "source": request.source,
         "target": request.target,
@@ -167,20 +169,20 @@ def _pairs(
     from engine.decoding.greedy_search import back_translate
 
     if len(train) + len(valid) <= WHOLE:
-        both = [*train, *valid]
-        sources = write_sources(both, pair, cache, progress)
+        segments = [*train, *valid]
+        sources = write_sources(segments, pair, cache, progress)
     else:
         every = len(train) / WHOLE
         train = [train[int(i * every)] for i in range(WHOLE)]
         valid = valid[: HELD_OUT + SCORED]
-        both = [*train, *valid]
+        segments = [*train, *valid]
         progress.begin("Writing source sentences")
-        missing = [segment.text for segment in both if segment.source is None]
-        made = iter(back_translate(pair.backward, missing, progress=progress))
-        sources = [next(made) if segment.source is None else segment.source for segment in both]
+        missing = [segment.text for segment in segments if segment.source is None]
+        new_sources = iter(back_translate(pair.backward, missing, progress=progress))
+        sources = [next(new_sources) if segment.source is None else segment.source for segment in segments]
     pairs = [
         SentencePair(source, segment.text, segment.domain, segment.source is None)
-        for source, segment in zip(sources, both, strict=True)
+        for source, segment in zip(sources, segments, strict=True)
     ]
     return pairs[: len(train)], pairs[len(train) :]
 
@@ -217,8 +219,8 @@ def understood(row: Mapping[str, Any]) -> bool:
 def _means(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     if not rows:
         return {}
-    both = [sum(row["agreement"][key] for row in rows) / len(rows) for key in SYSTEMS]
-    return {"agreement_base": round(both[0], 1), "agreement": round(both[1], 1)}
+    means = [sum(row["agreement"][key] for row in rows) / len(rows) for key in SYSTEMS]
+    return {"agreement_base": round(means[0], 1), "agreement": round(means[1], 1)}
 
 
 def _scores(rows: Sequence[dict[str, Any]], language: str) -> dict[str, float]:
@@ -262,18 +264,18 @@ def _note(
     cache: StepCache,
 ) -> None:  # fmt: skip
     """Record this machine's speed with this base, as measured during the look."""
-    learnt = sum(len(segment.text) for segment in train[:WHOLE])
+    train_chars = sum(len(segment.text) for segment in train[:WHOLE])
     missing = sum(len(segment.text) for segment in (*train, *valid) if segment.source is None)
     per_character = tokens_a_character(pair.forward, [segment.text for segment in train])
-    figures = {
+    measurements = {
         "start": seconds.get("Loading the base", 0.0) + IMPORTING,
         f"tokens a character {pair.forward.target}": per_character,
         "peak preview 0": float(peak_memory()),
     }
     recorded = seconds.get("Recording the datastore", 0.0)
     if recorded > 0.05:
-        figures["datastore"] = learnt / recorded
+        measurements["datastore"] = train_chars / recorded
     written = seconds.get("Writing source sentences", 0.0)
     if "sources" in cache.made and written > 0.05:
-        figures["sources"] = missing / written
-    throughput.note_all(figures)
+        measurements["sources"] = missing / written
+    throughput.note_all(measurements)

@@ -48,7 +48,7 @@ def edit_apart(segments: Path, file: Path, output: Path, context: Context, index
 
 def _records(task: Json) -> Json:
     records = all_records(Path(task["file"]), Request(**task["request"]), task["most"])
-    return {"records": [asdict(one) for one in records]}
+    return {"records": [asdict(record) for record in records]}
 
 
 def _lines(task: Json) -> Json:

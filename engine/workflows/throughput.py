@@ -74,8 +74,8 @@ class NumberedProgress(TimedProgress):
         self.index = first
 
     def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
-        place = self.first + self.places.index(step) if step in self.places else self.first
-        super().begin(step, max(self.index, place), self.count)
+        position = self.first + self.places.index(step) if step in self.places else self.first
+        super().begin(step, max(self.index, position), self.count)
 
     def move(self, step: str, other: str) -> None:
         """Move a step to right after the other one."""
@@ -104,35 +104,35 @@ class ThroughputLog:
         """The log of a loaded base, on its current device."""
         return cls(settings, shape_key(base.model.config.to_dict()), machine(settings, base.device))
 
-    def get(self, what: str) -> Measurement | None:
+    def get(self, kind: str) -> Measurement | None:
         """The figure of a kind of work; None if it was never measured here."""
-        return self.all().get(what)
+        return self.all().get(kind)
 
     def all(self) -> dict[str, Measurement]:
         """All figures measured here, by kind of work."""
         rows = read_json(self.file).get(self.machine, {}).get(self.base, {})
         return {
-            what: Measurement(float(row["value"]), int(row["times"]))
-            for what, row in rows.items()
+            kind: Measurement(float(row["value"]), int(row["times"]))
+            for kind, row in rows.items()
             if isinstance(row, dict)
         }
 
-    def note(self, what: str, value: float) -> None:
+    def note(self, kind: str, value: float) -> None:
         """Record a figure; implausible ones (zero, negative) are ignored."""
         if value > 0:
-            self.note_all({what: value})
+            self.note_all({kind: value})
 
     def note_all(self, values: dict[str, float]) -> None:
         """Record several figures at once."""
         everything = read_json(self.file)
-        known = everything.setdefault(self.machine, {}).setdefault(self.base, {})
+        measurements = everything.setdefault(self.machine, {}).setdefault(self.base, {})
         moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        for what, value in values.items():
+        for kind, value in values.items():
             if value > 0:
-                old = known.get(what)
+                old = measurements.get(kind)
                 mean = value if not isinstance(old, dict) else 0.5 * float(old["value"]) + 0.5 * value
                 times = 1 + (int(old["times"]) if isinstance(old, dict) else 0)
-                known[what] = {"value": float(f"{mean:.5g}"), "times": times, "when": moment}
+                measurements[kind] = {"value": float(f"{mean:.5g}"), "times": times, "when": moment}
         write_json(self.file, everything, "the measured speeds")
 
 
@@ -153,8 +153,8 @@ def machine(settings: Settings, device: Any = None) -> str:
 
 def threads(settings: Settings) -> int:
     """The number of CPU threads that models run on."""
-    own = os.environ.get("OMP_NUM_THREADS", "")
-    return settings.threads or (int(own) if own.isdigit() and int(own) else usable_cores())
+    configured = os.environ.get("OMP_NUM_THREADS", "")
+    return settings.threads or (int(configured) if configured.isdigit() and int(configured) else usable_cores())
 
 
 def shape_key(config: dict[str, Any]) -> str:
@@ -188,13 +188,13 @@ def record_run(run: Run) -> None:
     from engine.methods import get_method
 
     request, samples, training, result, times = run.request, run.samples, run.training, run.result, run.times
-    cache, own, remembered = run.cache, run.own, sum(run.memory_sizes)
+    cache, run_cache, remembered = run.cache, run.own, sum(run.memory_sizes)
     run.progress.stop()
     steps = run.progress.seconds
     base, method = samples.pair.forward, request.method
     segments = [*samples.train, *samples.valid]
     missing = sum(len(segment.text) for segment in segments if segment.source is None)
-    learnt, held = (sum(len(pair.target) for pair in samples.pairs(part)) for part in ("train", "memory"))
+    train_chars, memory_chars = (sum(len(pair.target) for pair in samples.pairs(part)) for part in ("train", "memory"))
     answer = {
         "start": times.get("loading", 0.0) + IMPORTING,
         f"tokens a character {base.target}": tokens_a_character(base, [segment.text for segment in samples.train]),
@@ -208,23 +208,26 @@ def record_run(run: Run) -> None:
         weighed = sum(len(segment.text) for segment in samples.train if segment.source is None)
         answer["weighing"] = _rate(weighed, steps["Filtering synthetic pairs"])
         answer["round trip"] = _rate(weighed, steps.get("Translating the sources there and back"))
-    if "method" in own.made:
-        whole = get_method(method).capabilities.holds_samples or run.artefacts.remembered
+    if "method" in run_cache.made:
+        stores_samples = get_method(method).capabilities.holds_samples or run.artefacts.remembered
         answer[f"method {method}"] = _rate(
-            (run.artefacts.memory and remembered) or (held if whole else learnt), times.get("memory")
+            (run.artefacts.memory and remembered) or (memory_chars if stores_samples else train_chars),
+            times.get("memory"),
         )
     if "Translating the sources" in steps:
         held_out = sum(len(pair.target) for pair in samples.pairs("valid"))
-        answer["translations"] = _rate(learnt + held_out, steps["Translating the sources"])
-    if "knn" in own.made:
-        answer["datastore"] = _rate(held, times.get("knn"))
-    if "evaluation" in own.made:
-        tokens = answer[f"tokens a character {base.target}"] * sum(map(len, (one.text for one in samples.valid)))
+        answer["translations"] = _rate(train_chars + held_out, steps["Translating the sources"])
+    if "knn" in run_cache.made:
+        answer["datastore"] = _rate(memory_chars, times.get("knn"))
+    if "evaluation" in run_cache.made:
+        tokens = answer[f"tokens a character {base.target}"] * sum(
+            map(len, (segment.text for segment in samples.valid))
+        )
         decoded = decoded_tokens(len(samples.valid) / 2, tokens / max(1, len(samples.valid)))
         answer[f"evaluation {method}"] = _rate(decoded, times.get("evaluation"))
     if result is not None and result.updates:
         batch = training.tokens_per_batch * training.accumulate
-        tokens = learnt * answer[f"tokens a character {base.target}"]
+        tokens = train_chars * answer[f"tokens a character {base.target}"]
         full = min(1.0, 1.1 * tokens / training.tokens_per_batch)
         answer[f"training {method}"] = _rate(result.updates * batch * full, result.seconds)
         limit = training.max_updates
@@ -246,8 +249,8 @@ def decoded_tokens(held_out: float, a_sentence: float) -> float:
 
 def tokens_a_character(base: BaseModel, texts: Sequence[str]) -> float:
     """Target tokens per character, measured on the first texts."""
-    some = [text for text in texts[:200] if text]
-    return sum(map(len, base.encode_target(some))) / max(1, sum(map(len, some)))
+    nonempty = [text for text in texts[:200] if text]
+    return sum(map(len, base.encode_target(nonempty))) / max(1, sum(map(len, nonempty)))
 
 
 def _rate(amount: float, seconds: float | None) -> float:

@@ -74,8 +74,8 @@ def _who(request: Request) -> AccountRow:
 
 def _as_admin(request: Request) -> Actor:
     """The user as an admin, for actions on their own account that the store restricts to admins."""
-    who = _who(request)
-    return Actor(who.name, "admin", who.id, address=_guest(request).address)
+    user = _who(request)
+    return Actor(user.name, "admin", user.id, address=_guest(request).address)
 
 
 def _nothing() -> Response:
@@ -115,15 +115,15 @@ class SignIn:
         code: Text = "",
         next: Text = "/",
     ) -> Response:
-        position, shown = _inside(next), name[:80]
+        position, preview = _inside(next), name[:80]
         try:
             account = self.checks.check(_guest(request).address, name, password, code)
         except TooManyError as error:
-            response = pages.sign_in_page(position, name=shown, error=translate_message(error.message), status=429)
+            response = pages.sign_in_page(position, name=preview, error=translate_message(error.message), status=429)
             response.headers["Retry-After"] = str(error.seconds)
             return response
         if account is None:
-            return pages.sign_in_page(position, name=shown, error=tr("Name, password or code is wrong."), status=401)
+            return pages.sign_in_page(position, name=preview, error=tr("Name, password or code is wrong."), status=401)
         return self._begin_session(request, account, position)
 
     def leave(self, request: Request) -> Response:
@@ -188,9 +188,9 @@ def _cookie(request: Request) -> Cookie:
 
 def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None:
     def shown(request: Request, **values: str) -> Response:
-        who = _who(request)
-        tokens = service.store.tokens.list(user_id=who.id)
-        return pages.account_page(who, tokens, service.store.projects.list(), **values)
+        user = _who(request)
+        tokens = service.store.tokens.list(user_id=user.id)
+        return pages.account_page(user, tokens, service.store.projects.list(), **values)
 
     @app.get("/account", include_in_schema=False)
     def account(request: Request) -> Response:
@@ -198,13 +198,13 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
 
     @app.post("/account/password", include_in_schema=False)
     def password(request: Request, now: Text, new: Text, revoke: Text = "") -> Response:
-        who = _who(request)
+        user = _who(request)
         try:
-            if checks.check(_guest(request).address, who.name, now, factor=False) is None:
+            if checks.check(_guest(request).address, user.name, now, factor=False) is None:
                 raise InputError("The current password is wrong.")
             with act_as(_as_admin(request)):
-                service.store.accounts.set_password(who.id, new, keep=_guest(request).session)
-                for token in service.store.tokens.list(user_id=who.id) if revoke == "yes" else []:
+                service.store.accounts.set_password(user.id, new, keep=_guest(request).session)
+                for token in service.store.tokens.list(user_id=user.id) if revoke == "yes" else []:
                     service.store.tokens.revoke(token.id)
         except InputError as error:
             return shown(request, error=translate_message(error.message))
@@ -221,23 +221,23 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
         days: Text = "",
         quota: Text = "",
     ) -> Response:
-        who = _who(request)
+        user = _who(request)
         try:
-            wanted = scope or []
-            if {*SCOPES} & {*wanted} - {*pages.allowed_scopes(who.role)}:
+            scopes = scope or []
+            if {*SCOPES} & {*scopes} - {*pages.allowed_scopes(user.role)}:
                 raise InputError("A token may do no more than its account.")
             number, until = whole_number(project), whole_number(days, 1, 3650)
-            most = whole_number(quota, 1, MOST_QUOTA)
+            characters = whole_number(quota, 1, MOST_QUOTA)
             if (project.strip() and number is None) or (days.strip() and until is None):
                 raise InputError("Choose a project from the list, and enter 1 to 3650 days or leave the field empty.")
-            if quota.strip() and most is None:
+            if quota.strip() and characters is None:
                 raise InputError("Enter a whole number of characters per month, at least 1, or leave the field empty.")
             row, secret = service.store.tokens.create(
-                name, wanted, user_id=who.id, project_id=number, days=until, quota=most
+                name, scopes, user_id=user.id, project_id=number, days=until, quota=characters
             )
         except TailorError as error:
             return shown(request, error=translate_message(error.message))
-        return pages.token_page(who, row, secret)
+        return pages.token_page(user, row, secret)
 
     @app.post("/account/tokens/{number}/revoke", include_in_schema=False)
     def revoke(request: Request, number: int) -> Response:
@@ -252,10 +252,10 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
 
 def _add_admin(app: FastAPI, service: Service) -> None:
     def shown(request: Request, action: str = "", before: int | None = None, **values: str) -> Response:
-        who = _who(request)
+        user = _who(request)
         store = service.store
         log = store.audit.list(action=action, before=before, limit=SHOWN)
-        return pages.admin_page(who, store.accounts.list(), log, wanted=action, full=SHOWN, **values)
+        return pages.admin_page(user, store.accounts.list(), log, wanted=action, full=SHOWN, **values)
 
     def act(request: Request, run: Callable[[], Any]) -> Response:
         if _who(request).role != "admin":

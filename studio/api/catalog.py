@@ -61,11 +61,17 @@ def get_method(name: Word) -> models.Method:
 
 def method(name: str) -> models.Method:
     method_class = find(name)
-    about, items = method_class.capabilities, describe(method_class.config_class)
-    offers = [what for what in OFFERS if getattr(about, f"offers_{what}")]
+    capabilities, items = method_class.capabilities, describe(method_class.config_class)
+    offers = [feature for feature in OFFERS if getattr(capabilities, f"offers_{feature}")]
     options, schema = [rows.option(item) for item in items], rows.json_schema(items)
     return rows.shown(
-        models.Method, about, name=name, paper=about.source, offers=offers, options=options, json_schema=schema
+        models.Method,
+        capabilities,
+        name=name,
+        paper=capabilities.source,
+        offers=offers,
+        options=options,
+        json_schema=schema,
     )
 
 

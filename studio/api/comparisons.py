@@ -60,7 +60,7 @@ def shown(deps: Deps, sheet: ComparisonRecord) -> Comparison:
     done, different = deps.store.sheets.count(sheet.comparison_id)
     return rows.shown(
         Comparison, sheet, id=sheet.comparison_id, project=sheet.project_id, sentences=sheet.lines, translated=done,
-        different=different, systems=[System.model_validate(dict(one)) for one in sheet.systems], job=sheet.job_id,
+        different=different, systems=[System.model_validate(dict(system)) for system in sheet.systems], job=sheet.job_id,
         terminology=bool(sheet.systems[0].get("enforced")),
     )  # fmt: skip
 
@@ -75,7 +75,7 @@ def list_comparisons(
     """A project's comparisons, newest first."""
     sheets = deps.store.sheets
     titles = sheets.titles(project.id, limit=10_000)
-    return rows.page(models.Page[Comparison], titles, offset, limit, lambda one: shown(deps, sheets.get(one[0])))
+    return rows.page(models.Page[Comparison], titles, offset, limit, lambda row: shown(deps, sheets.get(row[0])))
 
 
 @router.post("/projects/{number}/comparisons", status_code=201)
@@ -100,13 +100,13 @@ async def compare(
         customized = await deps.apart(request, lambda ticket: plain(route, body.strength, ticket))
         more |= {"plugin_id": route.plugin.id, "plugin": route.plugin.name, "method": route.plugin.method,
                  "strength": body.strength}  # fmt: skip
-    made = [
+    lines = [
         {"source": text, "vanilla": before, "customized": after, **flag_fields(before, after)} | more
         for text, before, after in zip(texts, vanilla, customized, strict=True)
     ]
     title = body.title.strip() or texts[0][:60]
-    row = await run_in_threadpool(deps.store.comparisons.create, number, title, made)
-    changed = sum(one["customized"] not in (None, one["vanilla"]) for one in made)
+    row = await run_in_threadpool(deps.store.comparisons.create, number, title, lines)
+    changed = sum(line["customized"] not in (None, line["vanilla"]) for line in lines)
     comparison = await run_in_threadpool(lambda: shown(deps, deps.store.sheets.get(row.id)))
     return ComparisonMade(**dict(comparison), rows=row.rows, changed=changed)
 
@@ -163,8 +163,8 @@ def compare_files(
     with stored_uploads(deps.service.settings, files) as paths:
         result = read_sentences(paths, project.source, project.target, apart=True)
     name = files[0].filename or "file"
-    made = queued(deps, project, result.lines, requested, title.strip() or name, name, caller, terminology)
-    return made.model_copy(update={"notes": result.notes})
+    response = queued(deps, project, result.lines, requested, title.strip() or name, name, caller, terminology)
+    return response.model_copy(update={"notes": result.notes})
 
 
 def requested_systems(text: str) -> list[SystemRequest]:
@@ -180,7 +180,7 @@ def queued(
     file: str, caller: Caller, enforce: bool,
 ) -> ComparisonQueued:  # fmt: skip
     if requested:
-        named = [(deps.find_plugin(one.plugin, project), one.strength) for one in requested]
+        named = [(deps.find_plugin(system.plugin, project), system.strength) for system in requested]
     else:
         named = [(deps.store.defaults.get(project.id), 1.0)]
     chosen = [(row, strength) for row, strength in named if row is not None]
@@ -233,7 +233,7 @@ def get_comparison(deps: DepsDep, number: Id) -> ComparisonRows:
     """A comparison with the translations of the base and the first plugin; for further plugins, get its lines."""
     row = deps.store.comparisons.get(number)
     return ComparisonRows(
-        **dict(shown(deps, deps.store.sheets.get(number))), rows=[rows.finite(one) for one in row.rows]
+        **dict(shown(deps, deps.store.sheets.get(number))), rows=[rows.finite(line) for line in row.rows]
     )
 
 
@@ -282,9 +282,11 @@ def list_lines(
     """A page of a comparison's sentences, in their original order or sorted by difference, gain or loss of score."""
     sheet = deps.store.sheets.get(number)
     result = deps.store.sheets.page(number, order, offset, limit)
-    systems = [System.model_validate(dict(one)) for one in sheet.systems]
-    kept = Line.model_fields.keys() - {"flags"}
-    lines = [rows.finite({key: getattr(one, key) for key in kept} | {"flags": flags_of(one)}) for one in result]
+    systems = [System.model_validate(dict(system)) for system in sheet.systems]
+    keys = Line.model_fields.keys() - {"flags"}
+    lines = [
+        rows.finite({key: getattr(record, key) for key in keys} | {"flags": flags_of(record)}) for record in result
+    ]
     return Lines(
         systems=systems,
         figures=rows.finite(sheet.figures),
@@ -300,7 +302,7 @@ def list_figures(deps: DepsDep, number: Id) -> list[Figure]:
     chrF on general text.
     """
     result = figure_rows(deps.store.sheets.get(number).figures)
-    return [Figure(**rows.finite(vars(one)), title=one.title) for one in result]
+    return [Figure(**rows.finite(vars(figure)), title=figure.title) for figure in result]
 
 
 @router.get("/comparisons/{number}/lines/{place}/reading")
@@ -324,8 +326,11 @@ async def read_word(
         return Comparisons(deps.service).read(project, sheet, place, system, start, end, ticket)
 
     result = await deps.apart(request, run)
-    reads = [MemoryRead(**rows.finite(vars(one))) for one in result.reads]
-    by_base, by_plugin = ([WordCandidate(**vars(one)) for one in some] for some in (result.by_base, result.by_plugin))
+    reads = [MemoryRead(**rows.finite(vars(read))) for read in result.reads]
+    by_base, by_plugin = (
+        [WordCandidate(**vars(candidate)) for candidate in candidates]
+        for candidates in (result.by_base, result.by_plugin)
+    )
     return WordReading(
         word=result.word, start=result.start, end=result.end, places=reads, why=result.why, by_base=by_base,
         by_plugin=by_plugin,

@@ -86,8 +86,8 @@ class DeepLRequest(BaseModel):
             return [value] if isinstance(value, str) else value
         if isinstance(value, str):
             value = value.split(",")
-        if isinstance(value, list) and all(isinstance(one, str) for one in value):
-            return [part.strip() for one in value for part in one.split(",") if part.strip()]
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return [part.strip() for item in value for part in item.split(",") if part.strip()]
         return value
 
 
@@ -132,15 +132,15 @@ def plugin_named(name: str) -> str:
 
 def terms_of(deps: Deps, body: DeepLRequest, route: Route) -> str:
     """The terms of a request's glossaries for the languages of its route. Raises NotFoundError if a glossary lacks them."""
-    dictionaries = [one.dictionary(route.source, route.target) for one in glossaries_of(deps, body)]
-    return "\n".join(one.terms for one in dictionaries)
+    dictionaries = [glossary.dictionary(route.source, route.target) for glossary in glossaries_of(deps, body)]
+    return "\n".join(dictionary.terms for dictionary in dictionaries)
 
 
 def glossaries_of(deps: Deps, body: DeepLRequest) -> list[Glossary]:
     """The glossaries in a request; other names are omitted, since they may be those of plugins."""
-    known = Glossaries(deps.service)
-    glossaries = (known.find(name) for name in glossary_names(body))
-    return [one for one in glossaries if one is not None]
+    stored = Glossaries(deps.service)
+    glossaries = (stored.find(name) for name in glossary_names(body))
+    return [glossary for glossary in glossaries if glossary is not None]
 
 
 def glossary_names(body: DeepLRequest) -> list[str]:
@@ -175,15 +175,20 @@ def named(deps: Deps, request: Request, selection: Selection, body: DeepLRequest
     Problem 404 for a missing glossary.
     """
     project = selection.project or request.headers.get("x-tailormt-project", "")
-    own = {one.id for one in glossaries_of(deps, body)}
-    others = [name for name in glossary_names(body) if name not in own]
+    glossary_ids = {glossary.id for glossary in glossaries_of(deps, body)}
+    plugin_names = [name for name in glossary_names(body) if name not in glossary_ids]
     row = deps.find_project(project) if project else None
-    for name in others:
+    for name in plugin_names:
         try:
             deps.find_plugin(plugin_named(name), row)
         except (NotFoundError, Problem):
             raise Problem(404, f"There is no glossary {name[:80]}.") from None
-    names = [selection.plugin, body.style_id.strip(), *others, request.headers.get("x-tailormt-plugin", "").strip()]
+    names = [
+        selection.plugin,
+        body.style_id.strip(),
+        *plugin_names,
+        request.headers.get("x-tailormt-plugin", "").strip(),
+    ]
     return Selection(project, plugin_named(next(filter(None, names), "")))
 
 
@@ -195,8 +200,8 @@ def route_of(deps: Deps, selection: Selection, body: DeepLRequest, sample: str =
         raise
     except InputError as error:
         directions = deps.directions()
-        for index, name, wanted in ((1, "target_lang", body.target_lang), (0, "source_lang", body.source_lang)):
-            if wanted and not any(same_language(wanted, pair[index]) for pair in directions):
+        for index, name, language in ((1, "target_lang", body.target_lang), (0, "source_lang", body.source_lang)):
+            if language and not any(same_language(language, pair[index]) for pair in directions):
                 raise InputError(f"Value for '{name}' not supported. {error}") from None
         raise
 
@@ -225,8 +230,8 @@ async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTransl
     translations = await translated(request, deps, sent.caller, route, route.work(terms=terms), body.text, markup)
     return DeepLTranslated(
         translations=[
-            deepl_text(source_spelt(route.source), text, len(given))
-            for given, text in zip(body.text, translations, strict=True)
+            deepl_text(source_spelt(route.source), text, len(source))
+            for source, text in zip(body.text, translations, strict=True)
         ]
     )
 
@@ -312,9 +317,9 @@ async def plugins(request: Request, deps: Deps, project: str) -> list[tuple[Plug
 
     def find() -> list[tuple[PluginRow, str, str]]:
         number = deps.find_project(project).id if project else None
-        known = {row.id: row for row in deps.store.projects.list()}
-        rows = [row for row in deps.store.plugins.list(number) if row.exists and row.project_id in known]
-        return [(row, known[row.project_id].source, known[row.project_id].target) for row in rows]
+        projects = {row.id: row for row in deps.store.projects.list()}
+        rows = [row for row in deps.store.plugins.list(number) if row.exists and row.project_id in projects]
+        return [(row, projects[row.project_id].source, projects[row.project_id].target) for row in rows]
 
     return await run_in_threadpool(find)
 

@@ -77,7 +77,7 @@ class StyleFields:
     ) -> None:
         self.glossary_id, self.style_id, self.formality = glossary_id, style_id, formality
         self.translation_memory_id = translation_memory_id
-        self.glossary_ids = [one.strip() for one in glossary_ids.split(",") if one.strip()][:5]
+        self.glossary_ids = [item.strip() for item in glossary_ids.split(",") if item.strip()][:5]
 
 
 class Fields:

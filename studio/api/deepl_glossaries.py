@@ -70,17 +70,17 @@ class PairRequest(BaseModel):
     target_lang: str = Field(min_length=2, max_length=35)
 
 
-def each_once(asked: Sequence[DictionaryRequest]) -> list[Dictionary]:
+def each_once(requested: Sequence[DictionaryRequest]) -> list[Dictionary]:
     """The dictionaries of a request. Raises InputError if two have the same languages, since one of them would be lost."""
-    made: list[Dictionary] = []
-    for one in asked:
-        new = one.made()
-        if any(old.is_for(new.source, new.target) for old in made):
+    dictionaries: list[Dictionary] = []
+    for request in requested:
+        new = request.made()
+        if any(old.is_for(new.source, new.target) for old in dictionaries):
             raise InputError(
                 f"dictionaries: the languages {new.source} to {new.target} occur twice. Put their entries into one dictionary."
             )
-        made.append(new)
-    return made
+        dictionaries.append(new)
+    return dictionaries
 
 
 def admitted(scope: str) -> Any:
@@ -101,8 +101,8 @@ def listed(values: Values) -> Values:
     dictionaries: dict[int, Values] = {}
     for match, value in fields:
         dictionaries.setdefault(int(match[1]), {})[match[2]] = value
-    rest = {name: value for name, value in values.items() if not IN_FORM.fullmatch(name)}
-    return rest | {"dictionaries": [one for _, one in sorted(dictionaries.items())]}
+    remaining = {name: value for name, value in values.items() if not IN_FORM.fullmatch(name)}
+    return remaining | {"dictionaries": [dictionary for _, dictionary in sorted(dictionaries.items())]}
 
 
 Reads, Writes = admitted("translate"), admitted("write")
@@ -113,15 +113,17 @@ def v2_plugin(row: PluginRow, source: str, target: str) -> Json:
             **_languages(source, target, 0)}  # fmt: skip
 
 
-def v2_glossary(glossary: Glossary, one: Dictionary) -> Json:
+def v2_glossary(glossary: Glossary, dictionary: Dictionary) -> Json:
     return {"glossary_id": glossary.id, "name": glossary.name, "ready": True, "creation_time": moment(glossary.made),
-            **_languages(one.source, one.target, len(one.entries))}  # fmt: skip
+            **_languages(dictionary.source, dictionary.target, len(dictionary.entries))}  # fmt: skip
 
 
 def v3_glossary(glossary: Glossary) -> Json:
     return {
         "glossary_id": glossary.id, "name": glossary.name, "creation_time": moment(glossary.made),
-        "dictionaries": [_languages(one.source, one.target, len(one.entries)) for one in glossary.dictionaries],
+        "dictionaries": [
+            _languages(dictionary.source, dictionary.target, len(dictionary.entries)) for dictionary in glossary.dictionaries
+        ],
     }  # fmt: skip
 
 
@@ -147,10 +149,12 @@ def one_pair(deps: Deps, number: str) -> tuple[Glossary, Dictionary]:
 @cat_routes.get("/v2/glossaries")
 async def list_glossaries(request: Request, deps: DepsDep, selection: SelectionDep) -> Json:
     """The glossaries with one language pair, and the plugins (of the project, if any), which are selected in the same way."""
-    shown = [v2_plugin(*one) for one in await plugins(request, deps, selection.project)]
-    own = await run_in_threadpool(Glossaries(deps.service).list)
-    shown += [v2_glossary(one, one.dictionaries[0]) for one in own if len(one.dictionaries) == 1]
-    return {"glossaries": shown}
+    listing = [v2_plugin(*plugin) for plugin in await plugins(request, deps, selection.project)]
+    glossaries = await run_in_threadpool(Glossaries(deps.service).list)
+    listing += [
+        v2_glossary(glossary, glossary.dictionaries[0]) for glossary in glossaries if len(glossary.dictionaries) == 1
+    ]
+    return {"glossaries": listing}
 
 
 @cat_routes.post("/v2/glossaries", status_code=201, openapi_extra=body_schema(GlossaryRequest))
@@ -201,7 +205,7 @@ def glossary_pairs(deps: DepsDep) -> Json:
 @cat_routes.get("/v3/glossaries", dependencies=[Reads])
 def list_glossaries_v3(deps: DepsDep) -> Json:
     """The glossaries with their language pairs."""
-    return {"glossaries": [v3_glossary(one) for one in Glossaries(deps.service).list()]}
+    return {"glossaries": [v3_glossary(glossary) for glossary in Glossaries(deps.service).list()]}
 
 
 @cat_routes.post("/v3/glossaries", status_code=201, openapi_extra=body_schema(GlossariesRequest))
@@ -221,11 +225,15 @@ def get_glossary_v3(deps: DepsDep, glossary: Named) -> Json:
 def get_entries_v3(deps: DepsDep, glossary: Named, source_lang: str = "", target_lang: str = "") -> Json:
     """The entries of a glossary for a language pair or, without languages, for all pairs."""
     result = Glossaries(deps.service).get(glossary)
-    wanted = [result.dictionary(source_lang, target_lang)] if source_lang or target_lang else result.dictionaries
+    dictionaries = [result.dictionary(source_lang, target_lang)] if source_lang or target_lang else result.dictionaries
     return {
         "dictionaries": [
-            {**_languages(one.source, one.target, len(one.entries)), "entries": one.tsv, "entries_format": "tsv"}
-            for one in wanted
+            {
+                **_languages(dictionary.source, dictionary.target, len(dictionary.entries)),
+                "entries": dictionary.tsv,
+                "entries_format": "tsv",
+            }
+            for dictionary in dictionaries
         ]
     }
 

@@ -80,30 +80,30 @@ class Deps:
 
     # -- which plugin
 
-    def find_project(self, wanted: str) -> ProjectRow:
+    def find_project(self, reference: str) -> ProjectRow:
         """A project by its number or its name, regardless of case. Raises Problem 404, NotFoundError."""
-        number = whole_number(wanted, high=LARGEST_ID)
+        number = whole_number(reference, high=LARGEST_ID)
         if number is not None:
             return self.store.projects.get(number)
         rows = self.store.projects.list()
-        project = next((row for row in rows if row.name.casefold() == wanted.strip().casefold()), None)
+        project = next((row for row in rows if row.name.casefold() == reference.strip().casefold()), None)
         if project is None:
-            raise Problem(404, f"There is no project {wanted[:80]}. Name one by its number or its whole name.")
+            raise Problem(404, f"There is no project {reference[:80]}. Name one by its number or its whole name.")
         return project
 
-    def find_plugin(self, wanted: str, project: ProjectRow | None = None) -> PluginRow | None:
+    def find_plugin(self, reference: str, project: ProjectRow | None = None) -> PluginRow | None:
         """A plugin by its number or its name, in the project if given; None for the base without a plugin."""
-        wanted = wanted.strip()
-        if wanted.casefold() in ALONE:
+        reference = reference.strip()
+        if reference.casefold() in ALONE:
             return None
-        number, own = project.id if project else None, whole_number(wanted, high=LARGEST_ID)
-        if own is not None:
-            return self.own_plugin(own, number)
+        number, plugin_id = project.id if project else None, whole_number(reference, high=LARGEST_ID)
+        if plugin_id is not None:
+            return self.own_plugin(plugin_id, number)
         rows = self.store.plugins.list(number)
-        row = next((one for one in rows if one.name.casefold() == wanted.casefold()), None)
+        row = next((plugin for plugin in rows if plugin.name.casefold() == reference.casefold()), None)
         if row is None:
             raise Problem(
-                404, f"There is no plugin {wanted[:80]}. Name one by its number or its whole name, or `base`."
+                404, f"There is no plugin {reference[:80]}. Name one by its number or its whole name, or `base`."
             )
         return row
 
@@ -127,7 +127,7 @@ class Deps:
         chosen = self.find_plugin(plugin, row) if plugin else None
         if chosen is not None and row is None:
             row = self.store.projects.get(chosen.project_id)
-        source, target = (canonical(one) if one else "" for one in (source, target))
+        source, target = (canonical(code) if code else "" for code in (source, target))
         if row is not None:
             self._check(row, source, target, reverse_allowed=chosen is None and not plugin)
             if (source and not same_language(source, row.source)) or (target and not same_language(target, row.target)):
@@ -136,15 +136,15 @@ class Deps:
         if not target:
             raise InputError("Name the language to translate to, or a project.")
         if not source:
-            source = self.guess(text, [one for one, other in self.directions() if same_language(other, target)])
+            source = self.guess(text, [code for code, other in self.directions() if same_language(other, target)])
         if same_language(source, target):
             raise InputError(f"Source and target are both {target}. Name two different languages.")
-        fitting = [
-            one
-            for one in self.store.projects.list()
-            if same_language(one.source, source) and same_language(one.target, target)
+        candidates = [
+            candidate
+            for candidate in self.store.projects.list()
+            if same_language(candidate.source, source) and same_language(candidate.target, target)
         ]
-        row = max(fitting, key=lambda one: one.updated, default=None)
+        row = max(candidates, key=lambda candidate: candidate.updated, default=None)
         if row is not None:
             return Route(row.base, row.source, row.target, row, self._default(row, plugin, chosen))
         try:
@@ -159,13 +159,13 @@ class Deps:
 
     def _check(self, row: ProjectRow, source: str, target: str, *, reverse_allowed: bool) -> None:
         """Raises InputError if the project cannot translate between these languages."""
-        wanted = source or row.source, target or row.target
-        fits = same_language(wanted[0], row.source) and same_language(wanted[1], row.target)
-        reverse = same_language(wanted[0], row.target) and same_language(wanted[1], row.source)
+        requested = source or row.source, target or row.target
+        fits = same_language(requested[0], row.source) and same_language(requested[1], row.target)
+        reverse = same_language(requested[0], row.target) and same_language(requested[1], row.source)
         if fits or (reverse and reverse_allowed and knows(row.base, row.target, row.source)):
             return
         raise InputError(
-            f"The project {row.name} translates from {row.source} to {row.target}, not from {wanted[0]} to {wanted[1]}."
+            f"The project {row.name} translates from {row.source} to {row.target}, not from {requested[0]} to {requested[1]}."
         )
 
     def directions(self) -> list[tuple[str, str]]:
@@ -180,7 +180,7 @@ class Deps:
         """Detect the language of a text among the candidate source languages. Raises InputError without candidates."""
         if not candidates:
             raise InputError("Nothing here translates into that language. Name another, or add a base.")
-        short = {tag.language: str(tag) for one in candidates if (tag := read_tag(one))}
+        short = {tag.language: str(tag) for candidate in candidates if (tag := read_tag(candidate))}
         likely = [(code, value) for code, value in confidences(text, *short) if code in short]
         return short[likely[0][0]] if likely else candidates[0]
 
@@ -216,14 +216,14 @@ class Deps:
         ticket = Ticket(client, self.service.settings.translation_seconds)
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(THREADS)
-        own = self._own_threads.setdefault(client, anyio.CapacityLimiter(OWN_THREADS))
+        client_limiter = self._own_threads.setdefault(client, anyio.CapacityLimiter(OWN_THREADS))
         if self._threads.statistics().tasks_waiting >= MOST_REQUESTS:
             raise OverloadedError("Too many requests are waiting. Try again in a minute.")
-        if own.statistics().tasks_waiting >= OWN_REQUESTS:
+        if client_limiter.statistics().tasks_waiting >= OWN_REQUESTS:
             raise OverloadedError("Too many of your requests are waiting. Try again in a minute, with fewer at once.")
         watch = asyncio.create_task(_leaves(request, ticket))
         try:
-            async with own:
+            async with client_limiter:
                 ticket.check()
                 return await anyio.to_thread.run_sync(run, ticket, limiter=self._threads)
         finally:
@@ -250,14 +250,14 @@ class Deps:
 
 def reads_files(handler: Callable[..., Got]) -> Callable[..., Awaitable[Got]]:
     """Decorates a handler (with `deps`) that reads uploads to run in `Deps.apart`, leaving the other threads to the pages."""
-    own = inspect.signature(handler)
+    signature = inspect.signature(handler)
     request = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
 
     @wraps(handler)
-    async def run(*, request: Request, deps: Deps, **given: Any) -> Got:
-        return await deps.apart(request, lambda ticket: handler(deps=deps, **given))
+    async def run(*, request: Request, deps: Deps, **kwargs: Any) -> Got:
+        return await deps.apart(request, lambda ticket: handler(deps=deps, **kwargs))
 
-    run.__signature__ = own.replace(parameters=[*own.parameters.values(), request])  # type: ignore[attr-defined]
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), request])  # type: ignore[attr-defined]
     return run
 
 

@@ -29,8 +29,8 @@ def is_api(method: str, path: str, query: str) -> bool:
     if path != "/translate":
         return False
     if method in ("GET", "HEAD"):
-        given = parse_qs(query)
-        return "q" in given and "target" in given
+        params = parse_qs(query)
+        return "q" in params and "target" in params
     return True
 
 
@@ -59,11 +59,13 @@ class OwnMethods:
         self.routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        here: ASGIApp = self.app
+        app: ASGIApp = self.app
         if scope["type"] == "http" and scope["method"] != "GET":
-            matches = [(one.matches(scope)[0], one.methods or ()) for one in self.routes if isinstance(one, APIRoute)]
+            matches = [
+                (route.matches(scope)[0], route.methods or ()) for route in self.routes if isinstance(route, APIRoute)
+            ]
             methods = {method for match, allowed in matches if match is Match.PARTIAL for method in allowed}
             if methods and not any(match is Match.FULL for match, _ in matches):
                 path, allow = scope["path"], ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))
-                here = shaped(path, 405, CODES[405], f"{path} does not take {scope['method']}.", {"Allow": allow})
-        await here(scope, receive, send)
+                app = shaped(path, 405, CODES[405], f"{path} does not take {scope['method']}.", {"Allow": allow})
+        await app(scope, receive, send)

@@ -94,13 +94,13 @@ def translate_document(
     route = deps.route("", "", str(project.id), plugin or None)
     row, terms = route.plugin, deps.terms(route) if terminology else ""
     why = 'options: a JSON object is needed, as {"review": true}.'
-    given = json_field(options, models.JsonObject, why) or {}
+    parsed = json_field(options, models.JsonObject, why) or {}
     strength = strength if row is not None else 1.0
     with stored_uploads(deps.service.settings, [file]) as paths:
-        read = documents(deps).read(project, paths[0], given)
+        read = documents(deps).read(project, paths[0], parsed)
         with counted(deps, caller, read.characters):
             document = documents(deps).add(
-                project, paths[0], plugin=row, strength=strength, options=given, terms=terms, read=read
+                project, paths[0], plugin=row, strength=strength, options=parsed, terms=terms, read=read
             )
     return shown(document)
 
@@ -129,7 +129,7 @@ def download_document(deps: DepsDep, number: Id) -> FileResponse:
 def list_document_segments(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Segment]:
     """The segments of a translated document, with source and translation."""
     items, total = segments_of(documents(deps).get(number), offset, limit)
-    return models.Page[Segment](items=[Segment(**vars(one)) for one in items], total=total, offset=offset)
+    return models.Page[Segment](items=[Segment(**vars(segment)) for segment in items], total=total, offset=offset)
 
 
 @router.patch("/documents/{number}/segments/{index}", status_code=204, dependencies=[may("write")])

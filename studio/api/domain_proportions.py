@@ -76,8 +76,8 @@ def fit(deps: DepsDep, project: ProjectDep, body: FitRequest) -> models.Job:
     if not (deps.service.workspace(project.id) / "corpus.jsonl").is_file():
         raise Problem(409, "This project has no samples that were read yet. Add some and wait for their job.")
     row = mixing_plugin(deps, project, body.plugin) if body.plugin else None
-    given = {"plugin_id": row.id} if row else {}
-    return rows.job(enqueue(deps.store, "proportions", given, project_id=project.id))
+    arguments = {"plugin_id": row.id} if row else {}
+    return rows.job(enqueue(deps.store, "proportions", arguments, project_id=project.id))
 
 
 @router.post("/projects/{number}/proportions")
@@ -114,5 +114,5 @@ def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsRequest, 
         sources = back_translate(other, [sentence]) if other is not None else None
         return proportions_of(base, model, [sentence], body.side, plugin=plugin, sources=sources)[0]
 
-    result = [deps.service.in_turn(partial(shares, one), one, ticket) for one in body.sentences]
+    result = [deps.service.in_turn(partial(shares, sentence), sentence, ticket) for sentence in body.sentences]
     return bodies.Proportions(domains=list(model.domains), sentences=rows.finite(result))

@@ -46,10 +46,10 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
         content = content_of(service.store, number)
         name = re.sub(r'[\\/:*?"<>|\s\x00-\x1f]+', " ", content.title).strip(" .")[:60] or f"comparison {number}"
         ending = FORMATS[format].ending
-        plain, own = f"comparison-{number}{ending}", quote(name.removesuffix(ending) + ending)
+        plain, encoded = f"comparison-{number}{ending}", quote(name.removesuffix(ending) + ending)
         return sent_once(
             service.settings, ending, lambda path: write(content, path, format), media_type=FORMATS[format].media,
-            headers={"Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{own}"},
+            headers={"Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}"},
         )  # fmt: skip
 
     @app.get("/download/documents/{number}", include_in_schema=False)
@@ -104,8 +104,8 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
         if ending == "csv":  # the byte order mark tells Excel that the file is UTF-8
             text, kind = "\ufeff" + rounds.as_csv(service.store, row), "text/csv"
         elif ending == "json":
-            whole = rounds.as_mapping(service.store, row)
-            text, kind = json.dumps(whole, ensure_ascii=False, indent=2) + "\n", "application/json"
+            mapping = rounds.as_mapping(service.store, row)
+            text, kind = json.dumps(mapping, ensure_ascii=False, indent=2) + "\n", "application/json"
         else:
             return missing("A round can be had as csv or json.")
         headers = {"Content-Disposition": f'attachment; filename="rating-{number}.{ending}"'}
@@ -138,7 +138,7 @@ def lines(phrases: Phrases, view: PhraseView) -> Iterator[str]:
     for number, position in enumerate(phrases.select(view), 1):
         row = phrases.row(int(position))
         ratios = [] if row.ratio is None else [row.ratio, row.low, row.high, row.log_likelihood]
-        general = [row.general, *(f"{one:.3f}" for one in ratios)] if ratios else [""] * 5
+        general = [row.general, *(f"{value:.3f}" for value in ratios)] if ratios else [""] * 5
         write_row(text, [
             row.text, row.source, row.label, row.length, row.count, row.own,
             *general, row.layer + 1 if row.layer >= 0 else "", int(row.excluded),

@@ -118,20 +118,20 @@ ERRORS = answers_of(ErrorBody)
 
 def style_of(path: str) -> str:
     """The error format of a path: `api`, `deepl` or `libre`."""
-    rest = re.sub(r"^/cat/[^/]+", "", path)
+    inner = re.sub(r"^/cat/[^/]+", "", path)
     if path.startswith("/api/"):
         return "api"
-    return "deepl" if re.match(r"(?:/[^/]+)?/v[23](?:/|$)", rest) else "libre"
+    return "deepl" if re.match(r"(?:/[^/]+)?/v[23](?:/|$)", inner) else "libre"
 
 
 def shaped(path: str, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The response for an error, in the format of its path."""
     if isinstance(message, Message):
         message = without_paths(message)
-    about: dict[str, object] = {"code": code, "message": message}
+    detail: dict[str, object] = {"code": code, "message": message}
     if isinstance(message, Message):
-        about |= {"reason": message.code, "params": dict(message.params)}
-    body = {"api": {"error": about}, "deepl": {"message": message}}.get(style_of(path), {"error": message})
+        detail |= {"reason": message.code, "params": dict(message.params)}
+    body = {"api": {"error": detail}, "deepl": {"message": message}}.get(style_of(path), {"error": message})
     return JSONResponse(body, status, dict(headers) if headers else None)
 
 
@@ -149,7 +149,7 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        if any(is_large(one) for one in error.errors()):
+        if any(is_large(problem) for problem in error.errors()):
             return shaped(request.url.path, 413, CODES[413], too_large(MOST_CHARACTERS))
         # DeepL and LibreTranslate answer 400 here, and their clients expect it.
         status = 422 if style_of(request.url.path) == "api" else 400
@@ -175,8 +175,8 @@ def is_large(failure: Mapping[str, Any]) -> bool:
     return failure["type"] == "string_too_long" and failure.get("ctx", {}).get("max_length") == MOST_CHARACTERS
 
 
-def too_large(most: int) -> str:
-    return f"A text has more than {most:,} characters. Send it in parts, or as a document."
+def too_large(limit: int) -> str:
+    return f"A text has more than {limit:,} characters. Send it in parts, or as a document."
 
 
 def status_of(error: TailorError) -> int:
@@ -196,12 +196,12 @@ def status_of(error: TailorError) -> int:
 
 def allowed(app: FastAPI, path: str) -> str:
     """The methods that an address accepts, for the Allow header. The router only reports those of the first operation."""
-    fitting = [
+    matches = [
         (template.count("{"), operations)
         for template, operations in app.openapi()["paths"].items()
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path)
     ]
-    operations = min(fitting, key=lambda one: one[0])[1] if fitting else {"get": {}}  # OpenAPI document and page
+    operations = min(matches, key=lambda match: match[0])[1] if matches else {"get": {}}  # OpenAPI document and page
     verbs = {verb.upper() for verb in operations}
     return ", ".join(sorted(verbs | {"HEAD"} if "GET" in verbs else verbs))
 

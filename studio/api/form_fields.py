@@ -48,7 +48,7 @@ def lists_of(dependant: Any) -> Iterator[str]:
     """Yield the fields that may occur more than once, such as several files."""
     for field in dependant.body_params:
         annotation = field.field_info.annotation
-        if any(get_origin(one) is list for one in (annotation, *get_args(annotation))):
+        if any(get_origin(part) is list for part in (annotation, *get_args(annotation))):
             yield field.alias
     for inner in dependant.dependencies:
         yield from lists_of(inner)

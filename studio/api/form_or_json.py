@@ -43,9 +43,9 @@ async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Value
     return values | body_values, True
 
 
-def check_given(given: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> None:
+def check_given(fields: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> None:
     """Raises Problem 400 if a value not named in `many` is given more than once, or if one contains invalid characters."""
-    why = unreadable(given.multi_items()) or repeated(given.multi_items(), many)
+    why = unreadable(fields.multi_items()) or repeated(fields.multi_items(), many)
     if why is not None:
         raise Problem(why[0], why[2], code=why[1])
 
@@ -68,10 +68,10 @@ async def _form(request: Request, kind: str) -> ImmutableMultiDict[str, Any]:
         raise Problem(400, "The form cannot be read.", code="bad_input") from None
 
 
-def _plain(given: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> Values:
+def _plain(fields: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> Values:
     values: Values = {}
-    for key in dict.fromkeys(given.keys()):
-        texts = [one for one in given.getlist(key) if isinstance(one, str)]
+    for key in dict.fromkeys(fields.keys()):
+        texts = [text for text in fields.getlist(key) if isinstance(text, str)]
         if texts:
             values[key] = texts if key in many and len(texts) > 1 else texts[-1]
     return values
@@ -83,7 +83,8 @@ def validated_body(model: type[Model], values: Values, typed: bool) -> Model:
         return model.model_validate(values, strict=typed)
     except ValidationError as error:
         problems = [
-            {**one, "loc": ("body", *one["loc"])} for one in error.errors(include_input=False, include_context=False)
+            {**problem, "loc": ("body", *problem["loc"])}
+            for problem in error.errors(include_input=False, include_context=False)
         ]
         raise RequestValidationError(problems) from None
 
@@ -101,11 +102,11 @@ def inlined(schema: dict[str, Any]) -> dict[str, Any]:
 
     def whole(part: Any) -> Any:
         if isinstance(part, list):
-            return [whole(one) for one in part]
+            return [whole(item) for item in part]
         if not isinstance(part, dict):
             return part
         if "$ref" in part:
             return whole(definitions[part["$ref"].rpartition("/")[2]])
-        return {name: whole(one) for name, one in part.items()}
+        return {name: whole(item) for name, item in part.items()}
 
     return whole(schema)

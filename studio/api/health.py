@@ -47,16 +47,16 @@ class MetricsMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = headers_of(scope).get("x-request-id", "")
-        number = given if OWN.fullmatch(given) else secrets.token_hex(8)
-        REQUEST.set(number)
-        status, begun = 500, time.perf_counter()
+        header = headers_of(scope).get("x-request-id", "")
+        request_id = header if OWN.fullmatch(header) else secrets.token_hex(8)
+        REQUEST.set(request_id)
+        status, started = 500, time.perf_counter()
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-ID"] = number
+                MutableHeaders(scope=message)["X-Request-ID"] = request_id
             await send(message)
 
         kind = kind_of(scope["path"])
@@ -67,11 +67,11 @@ class MetricsMiddleware:
             status = CLIENT_LEFT
         finally:
             ANSWERS.labels(kind, f"{status // 100}xx").inc()
-            seconds = round(time.perf_counter() - begun, 4)
+            seconds = round(time.perf_counter() - started, 4)
             guest = scope.get(KEY)
-            who = guest.access.who if guest is not None and guest.access is not None else ""
+            actor = guest.access.who if guest is not None and guest.access is not None else ""
             path = redacted(scope["path"])  # without the query, which may contain a key or a text
-            fields = {"method": scope["method"], "path": path, "status": status, "seconds": seconds, "who": who}
+            fields = {"method": scope["method"], "path": path, "status": status, "seconds": seconds, "who": actor}
             log.info("%s %s %s %.3f s", scope["method"], path, status, seconds, extra={"fields": fields})
 
 
@@ -195,7 +195,7 @@ class Figures:
             "tailormt_job_seconds", "Seconds of the jobs that succeeded, by kind.", labels=["kind"]
         )
         for kind, values in sorted(times.items()):
-            steps = [(str(most), float(sum(value <= most for value in values))) for most in JOB_BUCKETS]
+            steps = [(str(bound), float(sum(value <= bound for value in values))) for bound in JOB_BUCKETS]
             spent.add_metric([kind], [*steps, ("+Inf", float(len(values)))], sum(values))
         yield spent
         memory = GaugeMetricFamily(

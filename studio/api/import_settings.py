@@ -109,7 +109,9 @@ def list_decisions(deps: DepsDep, project: ProjectDep) -> Decided:
 def decide(deps: DepsDep, project: ProjectDep, body: DecisionRequest) -> Decided:
     """Exclude or approve sentences, or clear their decisions, in one step that can be undone."""
     deps.service.decide(
-        project.id, body.action, {segment_key(one.text, one.source): one.text for one in body.sentences}
+        project.id,
+        body.action,
+        {segment_key(sentence.text, sentence.source): sentence.text for sentence in body.sentences},
     )
     return decided(deps, project.id)
 

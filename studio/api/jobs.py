@@ -68,7 +68,7 @@ def get_job(deps: DepsDep, number: Id) -> models.Job:
 @router.get("/jobs/{number}/steps", dependencies=[may("read")])
 def list_steps(deps: DepsDep, number: Id) -> list[models.Step]:
     """The steps of a job."""
-    return [models.Step(**vars(one)) for one in steps_of(deps.store.jobs.get(number))]
+    return [models.Step(**vars(step)) for step in steps_of(deps.store.jobs.get(number))]
 
 
 @router.get(

@@ -117,8 +117,8 @@ async def answer_of(body: LibreRequest, texts: list[str], language: str, sample:
 
 def sure(text: str, language: str) -> float:
     """The confidence that a text is in a language, from 0 to 100."""
-    wanted = base_language(language)
-    return round(100 * dict(confidences(text, wanted)).get(wanted, 0.0), 1)
+    code = base_language(language)
+    return round(100 * dict(confidences(text, code)).get(code, 0.0), 1)
 
 
 POSTED = body_schema(LibreRequest)
@@ -146,9 +146,11 @@ async def translate_asked(request: Request, deps: DepsDep, selection: SelectionD
 
 
 def listed(deps: Deps) -> list[LibreLanguage]:
-    known = languages(deps)
-    codes = sorted({*known, *(one for targets in known.values() for one in targets)})
-    return [LibreLanguage(code=code, name=language_name(code), targets=sorted(known.get(code, ()))) for code in codes]
+    directions = languages(deps)
+    codes = sorted({*directions, *(target for targets in directions.values() for target in targets)})
+    return [
+        LibreLanguage(code=code, name=language_name(code), targets=sorted(directions.get(code, ()))) for code in codes
+    ]
 
 
 @cat_routes.get("/languages", openapi_extra=KEYED)
@@ -174,7 +176,7 @@ async def detect(request: Request, deps: DepsDep) -> list[Detected]:
     text = "\n".join(body.q) if isinstance(body.q, list) else body.q
     check_length([text])
     short = {
-        tag.language for pair in await run_in_threadpool(deps.directions) for one in pair if (tag := read_tag(one))
+        tag.language for pair in await run_in_threadpool(deps.directions) for code in pair if (tag := read_tag(code))
     }
     likely = await run_in_threadpool(confidences, text, *sorted(short))
     best = [(code, value) for code, value in likely if value >= 0.01][:5]
@@ -190,9 +192,9 @@ async def health() -> dict[str, str]:
 @router.get("/frontend/settings")
 def frontend_settings(deps: DepsDep) -> dict[str, Any]:
     """The settings of LibreTranslate's page, from which some clients read limits and whether a key is needed."""
-    known = listed(deps) if not tokens_needed(deps.service.settings) else []
-    pair = next(((one, target) for one in known for target in one.targets), None)
-    names = {one.code: one.name for one in known}
+    offered = listed(deps) if not tokens_needed(deps.service.settings) else []
+    pair = next(((language, target) for language in offered for target in language.targets), None)
+    names = {language.code: language.name for language in offered}
     return {
         "apiKeys": True,
         "keyRequired": tokens_needed(deps.service.settings),

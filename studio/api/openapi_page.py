@@ -51,18 +51,18 @@ class Operation:
 
 def _operation(path: str, verb: str, operation: Spec, spec: Spec) -> Operation:
     rows = [
-        (one["name"], f"{one['in']}{'' if one.get('required') else ', optional'}", _kind(one.get("schema", {}), spec),
-         one.get("description") or one.get("schema", {}).get("description", ""))
-        for one in operation.get("parameters", ())
+        (param["name"], f"{param['in']}{'' if param.get('required') else ', optional'}", _kind(param.get("schema", {}), spec),
+         param.get("description") or param.get("schema", {}).get("description", ""))
+        for param in operation.get("parameters", ())
     ]  # fmt: skip
     content = operation.get("requestBody", {}).get("content", {})
     for kind, body in list(content.items())[:1]:
         schema = _resolved(body.get("schema", {}), spec)
         needed = schema.get("required", ())
         rows += [
-            (name, f"{'form' if 'form' in kind else 'body'}{'' if name in needed else ', optional'}", _kind(one, spec),
-             one.get("description", ""))
-            for name, one in schema.get("properties", {}).items()
+            (name, f"{'form' if 'form' in kind else 'body'}{'' if name in needed else ', optional'}", _kind(field, spec),
+             field.get("description", ""))
+            for name, field in schema.get("properties", {}).items()
         ]  # fmt: skip
     description = operation.get("description", "").replace("`", "")
     short = description.split("\n\n")[0].split(". ")[0].rstrip(".")
@@ -81,8 +81,8 @@ def _kind(schema: Spec, spec: Spec) -> str:
 
 
 def _kinds(schema: Spec, spec: Spec) -> Iterator[str]:
-    for one in schema.get("anyOf", ()):
-        yield _kind(one, spec)
+    for variant in schema.get("anyOf", ()):
+        yield _kind(variant, spec)
     if schema.get("enum"):
         yield ", ".join(map(str, schema["enum"]))
     elif schema.get("type") == "array":

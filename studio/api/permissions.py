@@ -78,20 +78,20 @@ class AuthMiddleware:
         await self.app(scope, receive, send)
 
 
-def secret_of(request: Request, given: str = "") -> str:
-    """The token in a request's Authorization header, else `given`; empty if none."""
-    scheme, _, rest = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() in ("bearer", "deepl-auth-key") and rest.strip():
-        return rest.strip()
-    return given.strip()
+def secret_of(request: Request, key: str = "") -> str:
+    """The token in a request's Authorization header, else `key`; empty if none."""
+    scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() in ("bearer", "deepl-auth-key") and credentials.strip():
+        return credentials.strip()
+    return key.strip()
 
 
-def check(request: Request, scope: str, given: str = "") -> Caller:
-    """Admit the request and return its caller, or raise Problem 401, 403 or 404. `given` is a key from address, form or JSON."""
+def check(request: Request, scope: str, key: str = "") -> Caller:
+    """Admit the request and return its caller, or raise Problem 401, 403 or 404. `key` is the one from address, form or JSON."""
     service = request.app.state.deps.service
     settings, store = service.settings, service.store
     guest: RequestIdentity = request.scope[KEY]
-    secret = secret_of(request, given)
+    secret = secret_of(request, key)
     needed = tokens_needed(settings)
     # On this machine, clients of other services are admitted with any key, since they always send one.
     ours = style_of(request.url.path) == "api" and "authorization" in request.headers
@@ -127,16 +127,16 @@ def check(request: Request, scope: str, given: str = "") -> Caller:
 
 def access_of_token(store: Store, token: TokenRow, address: str) -> Actor | None:
     """The actor of a token: its account, or full access without one; None if the account is missing or inactive."""
-    who = f"token {token.id} ({token.name})"
+    label = f"token {token.id} ({token.name})"
     if token.user_id is None:
-        return Actor(who, project=token.project_id, address=address)
+        return Actor(label, project=token.project_id, address=address)
     try:
         account = store.accounts.get(token.user_id)
     except InputError:
         return None
     if not account.active:
         return None
-    return Actor(f"{account.name} by {who}", account.role, account.id, token.project_id, address)
+    return Actor(f"{account.name} by {label}", account.role, account.id, token.project_id, address)
 
 
 def check_project(request: Request, service: Service, *, change: bool) -> None:
@@ -187,10 +187,10 @@ def check_origin(request: Request) -> None:
 
 def note_use(app: Any, store: Store, token: TokenRow) -> None:
     """Record when a token was last used, at most once per minute."""
-    known: dict[int, float] = app.state.deps.seen
+    last_used: dict[int, float] = app.state.deps.seen
     now = time.monotonic()
-    if now - known.get(token.id, -NOTED) >= NOTED:
-        known[token.id] = now
+    if now - last_used.get(token.id, -NOTED) >= NOTED:
+        last_used[token.id] = now
         store.tokens.note(token.id)
 
 

@@ -96,7 +96,7 @@ def list_typical(
     """The phrases that distinguish the samples from general text, most typical first."""
     columns = phrases(deps, project)
     indices = columns.select(PhraseView(words=search, show="all"))
-    items = [key_phrase(columns, int(one)) for one in indices[offset : offset + limit]]
+    items = [key_phrase(columns, int(index)) for index in indices[offset : offset + limit]]
     return models.Page[KeyPhrase](items=items, total=len(indices), offset=offset)
 
 
@@ -153,20 +153,22 @@ async def back_translate(
     request: Request, deps: DepsDep, number: Id, body: BackRequest, caller: Annotated[Caller, may("translate")]
 ) -> dict[str, str]:
     """Translate phrases back into the source language, if the base translates both ways. The results are kept with the phrases."""
-    wanted = [text for text in dict.fromkeys(" ".join(one.split()) for one in body.phrases) if text]
-    if not wanted:
+    requested = [text for text in dict.fromkeys(" ".join(phrase.split()) for phrase in body.phrases) if text]
+    if not requested:
         raise Problem(422, "phrases: at least one of them must say something.", code="invalid")
 
     def run(ticket: Ticket) -> dict[str, str]:
         project, service = deps.store.projects.get(number), deps.service
         base = service.models.base(project.base, project.target, project.source)
-        with counted(deps, caller, sum(map(len, wanted))):
-            made: dict[str, str] = {}
-            for begin in range(0, len(wanted), AT_ONCE):
-                some = wanted[begin : begin + AT_ONCE]
-                made |= zip(some, service.in_turn(partial(translate, base, some), " ".join(some), ticket), strict=True)
-        own_sources(service.workspace(number), made)
-        return made
+        with counted(deps, caller, sum(map(len, requested))):
+            translations: dict[str, str] = {}
+            for begin in range(0, len(requested), AT_ONCE):
+                batch = requested[begin : begin + AT_ONCE]
+                translations |= zip(
+                    batch, service.in_turn(partial(translate, base, batch), " ".join(batch), ticket), strict=True
+                )
+        own_sources(service.workspace(number), translations)
+        return translations
 
     return await deps.apart(request, run)
 

@@ -100,7 +100,7 @@ def check_plugin(
     """Check a bundle as for an import, without importing it. Returns the checks up to the first that fails."""
     with stored_uploads(deps.service.settings, [file]) as paths:
         result = checks_of(deps.service, project, paths[0], paths[0].name)
-        return [models.PluginCheck.model_validate({**one.to_mapping(), "title": one.title}) for one in result]
+        return [models.PluginCheck.model_validate({**check.to_mapping(), "title": check.title}) for check in result]
 
 
 @router.post("/projects/{number}/blends", status_code=201, dependencies=[may("write")])

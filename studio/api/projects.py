@@ -29,14 +29,14 @@ def list_projects(deps: DepsDep, offset: Offset = 0, limit: Limit = 100) -> mode
 @router.post("", status_code=201, dependencies=[may("write")])
 def create_project(deps: DepsDep, body: models.ProjectRequest) -> models.Project:
     """Create a project without samples."""
-    shelf = BaseRegistry(deps.service.settings)
+    registry = BaseRegistry(deps.service.settings)
     if body.base:
-        names = {entry.name: str(entry.folder) for entry in shelf.entries()}
+        names = {entry.name: str(entry.folder) for entry in registry.entries()}
         if body.base not in names:  # only names are accepted, since remote programs must not use paths of this machine
             raise Problem(404, f"There is no base {body.base}. There are: {', '.join(names) or 'none'}.")
         base = names[body.base]
     else:
-        base = str(shelf.default(canonical(body.source), canonical(body.target)))
+        base = str(registry.default(canonical(body.source), canonical(body.target)))
     return rows.project(deps.service, deps.service.create_project(body.name, body.source, body.target, base))
 
 

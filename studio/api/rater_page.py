@@ -45,9 +45,9 @@ def add_rater_routes(app: FastAPI, service: Service) -> None:
         if rater is None:
             return PlainTextResponse(tr(UNKNOWN), 404)
         row = service.store.ratings.get(rater.round_id)
-        shown = {"source": row.source, "target": row.target, "examples": row.about.get("examples", [])}
+        data = {"source": row.source, "target": row.target, "examples": row.about.get("examples", [])}
         # Escapes `<`, since `</script>` in a text would end the element.
-        about = Markup(json.dumps(shown, ensure_ascii=False).replace("<", "\\u003c"))
+        about = Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))
         style = f"{plain_style()}\n{script('rating.css')}"
         return plain_page("rating.html", style, script("rating.js"), headers=PRIVATE, about=about)
 

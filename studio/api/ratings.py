@@ -98,8 +98,8 @@ def shown(deps: Deps, row: RoundRow) -> Round:
     ratings = deps.store.ratings
     done = ratings.done(row.id)
     raters = [
-        rows.shown(Rater, one, address=rater_address(one.token), done=done.get(one.id, 0))
-        for one in ratings.raters(row.id)
+        rows.shown(Rater, rater, address=rater_address(rater.token), done=done.get(rater.id, 0))
+        for rater in ratings.raters(row.id)
     ]
     return rows.shown(
         Round, row, project=row.project_id, comparison=row.comparison_id, sentences=row.size, about=rows.finite(row.about),
@@ -109,7 +109,7 @@ def shown(deps: Deps, row: RoundRow) -> Round:
 
 def rater_of(deps: DepsDep, number: Id, rater: RaterId) -> RaterRow:
     raters = deps.store.ratings.raters(deps.store.ratings.get(number).id)
-    result = next((one for one in raters if one.id == rater), None)
+    result = next((candidate for candidate in raters if candidate.id == rater), None)
     if result is None:
         raise Problem(404, f"There is no rater {rater} in round {number}.")
     return result
@@ -145,12 +145,12 @@ def get_round(deps: DepsDep, number: Id) -> Round:
 def change_round(deps: DepsDep, number: Id, change: RoundChange) -> Round:
     """Change the title of a round, or close or reopen it."""
     row = deps.store.ratings.get(number)
-    given: dict[str, object] = {}
+    changes: dict[str, object] = {}
     if change.title is not None:
-        given["title"] = change.title.strip()
+        changes["title"] = change.title.strip()
     if change.closed is not None and change.closed != (row.closed is not None):
-        given["closed"] = now() if change.closed else None
-    return shown(deps, deps.store.ratings.update(number, **given) if given else row)
+        changes["closed"] = now() if change.closed else None
+    return shown(deps, deps.store.ratings.update(number, **changes) if changes else row)
 
 
 @router.delete("/ratings/{number}", status_code=204, dependencies=[may("write")])

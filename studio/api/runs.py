@@ -48,16 +48,16 @@ class Look(BaseModel):
 def estimate_run(deps: DepsDep, project: ProjectDep, body: models.RunRequest) -> Estimate:
     """Estimate the time and space of a training on the project's samples on this machine, without queuing it."""
     request = body.request().replace(base=base_of(deps, project, body))
-    made = Runs(deps.service).estimate(project, request)
-    if made is None:
+    estimate = Runs(deps.service).estimate(project, request)
+    if estimate is None:
         raise Problem(409, "This project has no samples that were read yet. Add some first.")
-    return Estimate.model_validate(made.to_mapping())
+    return Estimate.model_validate(estimate.to_mapping())
 
 
 @router.get("/projects/{number}/runs/{run}/curve", dependencies=[may("read")])
 def get_run_curve(deps: DepsDep, project: ProjectDep, run: Id) -> models.Curve:
     """The metrics of a training by update."""
-    job = next((one for one in deps.service.runs(project.id) if one.id == run), None)
+    job = next((candidate for candidate in deps.service.runs(project.id) if candidate.id == run), None)
     if job is None:
         raise Problem(404, f"There is no run {run} in this project.")
     return models.Curve(rows=rows.finite(deps.service.curve(project.id, job)))

@@ -64,16 +64,16 @@ def upload_samples(
 def use_bundled_samples(deps: DepsDep, project: ProjectDep, body: models.UseSamples) -> models.Job:
     """Add bundled corpora to the project's samples, each as a separate domain."""
     catalog = deps.service.catalog
-    known = {one.name: one for one in catalog.samples()}
+    by_name = {corpus.name: corpus for corpus in catalog.samples()}
     for name in body.names:
-        if name not in known:
-            raise Problem(404, f"No sample corpus is called {name}. There are: {', '.join(known) or 'none'}.")
-    chosen = [known[name] for name in dict.fromkeys(body.names)]
+        if name not in by_name:
+            raise Problem(404, f"No sample corpus is called {name}. There are: {', '.join(by_name) or 'none'}.")
+    chosen = [by_name[name] for name in dict.fromkeys(body.names)]
     for card, position in open_terms(deps.service, "", chosen):
         if not body.accept_terms:
             raise Problem(409, f"{card.title} is for {card.license_name}. Set accept_terms to use it.")
         catalog.accept(card, position)
-    files = [file for one in chosen for file in one.files]
+    files = [file for corpus in chosen for file in corpus.files]
     return rows.job(deps.service.add_samples(project, files, labels_of(chosen)))
 
 
@@ -81,8 +81,8 @@ def use_bundled_samples(deps: DepsDep, project: ProjectDep, body: models.UseSamp
 def add_pair(deps: DepsDep, project: ProjectDep, body: models.PairRequest) -> models.PairAdded:
     """Add a text and its edited translation to the project's samples, in a separate file; an identical pair is added only once."""
     check_direction(project, body.source or "", body.target or "")
-    made = learn(deps.service, project, body.text, body.translation, replaces=body.replaces)
-    return models.PairAdded(added=made.added, pairs=made.count, job=rows.job(made.job) if made.job else None)
+    result = learn(deps.service, project, body.text, body.translation, replaces=body.replaces)
+    return models.PairAdded(added=result.added, pairs=result.count, job=rows.job(result.job) if result.job else None)
 
 
 @router.get("/projects/{number}/samples/segments", dependencies=[may("read")])
@@ -134,6 +134,6 @@ def find_file(deps: Deps, number: int, name: str) -> None:
 def list_bundled_samples(deps: DepsDep) -> list[models.BundledSample]:
     """The bundled sample corpora."""
     return [
-        rows.shown(models.BundledSample, one, license=one.card.license_name, restricted=one.card.restricted)
-        for one in deps.service.catalog.samples()
+        rows.shown(models.BundledSample, corpus, license=corpus.card.license_name, restricted=corpus.card.restricted)
+        for corpus in deps.service.catalog.samples()
     ]

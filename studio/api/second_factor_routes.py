@@ -24,20 +24,20 @@ def add_second_factor(
     app: FastAPI,
     service: Service,
     checks: PasswordChecks,
-    who: Callable[[Request], AccountRow],
-    shown: Callable[..., Response],
+    account_of: Callable[[Request], AccountRow],
+    account_page: Callable[..., Response],
 ) -> None:
-    """Add the routes; `who` returns the signed-in account, `shown` its page with the message `error` or `good`."""
+    """Add the routes; `account_of` returns the signed-in account, `account_page` its page with the message `error` or `good`."""
     factors = service.store.second_factors
 
     def with_password(request: Request, password: str, act: Callable[[AccountRow], Response]) -> Response:
         """The response of `act` if the password is right; otherwise the account page with the error."""
         try:
-            account = who(request)
+            account = account_of(request)
             if checks.check(request.scope[KEY].address, account.name, password, factor=False) is None:
                 raise InputError("The current password is wrong.")
         except InputError as error:
-            return shown(request, error=translate_message(error.message))
+            return account_page(request, error=translate_message(error.message))
         return act(account)
 
     def note(request: Request, account: AccountRow, action: str) -> None:
@@ -54,13 +54,13 @@ def add_second_factor(
 
     @app.post("/account/second-factor/confirm", include_in_schema=False)
     def confirm(request: Request, code: Text) -> Response:
-        account = who(request)
+        account = account_of(request)
         try:
             with act_as(THIS_MACHINE):
                 codes = factors.confirm(account.id, code)
                 note(request, account, "second factor set")
         except InputError as error:
-            return shown(request, error=translate_message(error.message))
+            return account_page(request, error=translate_message(error.message))
         return pages.recovery_page(account, codes)
 
     @app.post("/account/second-factor/remove", include_in_schema=False)
@@ -69,6 +69,6 @@ def add_second_factor(
             with act_as(THIS_MACHINE):
                 factors.remove(account.id)
                 note(request, account, "second factor removed")
-            return shown(request, good=tr("The second factor is removed."))
+            return account_page(request, good=tr("The second factor is removed."))
 
         return with_password(request, now, removed)

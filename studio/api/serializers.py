@@ -20,9 +20,9 @@ Row = TypeVar("Row")
 TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
-def shown(kind: type[Item], row: object, **own: object) -> Item:
-    """The model with the values in `own` and, for its other fields, the row's attributes of the same names."""
-    return kind(**{name: getattr(row, name) for name in kind.model_fields if name not in own}, **own)
+def shown(kind: type[Item], row: object, **overrides: object) -> Item:
+    """The model with the values in `overrides` and, for its other fields, the row's attributes of the same names."""
+    return kind(**{name: getattr(row, name) for name in kind.model_fields if name not in overrides}, **overrides)
 
 
 def page(
@@ -38,8 +38,8 @@ def finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(key): finite(one) for key, one in value.items()}
-    return [finite(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return {str(key): finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def base_name(path: str) -> str:
@@ -79,13 +79,13 @@ def job(row: JobRow) -> models.Job:
 
 def plugin(service: Service, row: PluginRow) -> models.Plugin:
     default = service.store.defaults.get(row.project_id)
-    same = [one.id for one in service.store.plugins.list(row.project_id) if one.name == row.name]
+    version_ids = [version.id for version in service.store.plugins.list(row.project_id) if version.name == row.name]
     return shown(
         models.Plugin,
         row,
         project=row.project_id,
         job=row.job_id,
-        version=sum(one <= row.id for one in same),
+        version=sum(number <= row.id for number in version_ids),
         tags=service.store.tags.of(row.project_id).get(row.id, []),
         default=default is not None and default.id == row.id,
         available=row.exists,
@@ -109,17 +109,17 @@ def json_schema(items: Sequence[Option]) -> models.JsonObject:
     """The settings of a dataclass as a JSON Schema object."""
     properties: models.JsonObject = {}
     for item in items:
-        shown = option(item)
-        one: models.JsonObject = {"type": shown.type}
-        if shown.choices:
-            one["enum"] = shown.choices
-        if shown.low is not None:
-            one["minimum"] = shown.low
-        if shown.high is not None:
-            one["maximum"] = shown.high
+        setting = option(item)
+        schema: models.JsonObject = {"type": setting.type}
+        if setting.choices:
+            schema["enum"] = setting.choices
+        if setting.low is not None:
+            schema["minimum"] = setting.low
+        if setting.high is not None:
+            schema["maximum"] = setting.high
         if item.many:
-            one = {"type": "array", "items": one}
+            schema = {"type": "array", "items": schema}
         if item.optional:
-            one = {"anyOf": [one, {"type": "null"}]}
-        properties[item.name] = {**one, "description": item.help, "default": shown.default}
+            schema = {"anyOf": [schema, {"type": "null"}]}
+        properties[item.name] = {**schema, "description": item.help, "default": setting.default}
     return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -118,8 +118,8 @@ async def translate(
         read = await deps.apart(request, lambda ticket: deps.attributions(route, pairs, body.top, ticket))
     return bodies.Translated(
         translations=[
-            bodies.Reading(text=text, flag=flag_of(text), reads=one)
-            for text, one in zip(translations, read, strict=True)
+            bodies.Reading(text=text, flag=flag_of(text), reads=entries)
+            for text, entries in zip(translations, read, strict=True)
         ],
         source=route.source,
         target=route.target,
@@ -145,7 +145,7 @@ async def alternatives(
                 deps.service, base, route.plugin, body.strength, body.text, body.prefix, body.count
             )  # fmt: skip
         return bodies.AlternativesFound(
-            sentences=result.sentences, words=[bodies.Word(**vars(one)) for one in result.words]
+            sentences=result.sentences, words=[bodies.Word(**vars(word)) for word in result.words]
         )
 
     return await deps.apart(request, run)

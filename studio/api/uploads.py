@@ -65,13 +65,13 @@ class BoundedBody:
                 answer = shaped(scope["path"], error.status_code, error.code, str(error.detail), error.headers)
                 await answer(scope, receive, send)
                 return
-        seen = 0
+        received = 0
 
         async def counted() -> Message:
-            nonlocal seen
+            nonlocal received
             part = await receive()
-            seen += len(part.get("body", b""))
-            if seen > limit:
+            received += len(part.get("body", b""))
+            if received > limit:
                 raise Problem(413, message, headers={"Connection": "close"})
             return part
 

@@ -164,10 +164,10 @@ class Gateway:
         path = scope["path"]
         if scope["method"] in SAFE and "text/html" in headers.get("accept", "") and not path.startswith(ROOT):
             query = scope.get("query_string", b"").decode("latin-1")
-            wanted = {"next": path + (f"?{query}" if query else "")} if path != "/" or query else {}
+            params = {"next": path + (f"?{query}" if query else "")} if path != "/" or query else {}
             if language := parse_qs(query).get("lang"):
-                wanted["lang"] = language[0]
-            return RedirectResponse(f"/sign-in{'?' if wanted else ''}{urlencode(wanted, quote_via=quote)}", 303)
+                params["lang"] = language[0]
+            return RedirectResponse(f"/sign-in{'?' if params else ''}{urlencode(params, quote_via=quote)}", 303)
         return PlainTextResponse("Sign in first.", 403)
 
     def _same_site(self, headers: dict[str, str], identity: RequestIdentity, api: bool) -> bool:
@@ -182,10 +182,10 @@ class Gateway:
     def _too_often(self, scope: Scope, headers: dict[str, str], identity: RequestIdentity) -> Response | None:
         if self.rates is None or (not self.needed and "authorization" not in headers and from_here(scope, headers)):
             return None
-        shown = headers.get("authorization", "")
+        credentials = headers.get("authorization", "")
         keys = [f"address {identity.address}"]
-        if shown:
-            keys.append(hashlib.sha256(shown.encode()).hexdigest())
+        if credentials:
+            keys.append(hashlib.sha256(credentials.encode()).hexdigest())
         wait = max(self.rates.take(key) for key in keys)
         if not wait:
             return None
@@ -297,13 +297,13 @@ def _too_large(limit: int) -> str:
 
 def _bounded(receive: Receive, limit: int) -> Receive:
     """A receive that ends in a disconnect when the body exceeds `limit` bytes, whatever length was declared."""
-    seen = 0
+    received = 0
 
     async def counted() -> Message:
-        nonlocal seen
+        nonlocal received
         part = await receive()
-        seen += len(part.get("body", b""))
-        return {"type": "http.disconnect"} if seen > limit else part
+        received += len(part.get("body", b""))
+        return {"type": "http.disconnect"} if received > limit else part
 
     return counted
 
@@ -317,13 +317,13 @@ async def read_body(receive: Receive) -> tuple[bytes | None, Receive]:
             return None, receive
         body += part.get("body", b"")
         more = part.get("more_body", False)
-    given = False
+    replayed = False
 
     async def again() -> Message:
-        nonlocal given
-        if given:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        given = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return body, again

@@ -78,24 +78,24 @@ class Events:
 
     def may(self, user: int, method: str, path: str, query: str, body: bytes) -> bool:
         """Whether the user may send this request to Gradio; `body` is empty for a request without one."""
-        what = path.removeprefix(f"{ROOT}/")
-        if what.startswith("file="):
-            return self.owns_file(user, what.removeprefix("file="))
-        if what.startswith("heartbeat/"):
-            return self.owns_session(user, what.partition("/")[2])
-        if what == "queue/data":
+        endpoint = path.removeprefix(f"{ROOT}/")
+        if endpoint.startswith("file="):
+            return self.owns_file(user, endpoint.removeprefix("file="))
+        if endpoint.startswith("heartbeat/"):
+            return self.owns_session(user, endpoint.partition("/")[2])
+        if endpoint == "queue/data":
             return self.owns_session(user, QueryParams(query).get("session_hash", ""))
-        if method == "POST" and what != "upload":
+        if method == "POST" and endpoint != "upload":
             try:
-                given = json.loads(body or b"{}")
+                payload = json.loads(body or b"{}")
             except (ValueError, RecursionError):
                 return False
-            if not isinstance(given, dict):
+            if not isinstance(payload, dict):
                 return False
-            session = given.get("session_hash")
+            session = payload.get("session_hash")
             if session is not None and not self.owns_session(user, str(session)):
                 return False
-            return all(self.owns_file(user, one) for one in files_in(given))
+            return all(self.owns_file(user, file) for file in files_in(payload))
         return True
 
 
@@ -103,10 +103,10 @@ def files_in(value: Any) -> Iterator[str]:
     """Yield the paths of the files in an event's data."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            if isinstance(one.get("path"), str) and ("meta" in one or "orig_name" in one or "url" in one):
-                yield one["path"]
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
+        item = waiting.pop()
+        if isinstance(item, dict):
+            if isinstance(item.get("path"), str) and ("meta" in item or "orig_name" in item or "url" in item):
+                yield item["path"]
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item

@@ -60,7 +60,7 @@ class PasswordChecks:
 
     def _note(self, address: str, name: str) -> None:
         try:  # only existing names are logged: an unknown one may be a password typed into the wrong field
-            known = self.store.accounts.named(name).name
+            account_name = self.store.accounts.named(name).name
         except InputError:
-            known = ""
-        self.store.audit.note(Actor("nobody", address=address), "sign in refused", detail=known)
+            account_name = ""
+        self.store.audit.note(Actor("nobody", address=address), "sign in refused", detail=account_name)

@@ -17,7 +17,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 def networks(trusted: Sequence[str]) -> list[Network]:
     """The setting `trusted_proxies` as networks. Raises OptionError on an invalid one."""
     try:
-        return [ipaddress.ip_network(one, strict=False) for one in trusted]
+        return [ipaddress.ip_network(network, strict=False) for network in trusted]
     except ValueError as error:
         raise OptionError("trusted_proxies: {error}.", error=error) from None
 

@@ -21,10 +21,10 @@ class RateLimit:
     def take(self, key: str) -> float:
         """Count one action and return 0; if there were too many, count nothing and return the seconds to wait."""
         with self._lock:
-            left = self._now(key)
-            if left < 1:
-                return (1 - left) * self.seconds / self.count
-            self._keep(key, left - 1)
+            remaining = self._now(key)
+            if remaining < 1:
+                return (1 - remaining) * self.seconds / self.count
+            self._keep(key, remaining - 1)
             return 0.0
 
     def give_back(self, key: str) -> None:
@@ -35,8 +35,8 @@ class RateLimit:
     def wait(self, key: str) -> float:
         """The seconds until another action is allowed, without counting one."""
         with self._lock:
-            left = self._now(key)
-            return 0.0 if left >= 1 else (1 - left) * self.seconds / self.count
+            remaining = self._now(key)
+            return 0.0 if remaining >= 1 else (1 - remaining) * self.seconds / self.count
 
     def forget(self, key: str) -> None:
         """Reset the count of a key."""
@@ -44,11 +44,11 @@ class RateLimit:
             self._left.pop(key, None)
 
     def _now(self, key: str) -> float:
-        left, moment = self._left.get(key, (self.count, self.clock()))
-        return min(self.count, left + (self.clock() - moment) * self.count / self.seconds)
+        remaining, moment = self._left.get(key, (self.count, self.clock()))
+        return min(self.count, remaining + (self.clock() - moment) * self.count / self.seconds)
 
-    def _keep(self, key: str, left: float) -> None:
-        self._left[key] = (left, self.clock())
+    def _keep(self, key: str, remaining: float) -> None:
+        self._left[key] = (remaining, self.clock())
         self._left.move_to_end(key)
         while len(self._left) > MOST_KEYS:
             self._left.popitem(last=False)

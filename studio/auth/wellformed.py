@@ -137,12 +137,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, object]:
 def _texts(content: Any) -> list[str]:
     result, waiting = [], [content]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            result.append(one)
-        elif isinstance(one, dict):
-            result += one
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
+        item = waiting.pop()
+        if isinstance(item, str):
+            result.append(item)
+        elif isinstance(item, dict):
+            result += item
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
     return result

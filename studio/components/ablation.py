@@ -34,20 +34,22 @@ def lines_of(text: Any) -> list[str]:
 
 def ablation_box(number: int, job: JobRow | None) -> str:
     """The last result or the progress of the job, and the form for another ablation; folded unless there is something to show."""
-    figures = job.result if job is not None and job.state == "succeeded" else None
+    result = job.result if job is not None and job.state == "succeeded" else None
     error = translate_message(job.error) if job is not None else ""
-    rows = _rows(figures) if figures else []
+    rows = _rows(result) if result else []
     return render("ablation.html", number_of_plugin=number, job=job, error=error, rows=rows)
 
 
-def _rows(figures: Mapping[str, Any]) -> list[dict[str, object]]:
+def _rows(result: Mapping[str, Any]) -> list[dict[str, object]]:
     """One row per memory: BLEU, chrF, NLL and p, or why the plugin cannot use it."""
     digits = {"bleu": 1, "chrf": 1, "nll": 3, "p": 3}
     return [
         {
-            "memory": tr(NAMES[one["memory"]]),
-            "figures": ["" if one[key] is None else f"{one[key]:.{decimals}f}" for key, decimals in digits.items()],
-            "reason": translate_message(one["reason"]) if one.get("reason") else "",
+            "memory": tr(NAMES[variant["memory"]]),
+            "figures": [
+                "" if variant[key] is None else f"{variant[key]:.{decimals}f}" for key, decimals in digits.items()
+            ],
+            "reason": translate_message(variant["reason"]) if variant.get("reason") else "",
         }
-        for one in ({**figures["base"], "memory": BASE}, *figures["variants"])
+        for variant in ({**result["base"], "memory": BASE}, *result["variants"])
     ]

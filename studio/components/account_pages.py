@@ -78,13 +78,13 @@ def first_page(code: str, *, error: str = "", name: str = "") -> HTMLResponse:
 
 
 def account_page(
-    who: AccountRow, tokens: Sequence[TokenRow], projects: Sequence[ProjectRow], *, error: str = "", good: str = ""
+    account: AccountRow, tokens: Sequence[TokenRow], projects: Sequence[ProjectRow], *, error: str = "", good: str = ""
 ) -> HTMLResponse:
     """The user's account: role, password, tokens."""
     return _page(
-        "account.html", tr("Your account"), who=who, error=error, good=good, tokens=tokens,
+        "account.html", tr("Your account"), who=account, error=error, good=good, tokens=tokens,
         names={row.id: row.name for row in projects}, usual=SCOPES[:2],
-        allowed=allowed_scopes(who.role),
+        allowed=allowed_scopes(account.role),
     )  # fmt: skip
 
 
@@ -93,23 +93,23 @@ def allowed_scopes(role: str) -> Sequence[str]:
     return {"admin": SCOPES, "member": ("read", "translate", "write")}.get(role, ("read", "translate"))
 
 
-def second_factor_page(who: AccountRow, secret: str, address: str) -> HTMLResponse:
+def second_factor_page(account: AccountRow, secret: str, address: str) -> HTMLResponse:
     """The page with the key for an authenticator app and the field for its first code."""
-    return _page("second_factor.html", tr("Second factor"), who=who, secret=secret, address=address)
+    return _page("second_factor.html", tr("Second factor"), who=account, secret=secret, address=address)
 
 
-def recovery_page(who: AccountRow, codes: Sequence[str]) -> HTMLResponse:
+def recovery_page(account: AccountRow, codes: Sequence[str]) -> HTMLResponse:
     """The only page that shows the recovery codes."""
-    return _page("recovery_codes.html", tr("Recovery codes"), who=who, codes=codes)
+    return _page("recovery_codes.html", tr("Recovery codes"), who=account, codes=codes)
 
 
-def token_page(who: AccountRow, row: TokenRow, secret: str) -> HTMLResponse:
+def token_page(account: AccountRow, row: TokenRow, secret: str) -> HTMLResponse:
     """The only page that shows a token."""
-    return _page("token.html", tr("New token"), who=who, row=row, secret=secret)
+    return _page("token.html", tr("New token"), who=account, row=row, secret=secret)
 
 
 def admin_page(
-    who: AccountRow,
+    account: AccountRow,
     accounts: Sequence[AccountRow],
     log: Sequence[AuditRow],
     *,
@@ -120,17 +120,17 @@ def admin_page(
 ) -> HTMLResponse:
     """Accounts and the audit log, with `full` rows per page."""
     return _page(
-        "admin.html", tr("Accounts"), who=who, error=error, good=good, accounts=accounts, log=log, wanted=wanted,
+        "admin.html", tr("Accounts"), who=account, error=error, good=good, accounts=accounts, log=log, wanted=wanted,
         full=full, roles=ROLES,
     )  # fmt: skip
 
 
 def members_page(
-    who: AccountRow, project: ProjectRow, members: Sequence[MemberRow], owner: bool, *, error: str = ""
+    account: AccountRow, project: ProjectRow, members: Sequence[MemberRow], owner: bool, *, error: str = ""
 ) -> HTMLResponse:
     """The members of a project, which its owners can change."""
     return _page(
-        "members.html", tr("Members"), who=who, error=error, project=project, members=members, owner=owner,
+        "members.html", tr("Members"), who=account, error=error, project=project, members=members, owner=owner,
         roles=PROJECT_ROLES,
     )  # fmt: skip
 

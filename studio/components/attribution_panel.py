@@ -94,13 +94,13 @@ def _group(read: MemoryRead, target: str) -> Group:
 def _foot(read: MemoryRead, meaning: str) -> tuple[str, str, str] | None:
     if not meaning:
         return None
-    own = ""
+    base_share = ""
     if read.place in ("self_attn", "encoder_attn"):
         if read.share < 0:
             return _share_line(read.share), "", ""
-        own = " · " + tr("{share} from the base", share=_percent(1 - read.share))
+        base_share = " · " + tr("{share} from the base", share=_percent(1 - read.share))
     before, after = tr(meaning, share=SHARE).split(SHARE)
-    return before, _percent(read.share), after + own
+    return before, _percent(read.share), after + base_share
 
 
 def _words(attribution: WordAttribution, system: str) -> list[dict[str, object]]:
@@ -111,17 +111,17 @@ def _words(attribution: WordAttribution, system: str) -> list[dict[str, object]]
             "name": name,
             "words": [
                 {
-                    "text": one.text or tr("end of sentence"),
-                    "share": _percent(one.probability),
-                    "width": 100 * one.probability,
-                    "here": one.text == attribution.word,
-                    "said": bool(one.text),
+                    "text": word.text or tr("end of sentence"),
+                    "share": _percent(word.probability),
+                    "width": 100 * word.probability,
+                    "here": word.text == attribution.word,
+                    "said": bool(word.text),
                 }
-                for one in some
+                for word in words
             ],
         }
-        for name, some in columns
-        if some
+        for name, words in columns
+        if words
     ]
 
 

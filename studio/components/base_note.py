@@ -27,15 +27,15 @@ def quality_note(service: Service, base: str, source: str, target: str, project:
     entry = base_of(BaseRegistry(service.settings), base)
     if entry is None or not entry.shipped:
         return ""
-    scores = sorted(direction_scores(entry.scores, source, target), key=lambda one: one.bleu)
+    scores = sorted(direction_scores(entry.scores, source, target), key=lambda score: score.bleu)
     parts = [
         tr(
             "{test}: {words} (BLEU {bleu})",
-            test=tr(one.text) if one.text else one.test,
-            words=tr(one.words),
-            bleu=f"{one.bleu:.1f}",
+            test=tr(score.text) if score.text else score.test,
+            words=tr(score.words),
+            bleu=f"{score.bleu:.1f}",
         )
-        for one in scores[:3]
+        for score in scores[:3]
     ]
     return render("base_note.html", name=entry.name, quality=tr("; ").join(parts), project=project)
 

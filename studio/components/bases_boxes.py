@@ -37,9 +37,9 @@ def shelf_box(models: BaseModels, project: ProjectRow | None) -> str:
     bases = models.at_hand(project)
     accepted = models.service.catalog.accepted
     pairs = {
-        (one.source, one.target): language_pair_text(one.source, one.target) if one.source else ""
+        (score.source, score.target): language_pair_text(score.source, score.target) if score.source else ""
         for base in bases
-        for one in base.scores
+        for score in base.scores
     }
     return render(
         "bases_at_hand.html",
@@ -61,7 +61,7 @@ def known_box(models: BaseModels, source: str, target: str) -> str:
         rows=models.well_known(source, target),
         source=source,
         target=target,
-        languages=sorted(((code, language_name(code)) for code in codes), key=lambda one: one[1]),
+        languages=sorted(((code, language_name(code)) for code in codes), key=lambda item: item[1]),
         memory=memory_needed,
         day=day(table_date()),
         paths=paths_offered(models.service.settings),
@@ -75,9 +75,9 @@ def directions_text(base: ShelfBase) -> str:
     if base.one_way:
         return language_pair_text(base.sources[0], base.targets[0])
     if not base.sources or not base.targets:
-        known = base.sources or base.targets
-        names = listed([language_name(code) for code in known[:FEW]])
-        if not known or len(known) > FEW:
+        codes = base.sources or base.targets
+        names = listed([language_name(code) for code in codes[:FEW]])
+        if not codes or len(codes) > FEW:
             return tr("languages as its card states")
         return tr("from {names}", names=names) if base.sources else tr("into {names}", names=names)
     if base.sources == base.targets:

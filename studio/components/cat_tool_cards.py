@@ -51,35 +51,35 @@ class Guide(BaseModel):
 
 
 _FILE = tomllib.loads(Path(__file__).with_name("cat_tool_guides.toml").read_text(encoding="utf-8"))
-GUIDES = tuple(Guide.model_validate(one) for one in _FILE["guides"])
+GUIDES = tuple(Guide.model_validate(guide) for guide in _FILE["guides"])
 
 
 MADE = "tailormt token create CAT"  # the default scopes are read and translate
 
 
 def connection_card(
-    made: Connection, project: ProjectRow | None, plugins: Sequence[tuple[str, int]], default: str, choice: str
+    connection: Connection, project: ProjectRow | None, plugins: Sequence[tuple[str, int]], default: str, choice: str
 ) -> str:
     """The settings that every tool needs; `plugins` are (name, id), `default` is the name of the project's default plugin."""
     return render(
-        "cat_connection.html", made=made, project=project, plugins=[(str(number), name) for name, number in plugins],
+        "cat_connection.html", made=connection, project=project, plugins=[(str(number), name) for name, number in plugins],
         default=default, choice=choice, base=BASE, command=MADE, days=DAYS,
     )  # fmt: skip
 
 
-def tool_cards(made: Connection, project: ProjectRow | None) -> str:
+def tool_cards(connection: Connection, project: ProjectRow | None) -> str:
     """One card per tool."""
     return render(
-        "cat_tools.html", guides=GUIDES, ways=WAYS, made=made, project=project.id if project else None,
-        address=address, value=lambda text: filled(text, made), refused=lambda guide: refused(guide, made),
+        "cat_tools.html", guides=GUIDES, ways=WAYS, made=connection, project=project.id if project else None,
+        address=address, value=lambda text: filled(text, connection), refused=lambda guide: refused(guide, connection),
     )  # fmt: skip
 
 
-def filled(text: str, made: Connection) -> str:
+def filled(text: str, connection: Connection) -> str:
     """The value of a field, with attribute names of the connection in square brackets replaced by their values."""
-    return re.sub(r"\[(\w+)]", lambda match: str(getattr(made, match[1])), text)
+    return re.sub(r"\[(\w+)]", lambda match: str(getattr(connection, match[1])), text)
 
 
-def refused(guide: Guide, made: Connection) -> bool:
+def refused(guide: Guide, connection: Connection) -> bool:
     """Whether this server requires a key that the tool cannot send."""
-    return made.needs_token and not guide.sends_key
+    return connection.needs_token and not guide.sends_key

@@ -34,7 +34,7 @@ def sample_cards(corpora: Sequence[SampleCorpus], title: str = "") -> str:
     return render("sample_cards.html", cards=cards, title=title or tr("Bundled samples"))
 
 
-def _card(corpus: SampleCorpus, others: list[str]) -> dict[str, object]:
+def _card(corpus: SampleCorpus, titles: list[str]) -> dict[str, object]:
     count = number(corpus.lines)
     if corpus.source:
         languages, lines = language_pair_text(corpus.source, corpus.target), tr("{count} pairs", count=count)
@@ -46,6 +46,6 @@ def _card(corpus: SampleCorpus, others: list[str]) -> dict[str, object]:
         "kind": tr(KINDS.get(corpus.kind, corpus.kind)),
         "facts": [languages, lines, tr("licence {name}", name=corpus.card.license_name)],
         "terms": Markup(license_line(corpus.card)) if corpus.card.restricted else "",
-        "others": listed(others) if others else "",
+        "others": listed(titles) if titles else "",
         "text": Markup(card_fold(corpus.card, tr("Card and licence"))),
     }

@@ -51,5 +51,5 @@ class CompareUrl:
             start, end = stretch.split("-")
         except ValueError:
             return None
-        results = [whole_number(one) for one in (line, system, start, end)]
+        results = [whole_number(part) for part in (line, system, start, end)]
         return None if None in results else (results[0] or 0, results[1] or 0, results[2] or 0, results[3] or 0)

@@ -206,7 +206,7 @@ def earlier_menu(
     """Links to the project's comparisons, newest first, and to a new one."""
     return render(
         "comparison_earlier.html",
-        titles=[(comparison, title, moment(made)) for comparison, title, made in titles],
+        titles=[(comparison, title, moment(created)) for comparison, title, created in titles],
         project=project_id,
         current=sheet.comparison_id if sheet else 0,
     )

@@ -56,10 +56,10 @@ def sentence_view(
 
     Sentences of the samples have a domain; their translation is the user's text.
     """
-    own = "domain" in shares
+    from_samples = "domain" in shares
     titles = {
-        "encoder": tr("Encoder, reading its source" if own else "Encoder, reading the sentence"),
-        "decoder": tr("Decoder, writing your sentence" if own else "Decoder, writing the translation"),
+        "encoder": tr("Encoder, reading its source" if from_samples else "Encoder, reading the sentence"),
+        "decoder": tr("Decoder, writing your sentence" if from_samples else "Decoder, writing the translation"),
     }
     texts = {"encoder": str(shares["source"]), "decoder": str(shares["translation"])}
     sides = [
@@ -107,10 +107,10 @@ def words_figure(shares: SentenceProportions, text: str, language: str, order: S
 # -- the samples as a whole
 
 
-def corpus_card(shown: Shown, side: str, layer: int, order: Sequence[str] = ()) -> str:
+def corpus_card(proportions: Shown, side: str, layer: int, order: Sequence[str] = ()) -> str:
     """Mean shares in the words of each domain, and a histogram of the shares, layer by layer."""
-    corpus = shown["corpus"].get(side)
-    domains = shown["domains"]
+    corpus = proportions["corpus"].get(side)
+    domains = proportions["domains"]
     if not corpus:
         return render("corpus_shares.html", legend=legend(domains, order), bars="")
     names, domains_read, by_domain = corpus["layers"], corpus["domains"], corpus["by_domain"]
@@ -136,37 +136,39 @@ def corpus_card(shown: Shown, side: str, layer: int, order: Sequence[str] = ()) 
         bars=Markup(figure("corpus", bars, label=tr("Mean shares of the domains in the words of each domain"))),
         histogram=Markup(figure("histogram", histogram, label=tr("Histogram of the shares of each domain"))),
         words=corpus["word_count"],
-        held_out=shown.get("held_out", {}).get(side),
+        held_out=proportions.get("held_out", {}).get(side),
         percent=percent,
     )
 
 
-def title_line(shown: Shown, plugin: PluginRow | None) -> str:
+def title_line(proportions: Shown, plugin: PluginRow | None) -> str:
     """The sentence under the heading."""
-    count = number(sum(shown["sentences"].values()))
+    count = number(sum(proportions["sentences"].values()))
     if plugin is not None:
         return tr("How {name} mixes its domains, on {count} sentences.", name=plugin.name, count=count)
     fitted = tr(
         "Fitted in {seconds} s on {count} sentences, before any training.",
-        seconds=f"{shown['seconds']:.0f}",
+        seconds=f"{proportions['seconds']:.0f}",
         count=count,
     )
-    return together(fitted, held_out_line(shown))
+    return together(fitted, held_out_line(proportions))
 
 
-def held_out_line(shown: Shown) -> str:
+def held_out_line(proportions: Shown) -> str:
     """How many held-out sentences lean towards their domain, with a warning if that is not significantly above chance."""
-    held = shown.get("held_out", {}).get("decoder") or shown.get("held_out", {}).get("encoder")
-    if not held:
+    held_out = proportions.get("held_out", {}).get("decoder") or proportions.get("held_out", {}).get("encoder")
+    if not held_out:
         return ""
-    right = round(held["sentences"] * held["sentences_leaning_right"])
-    line = tr("{some} of {all} held-out sentences lean towards their own domain.", some=right, all=held["sentences"])
-    share = 1 / max(1, len(shown["domains"]))
-    if chance_of(right, held["sentences"], share) < SURE:
+    right = round(held_out["sentences"] * held_out["sentences_leaning_right"])
+    line = tr(
+        "{some} of {all} held-out sentences lean towards their own domain.", some=right, all=held_out["sentences"]
+    )
+    share = 1 / max(1, len(proportions["domains"]))
+    if chance_of(right, held_out["sentences"], share) < SURE:
         return line
     says = tr(
         "That is not significantly more than by chance ({chance}): these samples do not distinguish the domains.",
-        chance=f"{held['sentences'] * share:.1f}",
+        chance=f"{held_out['sentences'] * share:.1f}",
     )
     return together(line, says)
 
@@ -175,9 +177,9 @@ def chance_of(successes: int, trials: int, share: float) -> float:
     """The probability of at least `successes` in `trials` trials with success probability `share` (exact binomial)."""
     if successes <= 0 or share >= 1:
         return 1.0
-    whole = math.lgamma(trials + 1)
+    log_factorial = math.lgamma(trials + 1)
     logs = (  # of binomial terms: with thousands of trials, their factors overflow or underflow
-        whole - math.lgamma(i + 1) - math.lgamma(trials - i + 1) + i * math.log(share) + (trials - i) * math.log1p(-share)
+        log_factorial - math.lgamma(i + 1) - math.lgamma(trials - i + 1) + i * math.log(share) + (trials - i) * math.log1p(-share)
         for i in range(successes, trials + 1)
     )  # fmt: skip
     return min(1.0, math.fsum(map(math.exp, logs)))
@@ -186,18 +188,18 @@ def chance_of(successes: int, trials: int, share: float) -> float:
 # -- words
 
 
-def word_card(shown: Shown, side: str, word: str, language: str, order: Sequence[str] = ()) -> str:
+def word_card(proportions: Shown, side: str, word: str, language: str, order: Sequence[str] = ()) -> str:
     """The words that match a search, across domains; without a search, the typical words of each domain and the shared ones."""
-    corpus = shown["corpus"].get(side)
+    corpus = proportions["corpus"].get(side)
     if not corpus:
         return ""
     domains, colours = corpus["domains"], domain_colours(corpus["domains"], order)
     sought = word.strip().casefold()
     if not sought:
-        own = corpus["words"]["of"]
+        own_words = corpus["words"]["of"]
         return render(
             "domain_words.html", side=side, language=language, listed=LISTED, shared=corpus["words"]["shared"],
-            domains=[(named(name), colour, own[name]) for name, colour in zip(domains, colours, strict=True)],
+            domains=[(named(name), colour, own_words[name]) for name, colour in zip(domains, colours, strict=True)],
         )  # fmt: skip
     index = [row for row in corpus.get("index", ()) if sought in row["text"]]
     index.sort(key=lambda row: (row["text"] != sought, not row["text"].startswith(sought), -row["count"], row["text"]))
@@ -228,9 +230,11 @@ def word_row(row: WordRow, domains: Sequence[str], colours: Sequence[str]) -> di
     }
 
 
-def example_buttons(shown: Shown, language: str) -> str:
+def example_buttons(proportions: Shown, language: str) -> str:
     """Buttons with example sentences from the samples."""
-    examples = [(shortened(one["translation"]), named(one["domain"])) for one in shown.get("examples", ())]
+    examples = [
+        (shortened(example["translation"]), named(example["domain"])) for example in proportions.get("examples", ())
+    ]
     return render("proportions_examples.html", examples=examples, language=language) if examples else ""
 
 
@@ -239,10 +243,10 @@ def shortened(text: str) -> str:
 
 
 def example_view(
-    shown: Shown, project: ProjectRow, layers: Mapping[str, int], number: int = 0, order: Sequence[str] = ()
+    proportions: Shown, project: ProjectRow, layers: Mapping[str, int], number: int = 0, order: Sequence[str] = ()
 ) -> str:
     """The example with that number, or the first one if there is none; empty without examples."""
-    examples = shown.get("examples") or []
+    examples = proportions.get("examples") or []
     if not examples:
         return ""
     return sentence_view(examples[number if 0 <= number < len(examples) else 0], project, layers, order)
@@ -273,8 +277,8 @@ def no_proportions(project: ProjectRow | None, reason: str, samples: bool) -> st
         return empty(tr("No proportions yet"), tr("They appear seconds after your samples are read."), link)
     if reason:
         return note(reason, bad=True)
-    what = tr(
+    text = tr(
         "Fit how much every word of your {language} samples shares with each domain. This takes a few seconds.",
         language=language_name(project.target),
     )
-    return empty(tr("No proportions yet"), what)
+    return empty(tr("No proportions yet"), text)

@@ -36,9 +36,9 @@ class Editor:
 
     def events(self, *views: Any) -> None:
         """Wire the events that the script triggers in each of these views."""
-        for one in views:
-            one.alternatives(handle_errors(self.alternatives), None, self.reply, trigger_mode="multiple", **MODEL)
-            one.learn(handle_errors(self.learn), None, [self.reply, self.count], trigger_mode="multiple", **QUIET)
+        for view in views:
+            view.alternatives(handle_errors(self.alternatives), None, self.reply, trigger_mode="multiple", **MODEL)
+            view.learn(handle_errors(self.learn), None, [self.reply, self.count], trigger_mode="multiple", **QUIET)
 
     def counted(self, project: ProjectRow | None) -> str:
         """The number of the project's edited pairs, linked to them."""

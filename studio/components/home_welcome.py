@@ -46,14 +46,16 @@ def welcome(service: Service) -> str:
 
 def first_base(service: Service) -> str:
     """The path of the base for a first project; empty if there is none."""
-    return next((str(one["path"]) for one in service.catalog.bases()), "")
+    return next((str(base["path"]) for base in service.catalog.bases()), "")
 
 
 def first_sample(service: Service) -> SampleCorpus | None:
     """The first bundled style corpus in the first base's initial target language; None if there is none."""
     base = first_base(service)
     target = default_pair(base)[1] if base else None
-    return next((one for one in service.catalog.samples() if one.kind == "style" and one.target == target), None)
+    return next(
+        (corpus for corpus in service.catalog.samples() if corpus.kind == "style" and corpus.target == target), None
+    )
 
 
 def start_with_sample(service: Service, agreed: bool) -> ProjectRow:

@@ -23,9 +23,9 @@ def lang_attribute(code: str, *, auto: bool = False) -> str:
 
     Right-to-left languages also get a `dir` attribute; with `auto`, for text in any language, the browser decides by its content.
     """
-    bare = code.replace("_", "-").split("-", maxsplit=1)[0].lower()
-    way = "auto" if auto else "rtl" if bare in RIGHT_TO_LEFT else ""
-    return (f' lang="{esc(code)}"' if code else "") + (f' dir="{way}"' if way else "")
+    primary = code.replace("_", "-").split("-", maxsplit=1)[0].lower()
+    direction = "auto" if auto else "rtl" if primary in RIGHT_TO_LEFT else ""
+    return (f' lang="{esc(code)}"' if code else "") + (f' dir="{direction}"' if direction else "")
 
 
 def parted(text: str, span: Sequence[int] | None) -> tuple[str, str, str]:
@@ -70,7 +70,7 @@ def bars(counts: Sequence[int], names: Sequence[str], unit: str) -> str:
     `names` label the columns; if there are many, only every n-th label is shown. `unit` names what is counted.
     """
     width, height, gap = 100.0, 96.0, 1.2
-    step, most = width / max(1, len(counts)), max([*counts, 1])
+    step, highest = width / max(1, len(counts)), max([*counts, 1])
     columns = [
         {
             "name": name,
@@ -78,9 +78,9 @@ def bars(counts: Sequence[int], names: Sequence[str], unit: str) -> str:
             "left": f"{index * step:.2f}",
             "step": f"{step:.2f}",
             "x": f"{index * step + gap / 2:.2f}",
-            "y": f"{height - height * count / most:.2f}",
+            "y": f"{height - height * count / highest:.2f}",
             "width": f"{step - gap:.2f}",
-            "height": f"{height * count / most:.2f}",
+            "height": f"{height * count / highest:.2f}",
         }
         for index, (count, name) in enumerate(zip(counts, names, strict=True))
     ]
@@ -166,11 +166,11 @@ def toggle_of_next() -> Any:
     return html_block(_ABSENT, classes="tm-gate")
 
 
-def toggle_value(there: bool) -> str:
-    """The value of a gate that shows (`there`) or hides its component."""
-    return "" if there else _ABSENT
+def toggle_value(visible: bool) -> str:
+    """The value of a gate that shows (`visible`) or hides its component."""
+    return "" if visible else _ABSENT
 
 
-def visible_if(there: bool) -> bool | str:
+def visible_if(visible: bool) -> bool | str:
     """The `visible` value of a component that can be shown and hidden: it is always mounted, for the same reason as `toggled`."""
-    return there or "hidden"
+    return visible or "hidden"

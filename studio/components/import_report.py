@@ -52,10 +52,10 @@ def files_card(
         "import_files.html",
         warnings=[
             (
-                translate_message(one),
-                _query("noticed", ANOTHER_LANGUAGE, "") if getattr(one, "code", "") == OTHERS else "",
+                translate_message(warning),
+                _query("noticed", ANOTHER_LANGUAGE, "") if getattr(warning, "code", "") == OTHERS else "",
             )
-            for one in report.get("warnings", [])
+            for warning in report.get("warnings", [])
         ],
         leaked=leaked,
         project=project,
@@ -92,7 +92,7 @@ def side_cards(report: Mapping[str, Any]) -> str:
     domains = report.get("domains", {})
     total = sum(domains.values())
     coloured = zip(domains.items(), domain_colours(list(domains)), strict=True)
-    most_first = sorted(coloured, key=lambda one: -one[0][1])
+    most_first = sorted(coloured, key=lambda item: -item[0][1])
     lengths = {int(length): int(count) for length, count in report.get("lengths", {}).items()}
     return render(
         "import_sides.html",
@@ -110,7 +110,7 @@ def leak_card(
 ) -> str:
     """The test files with their overlap with the samples, and `refused` files; an explanation if there are none."""
     by_name = {
-        str(one.get("name")): {"leaked": 0, "sentences": 0, "error": "", **one} for one in leaks.get("files", [])
+        str(file.get("name")): {"leaked": 0, "sentences": 0, "error": "", **file} for file in leaks.get("files", [])
     }
     files = [
         {"name": name, "leaks": by_name.get(name), "query": urlencode({"view": "leaks", "file": name})}
@@ -162,12 +162,12 @@ def _file(file: Mapping[str, Any], labels: Mapping[str, str], project: int) -> d
 
 def _notes(file: Mapping[str, Any]) -> list[str]:
     """Notes on how the file was read, and the languages stated in it."""
-    notes = [translate_message(one) for one in file.get("notes", [])]
+    notes = [translate_message(note) for note in file.get("notes", [])]
     stated = sorted(file.get("found", {}).items(), key=lambda item: -item[1])
     if len(stated) > 1:
-        shown = [f"{language_name(code)} {number(count)}" for code, count in stated[:6]]
+        first = [f"{language_name(code)} {number(count)}" for code, count in stated[:6]]
         more = [tr("{count} more", count=len(stated) - 6)] if len(stated) > 6 else []
-        notes.append(tr("It contains {languages}.", languages=listed([*shown, *more]) if more else ", ".join(shown)))
+        notes.append(tr("It contains {languages}.", languages=listed([*first, *more]) if more else ", ".join(first)))
     return notes
 
 

@@ -60,7 +60,7 @@ WORDS = {
     "ablate": mark("Replacing a plugin's memory"),
 }
 SWITCH = script("layout.js")
-FOLLOW = "(address) => { if (address) window.location.assign(address) }"  # opens the address returned by an event
+FOLLOW = script("follow.js")  # opens the address returned by an event
 CONNECTION = script("connection.js")
 # The page on which each kind of job is shown.
 AT_WORK = {
@@ -98,9 +98,9 @@ class StudioPage(ABC):
     @classmethod
     def build(cls, demo: gr.Blocks, service: Service) -> None:
         """Add the page to the application."""
-        made = cls(demo, service)
-        made.layout()
-        made.events()
+        instance = cls(demo, service)
+        instance.layout()
+        instance.events()
 
     @abstractmethod
     def layout(self) -> None:
@@ -116,9 +116,9 @@ def wanted(request: gr.Request) -> str:
     return str(request.query_params.get("project", ""))
 
 
-def in_turn(place: str) -> dict[str, Any]:
-    """Options for events in which every click counts and order matters: all events with the same `place` run one at a time."""
-    return {**EACH, "concurrency_id": place, "concurrency_limit": 1}
+def in_turn(queue: str) -> dict[str, Any]:
+    """Options for events in which every click counts and order matters: all events with the same `queue` run one at a time."""
+    return {**EACH, "concurrency_id": queue, "concurrency_limit": 1}
 
 
 def handle_errors(function: Callable[..., Any], *, polled: bool = False, heavy: bool = False) -> Callable[..., Any]:
@@ -195,17 +195,17 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
             yield frame
 
     def fill(request: gr.Request) -> dict[Any, Any]:
-        seen = service.overview(wanted(request))
-        menu, more = project_menu(service.store.projects.list(), seen.project, name), frame.fills.items()
-        return dict(zip((top, steps, foot), (menu, *changing(seen)), strict=True)) | {
-            one: of(request) for one, of in more
+        overview = service.overview(wanted(request))
+        menu, more = project_menu(service.store.projects.list(), overview.project, name), frame.fills.items()
+        return dict(zip((top, steps, foot), (menu, *changing(overview)), strict=True)) | {
+            component: of(request) for component, of in more
         }
 
     def poll(request: gr.Request) -> tuple[str, str]:
         return changing(service.overview(wanted(request)))
 
-    def changing(seen: Overview) -> tuple[str, str]:
-        return step_list(seen, name), sidebar_status(seen) + signed_in()
+    def changing(overview: Overview) -> tuple[str, str]:
+        return step_list(overview, name), sidebar_status(overview) + signed_in()
 
     demo.load(handle_errors(fill), None, [top, steps, foot, *frame.fills], **QUIET)
     timer.tick(handle_errors(poll, polled=True), None, [steps, foot], **QUIET)
@@ -231,38 +231,40 @@ def project_menu(projects: Sequence[ProjectRow], current: ProjectRow | None, nam
     return render("project_menu.html", brand=brand(), current=current, projects=projects, page=name or "samples")
 
 
-def step_list(seen: Overview, name: str) -> str:
+def step_list(overview: Overview, name: str) -> str:
     """The steps in working order, each with its count or state."""
-    project = seen.project.id if seen.project else None
-    busy = seen.active if seen.active and seen.active.project_id == project else None
+    project = overview.project.id if overview.project else None
+    busy = overview.active if overview.active and overview.active.project_id == project else None
     states = {
-        "samples": number(seen.sentences) if seen.sentences is not None else "",
-        "phrases": number(seen.phrases) if seen.phrases is not None else "",
-        "train": percent(busy.fraction) if busy and busy.kind == "customize" else (str(seen.runs) if seen.runs else ""),
-        "rate": f"{number(seen.rated[0])}/{number(seen.rated[1])}" if seen.rated else "",
-        "plugins": str(seen.plugins) if seen.plugins else "",
+        "samples": number(overview.sentences) if overview.sentences is not None else "",
+        "phrases": number(overview.phrases) if overview.phrases is not None else "",
+        "train": percent(busy.fraction)
+        if busy and busy.kind == "customize"
+        else (str(overview.runs) if overview.runs else ""),
+        "rate": f"{number(overview.rated[0])}/{number(overview.rated[1])}" if overview.rated else "",
+        "plugins": str(overview.plugins) if overview.plugins else "",
     }
     return render("step_list.html", pages=PAGES, current=name, project=project, states=states, address=address)
 
 
-def sidebar_status(seen: Overview) -> str:
+def sidebar_status(overview: Overview) -> str:
     """The active job and the device."""
-    job = seen.active
+    job = overview.active
     lines: list[str] = []
     if job is not None and job.state == "queued":
         lines = [paused_text() if job.paused else tr("Starts when a worker is free")]
     elif job is not None:
-        left = tr("{time} left in this step", time=span(job.eta)) if job.eta is not None else tr("estimating")
-        queued = " · " + tr("{count} queued", count=seen.waiting) if seen.waiting else ""
+        remaining = tr("{time} left in this step", time=span(job.eta)) if job.eta is not None else tr("estimating")
+        queued = " · " + tr("{count} queued", count=overview.waiting) if overview.waiting else ""
         position = tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps) if job.step else ""
         step = tr(job.step or "starting") + position
-        lines = [step, left + queued]
-    base = Path(seen.project.base).name if seen.project else ""
+        lines = [step, remaining + queued]
+    base = Path(overview.project.base).name if overview.project else ""
     return render(
         "foot_boxes.html", job=job, title=tr(WORDS.get(job.kind, job.kind)) if job else "",
         state=(waiting_word(job) if job.state == "queued" else percent(job.fraction)) if job else "",
         lines=lines, job_page=AT_WORK.get(job.kind, "samples") if job else "", address=address,
-        device=device_text(seen.device).split(" · "), project=seen.project.id if seen.project else None,
+        device=device_text(overview.device).split(" · "), project=overview.project.id if overview.project else None,
         base=tr("base {name}, frozen", name=base) if base else tr("Bases"),
     )  # fmt: skip
 
@@ -298,6 +300,6 @@ def device_text(line: str) -> str:
     match = re.fullmatch(r"CPU, (\d+) cores? · ([^\u00a0]++)\u00a0of\u00a0(.++)", line)
     if match is None:
         return line
-    cores, used, whole = match.groups()
-    memory = tr("memory {used} of {all}", used=used, all=whole)
+    cores, used, total = match.groups()
+    memory = tr("memory {used} of {all}", used=used, all=total)
     return trn("CPU, {count} core", "CPU, {count} cores", int(cores)) + " · " + memory

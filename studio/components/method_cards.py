@@ -23,7 +23,7 @@ from studio.services.service import Service
 FIRST = (AUTO, "memory_adapter", "knn", "residual_adapter", "fine_tuning")
 PICK = script("method-cards.js")
 # Replaces the first input of an event by the currently selected method, even if the server has not yet answered that choice.
-CHOSEN = "(method, ...others) => [window.tmMethod?.() || method, ...others]"
+CHOSEN = script("method-chosen.js")
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,19 @@ class MethodCard:
 
 def lacking(service: Service, project: ProjectRow | None, method: Method) -> tuple[str, str]:
     """What a method lacks in this project, and the remedy, for `translate_message`; both empty if it can run."""
-    about = method.capabilities
+    capabilities = method.capabilities
     report = service.report(project.id) if project else {}
     domains = len(report.get("domains") or {}) or 1
     sentences, _, sourced, _ = service.counted(project.id) if project else (0, 0, 0, 1)
-    if about.needs_bilingual and sourced < max(1, sentences):
+    if capabilities.needs_bilingual and sourced < max(1, sentences):
         return mark("needs translations"), mark("Add samples with their sources.")
-    if about.needs_domains > domains:
-        needed = Message(mark("needs {count} domains"), count=about.needs_domains)
+    if capabilities.needs_domains > domains:
+        needed = Message(mark("needs {count} domains"), count=capabilities.needs_domains)
         return needed, mark("Add a file of another domain.")
     if method.name == "domain_mixing" and project and domains < 2 and not _general(service, project):
         needed = Message(mark("needs {count} domains"), count=2)
         return needed, mark("Add a file of another domain, or of plain everyday text.")
-    if about.needs_endpoint and not service.settings.endpoints:
+    if capabilities.needs_endpoint and not service.settings.endpoints:
         return mark("needs a service"), mark("Enter its address in the setting “endpoints”, then restart the studio.")
     if method.name == "knn" and not has_faiss():
         return mark("needs faiss"), mark("Install it: pip install 'tailor-mt[cpu]'.")
@@ -82,38 +82,38 @@ def _general(service: Service, project: ProjectRow) -> bool:
 
 def can_look_up(method: Method) -> bool:
     """Whether kNN decoding can run on top of a method: it must yield probabilities and not use a datastore already."""
-    about = method.capabilities
-    return about.offers_likelihood and method.name != "knn" and not about.needs_endpoint and has_faiss()
+    capabilities = method.capabilities
+    return capabilities.offers_likelihood and method.name != "knn" and not capabilities.needs_endpoint and has_faiss()
 
 
 def method_card(
     service: Service, project: ProjectRow | None, method: Method, estimate: Estimate | None = None
 ) -> MethodCard:
     """The card of a method for a project."""
-    about = method.capabilities
+    capabilities = method.capabilities
     lacks, remedy = lacking(service, project, method)
     domains = len((service.report(project.id) if project else {}).get("domains") or {})
     facts = [
-        tr("needs phrases") if about.needs_phrases else "",
+        tr("needs phrases") if capabilities.needs_phrases else "",
         tr("uses general text as the second domain")
         if method.name == "domain_mixing" and not lacks and domains < 2
         else "",
-        "" if about.offers_strength else tr("strength not adjustable"),
+        "" if capabilities.offers_strength else tr("strength not adjustable"),
     ]
     cost = ""
     if estimate is not None and not lacks:
         cost = cost_of(estimate)
-        if about.needs_endpoint:
+        if capabilities.needs_endpoint:
             cost = tr("priced by your service")
     return MethodCard(
         method.name,
-        tr(about.title),
-        tr(about.summary),
+        tr(capabilities.title),
+        tr(capabilities.summary),
         " · ".join(fact for fact in facts if fact),
         translate_message(lacks),
         translate_message(remedy),
         cost,
-        "" if about.trains else mark("no training"),
+        "" if capabilities.trains else mark("no training"),
     )
 
 
@@ -136,9 +136,9 @@ def automatic_card(estimate: Estimate | None = None) -> MethodCard:
 def method_cards(cards: Sequence[MethodCard], chosen: str) -> str:
     """The methods as cards, the chosen one highlighted; most are folded."""
     order = {name: rank for rank, name in enumerate(FIRST)}
-    first = sorted((one for one in cards if one.name in order), key=lambda one: order[one.name])
-    rest = [one for one in cards if one.name not in order] if first else []
-    return render("method_cards.html", first=first or cards, rest=rest, chosen=chosen)
+    first = sorted((card for card in cards if card.name in order), key=lambda card: order[card.name])
+    folded = [card for card in cards if card.name not in order] if first else []
+    return render("method_cards.html", first=first or cards, rest=folded, chosen=chosen)
 
 
 def project_cards(service: Service, project: ProjectRow | None, estimates: Mapping[str, Estimate], chosen: str) -> str:

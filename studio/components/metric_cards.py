@@ -101,18 +101,18 @@ def title_text(row: MetricRow) -> str:
 def _about(figures: Mapping[str, Any], rows: Sequence[MetricRow]) -> list[str]:
     """Notes on the basis of the figures: texts, classifier, language model, decoding settings, tests."""
     report, general, style = figures.get("text") or {}, figures.get("general") or {}, figures.get("style") or {}
-    about = []
+    notes = []
     if report:
-        about.append(tr("Style: {count} sentences of this comparison.", count=number(report["lines"])))
+        notes.append(tr("Style: {count} sentences of this comparison.", count=number(report["lines"])))
     if general:
         lines = number(general["lines"])
-        about.append(
+        notes.append(
             tr("General text: {count} bundled everyday sentences; their sources are back-translations.", count=lines)
         )
     if style.get("accuracy"):
-        about.append(_accuracy(style["accuracy"]))
+        notes.append(_accuracy(style["accuracy"]))
     if style:
-        about.append(
+        notes.append(
             tr(
                 "Perplexity: of a language model trained on {count} sample sentences, per {unit}; on unseen "
                 "samples it is {value}.",
@@ -123,19 +123,19 @@ def _about(figures: Mapping[str, Any], rows: Sequence[MetricRow]) -> list[str]:
         )
     for name, settings in (figures.get("decoding") or {}).items():
         if settings:
-            own = ", ".join(f"{key.replace('_', ' ')} {setting}" for key, setting in settings.items())
-            about.append(
+            settings_text = ", ".join(f"{key.replace('_', ' ')} {setting}" for key, setting in settings.items())
+            notes.append(
                 tr(
                     "{name} decodes with its own settings ({settings}); vanilla with the defaults.",
                     name=name,
-                    settings=own,
+                    settings=settings_text,
                 )
             )
-    about += [translate_message(note) for note in figures.get("notes", [])]
-    about.append(tr("Intervals and p: paired bootstrap with 1,000 resamples, p against vanilla."))
+    notes += [translate_message(note) for note in figures.get("notes", [])]
+    notes.append(tr("Intervals and p: paired bootstrap with 1,000 resamples, p against vanilla."))
     if any(row.p_ar is not None for row in rows):
-        about.append(tr("Among all figures beside it: approximate randomisation with 10,000 trials."))
-    return about
+        notes.append(tr("Among all figures beside it: approximate randomisation with 10,000 trials."))
+    return notes
 
 
 def _accuracy(accuracy: Mapping[str, Any]) -> str:
@@ -152,8 +152,8 @@ def _accuracy(accuracy: Mapping[str, Any]) -> str:
 def figure_row(metrics: Mapping[str, Any]) -> str:
     """One card per score; empty if the plugin has none."""
     cards = [
-        {"title": one.title, "before": f"{one.before:.1f}", "after": f"{one.after:.1f}", "below": one.sure}
-        for one in scores(metrics)
+        {"title": score.title, "before": f"{score.before:.1f}", "after": f"{score.after:.1f}", "below": score.sure}
+        for score in scores(metrics)
     ]
     before, after = metrics.get("validation_loss_before"), metrics.get("validation_loss")
     if isinstance(before, int | float) and isinstance(after, int | float):

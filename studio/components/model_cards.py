@@ -46,14 +46,14 @@ def _parser() -> MarkdownIt:
 
 def render_markdown(text: str) -> str:
     """Safe HTML of a card's body, its headings lowered by two levels to fit below those of the page."""
-    shown = _parser().render(text[:LONGEST])
-    return re.sub(r"<(/?)h([1-6])>", lambda m: f"<{m[1]}h{min(6, int(m[2]) + 2)}>", shown)
+    html = _parser().render(text[:LONGEST])
+    return re.sub(r"<(/?)h([1-6])>", lambda m: f"<{m[1]}h{min(6, int(m[2]) + 2)}>", html)
 
 
 def license_text(card: ModelCard) -> str:
     """The card's licence sentence, translated as far as the catalog has it."""
-    known = re.match(r"(Licence|License): ", card.license_line)
-    return tr("Licence: {name}", name=tr(card.license_line[known.end() :])) if known else tr(card.license_line)
+    match = re.match(r"(Licence|License): ", card.license_line)
+    return tr("Licence: {name}", name=tr(card.license_line[match.end() :])) if match else tr(card.license_line)
 
 
 def license_line(card: ModelCard) -> str:

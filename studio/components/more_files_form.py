@@ -100,7 +100,7 @@ class MoreFilesForm:
     def _samples_offered(self, project: ProjectRow) -> str:
         """Bundled corpora in the project's target language that it does not contain yet and whose licence is accepted."""
         names = {file.name for file in self.service.sample_files(project.id)}
-        fitting = [
+        corpora = [
             corpus
             for corpus in self.service.catalog.samples()
             if corpus.target == project.target
@@ -108,4 +108,4 @@ class MoreFilesForm:
             and not any(file.name in names for file in corpus.files)
         ]
         title = tr("In {language}; each file becomes its own domain.", language=language_name(project.target))
-        return sample_cards(fitting, title)
+        return sample_cards(corpora, title)

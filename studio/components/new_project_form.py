@@ -62,7 +62,7 @@ class NewProjectForm:
     def events(self, start: Any) -> None:
         """Wire the fields; `start` is the button that creates the project from the files."""
         chosen = [self.source, self.target, self.base, self.agreed]
-        given = [self.files, self.path, self.name, *chosen, self.options.values]
+        fields = [self.files, self.path, self.name, *chosen, self.options.values]
         dropped = [self.files, self.base, self.source, self.target]
         self.files.upload(handle_errors(self.look_at_files, heavy=True), dropped, dropped[2:], **HEAVY)
         self.files.change(handle_errors(self.keep), [self.files, self.name], self.name, **QUIET)
@@ -76,7 +76,7 @@ class NewProjectForm:
             [self.base, self.terms, self.agreed], **LAST,
         )  # fmt: skip
         for event in (
-            start.click(handle_errors(self.create, heavy=True), given, self.address, js=COLLECTED, **HEAVY),
+            start.click(handle_errors(self.create, heavy=True), fields, self.address, js=COLLECTED, **HEAVY),
             self.samples.choose(
                 handle_errors(self.create_from_samples, heavy=True),
                 chosen,
@@ -116,7 +116,9 @@ class NewProjectForm:
             return {self.base: gr.skip()}
         bases = self.service.catalog.bases()
         named = str(request.query_params.get("base", ""))
-        chosen = next((one for one in bases if one["name"] == named), bases[0] if bases else {}).get("path")
+        chosen = next((base_card for base_card in bases if base_card["name"] == named), bases[0] if bases else {}).get(
+            "path"
+        )
         waiting = [str(path) for path in stashed(str(request.query_params.get("files", "")), self.service.settings)]
         values = self.choose_base(chosen, waiting, other=chosen != self.base.value)  # keep a tick set meanwhile
         for field, codes in zip((self.source, self.target), self.service.catalog.languages(), strict=True):
@@ -146,14 +148,14 @@ class NewProjectForm:
         """
         chosen, before = [Path(file) for file in files or []], stashed("", self.service.settings)
         stash(chosen, self.service.settings, own_key())
-        given = bool(name) and name not in [path.stem for path in before[:1]]
-        return {self.name: name if given else chosen[0].stem if chosen else ""}
+        renamed = bool(name) and name not in [path.stem for path in before[:1]]
+        return {self.name: name if renamed else chosen[0].stem if chosen else ""}
 
-    def create(self, *given: Any) -> dict[Any, Any]:
-        """Create a project from the files and open it in the browser. `given` are the values of the form in the order of its
-        event. Raises InputError without files.
+    def create(self, *form_values: Any) -> dict[Any, Any]:
+        """Create a project from the files and open it in the browser. `form_values` are in the order of its event. Raises
+        InputError without files.
         """
-        files, path, name, source, target, base, agreed, options = given
+        files, path, name, source, target, base, agreed, options = form_values
         paths = [Path(file) for file in files or []]
         if path and path.strip():
             paths += server_files(path, self.service.settings)
@@ -173,13 +175,13 @@ class NewProjectForm:
         If that requires another base, the form shows that base first and ignores the tick, which accepted other terms.
         """
         corpora = chosen_corpora(self.service, event)
-        source, target, fitting = samples_setup(self.service, corpora, source, target, base)
-        if fitting != base:
+        source, target, new_base = samples_setup(self.service, corpora, source, target, base)
+        if new_base != base:
             yield {
-                self.source: source, self.target: target, self.base: fitting, **self._licence(fitting, source, target),
+                self.source: source, self.target: target, self.base: new_base, **self._licence(new_base, source, target),
             }  # fmt: skip
             agreed = False
-        project = start_from_samples(self.service, corpora, source, target, fitting, agreed)
+        project = start_from_samples(self.service, corpora, source, target, new_base, agreed)
         self.keep(None)
         yield {self.address: address("samples", project.id)}
 
@@ -193,12 +195,12 @@ class NewProjectForm:
 
     def choose_languages(self, base: str | None, source: str | None, target: str | None) -> dict[Any, Any]:
         """Set a base that supports the direction, preferably the chosen one, and the note on its quality in that direction."""
-        fitting = base
+        new_base = base
         if base and source and target:
             with contextlib.suppress(InputError):  # reported when the project is created
-                fitting = self.service.catalog.base_for(base, source, target)
-        values = self._licence(fitting, source, target)
-        return {self.terms: values[self.terms]} if fitting == base else {self.base: fitting, **values}
+                new_base = self.service.catalog.base_for(base, source, target)
+        values = self._licence(new_base, source, target)
+        return {self.terms: values[self.terms]} if new_base == base else {self.base: new_base, **values}
 
     def _licence(
         self, base: str | None, source: str | None, target: str | None, *, other: bool = True
@@ -213,10 +215,12 @@ class NewProjectForm:
         }
 
     def _card(self, base: str | None) -> Mapping[str, Any] | None:
-        return next((one for one in self.service.catalog.bases() if one["path"] == base), None)
+        return next((card for card in self.service.catalog.bases() if card["path"] == base), None)
 
     def _base_choices(self) -> list[tuple[str, str]]:
-        return [(f"{one['name']} · {one['bytes'] / 1e6:.0f} MB", one["path"]) for one in self.service.catalog.bases()]
+        return [
+            (f"{card['name']} · {card['bytes'] / 1e6:.0f} MB", card["path"]) for card in self.service.catalog.bases()
+        ]
 
 
 def chosen_corpora(service: Service, event: gr.EventData) -> list[SampleCorpus]:
@@ -230,9 +234,9 @@ def _into_language_of(
     files: Sequence[str] | None, card: Mapping[str, Any] | None, source: str | None, target: str | None
 ) -> tuple[str | None, str | None]:
     """Source and target, with the target replaced by the files' language if it is certain and the base supports it."""
-    seen = language_of([Path(file) for file in files], card["languages"]) if card and files else None
-    if seen and seen != target:
-        return target if source == seen else source, seen
+    detected = language_of([Path(file) for file in files], card["languages"]) if card and files else None
+    if detected and detected != target:
+        return target if source == detected else source, detected
     return source, target
 
 

@@ -63,17 +63,19 @@ class PhraseList:
     def filter_values(self, phrases: Phrases, view: PhraseView) -> dict[Any, Any]:
         """The filters set to the values of a view."""
         lengths = sorted(set(phrases.table.lengths.tolist()))
-        layers = [(tr("layer {number}", number=one + 1), one) for one in range(phrases.layer_count)]
+        layers = [(tr("layer {number}", number=layer + 1), layer) for layer in range(phrases.layer_count)]
         orders = [
             (tr(name), order) for name, order in ORDERS.items() if order != "typical" or phrases.table.general_words
         ]
         return {
             self.words: view.words,
             self.low: gr.update(
-                choices=[(tr("from {number}", number=one), one) for one in lengths], value=view.low or lengths[0]
+                choices=[(tr("from {number}", number=length), length) for length in lengths],
+                value=view.low or lengths[0],
             ),
             self.high: gr.update(
-                choices=[(tr("to {number}", number=one), one) for one in lengths], value=view.high or lengths[-1]
+                choices=[(tr("to {number}", number=length), length) for length in lengths],
+                value=view.high or lengths[-1],
             ),
             self.layer: gr.update(choices=[(tr("any layer"), -1), *layers], value=view.layer),
             self.order: gr.update(choices=orders, value=phrases.usable(view).order),

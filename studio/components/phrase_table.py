@@ -60,7 +60,7 @@ def histograms(phrases: Phrases, view: PhraseView, chosen: PhraseListRow | None)
 
 def length_columns(counts: np.ndarray, view: PhraseView, chosen: PhraseListRow | None) -> list[Column]:
     """One column per length; `counts` are phrases by length and layer."""
-    most = max(1, int(counts.sum(1).max()))
+    highest = max(1, int(counts.sum(1).max()))
     columns = []
     for length in range(1, len(counts)):
         read_in = [f"{layer + 1}" for layer in np.flatnonzero(counts[length])]
@@ -71,7 +71,7 @@ def length_columns(counts: np.ndarray, view: PhraseView, chosen: PhraseListRow |
         title += tr(", read in layer {numbers}", numbers=listed(read_in)) if read_in else ""
         columns.append(
             Column(
-                f"{length}", title, stacked(counts[length] / most), low=length, high=length,
+                f"{length}", title, stacked(counts[length] / highest), low=length, high=length,
                 pressed=view.low == view.high == length, marked=bool(chosen and chosen.length == length),
             )
         )  # fmt: skip
@@ -133,8 +133,8 @@ def times_as_often(row: PhraseListRow) -> str:
     """
     if row.ratio is None or not row.own:
         return "–"
-    shown = f"{short(2.0**row.ratio)}×"
-    return shown if row.general else f"≈\u00a0{shown}"
+    factor = f"{short(2.0**row.ratio)}×"
+    return factor if row.general else f"≈\u00a0{factor}"
 
 
 def short(times: float) -> str:
@@ -142,12 +142,12 @@ def short(times: float) -> str:
     return f"{times:,.0f}" if times >= 9.95 else f"{times:.1f}" if times >= 0.095 else f"{times:.2f}"
 
 
-def page_line(first: int, shown: int, fitting: int, phrases: Phrases, sentences: int) -> str:
+def page_line(first: int, row_count: int, match_count: int, phrases: Phrases, sentences: int) -> str:
     """Which rows are shown, and how many phrases and `sentences` are excluded."""
     line = tr("No phrase matches.")
-    if shown:
-        last = first + shown
-        line = tr("{first}–{last} of {all}", first=number(first + 1), last=number(last), all=number(fitting))
+    if row_count:
+        last = first + row_count
+        line = tr("{first}–{last} of {all}", first=number(first + 1), last=number(last), all=number(match_count))
     excluded = int(phrases.excluded.sum())
     if excluded and sentences:
         line += " · " + trn(
@@ -219,8 +219,8 @@ def summary_line(phrases: Phrases, sentences: int) -> str:
 def page_address(project: ProjectRow, view: PhraseView) -> str:
     """The address to set and the phrase to circle on the map; read by phrase-mark.js."""
     query = view.query()
-    shown = address("phrases", project.id) + (f"&{query}" if query else "")
-    return render("phrase_address.html", address=shown, chosen=view.phrase)
+    url = address("phrases", project.id) + (f"&{query}" if query else "")
+    return render("phrase_address.html", address=url, chosen=view.phrase)
 
 
 def export_link(project: ProjectRow, view: PhraseView) -> str:

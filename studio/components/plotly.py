@@ -38,7 +38,7 @@ def domain_colours(names: Sequence[str], order: Sequence[str] = ()) -> list[str]
     `order` (`SampleFiles.domains`), so that it is the same on all pages; names missing from `order` follow it.
     """
     colours = itertools.cycle(DOMAINS[:-1])
-    known = {UNNAMED if name == "" else name: "" for name in (*order, *names)}
-    for name in known:
-        known[name] = DOMAINS[-1] if name in ("general", "bundled general") else next(colours)
-    return [known[name or UNNAMED] for name in names]
+    colour_by_name = {UNNAMED if name == "" else name: "" for name in (*order, *names)}
+    for name in colour_by_name:
+        colour_by_name[name] = DOMAINS[-1] if name in ("general", "bundled general") else next(colours)
+    return [colour_by_name[name or UNNAMED] for name in names]

@@ -23,26 +23,27 @@ def default_menu(rows: Sequence[PluginRow], default: int | None) -> str:
     if not rows:
         return ""
     doubled = [name for name, count in Counter(row.name for row in rows).items() if count > 1]
-    there = [row for row in rows if row.exists]
-    return render("plugin_default.html", rows=there, default=default, doubled=doubled, moment=moment)
+    existing = [row for row in rows if row.exists]
+    return render("plugin_default.html", rows=existing, default=default, doubled=doubled, moment=moment)
 
 
 def blend_box(rows: Sequence[PluginCardData]) -> str:
     """The folded form for a blend: two plugins, their weights, a name. Empty if fewer than two plugins can be blended."""
-    plugins = [one for one in rows if one.blendable]
+    plugins = [plugin for plugin in rows if plugin.blendable]
     return render("plugin_blend.html", plugins=plugins) if len(plugins) > 1 else ""
 
 
 def check_list(name: str, checks: Sequence[Check], *, done: str = "", pending: PendingImport | None = None) -> str:
     """The progress of an import: completed checks, the current one, and those not reached."""
     failed = any(not check.ok for check in checks)
-    known = {check.name: check for check in checks}
-    now = next((key for key in TITLES if key not in known), "") if not failed else ""
+    checks_by_name = {check.name: check for check in checks}
+    now = next((key for key in TITLES if key not in checks_by_name), "") if not failed else ""
     steps = [
-        {"title": tr(title), **_step(known.get(key), key == now, pending is not None)} for key, title in TITLES.items()
+        {"title": tr(title), **_step(checks_by_name.get(key), key == now, pending is not None)}
+        for key, title in TITLES.items()
     ]
-    one = {"name": name, "steps": steps, "failed": failed, "done": done, "question": pending}
-    return render("plugin_imports.html", imports=[one])
+    progress = {"name": name, "steps": steps, "failed": failed, "done": done, "question": pending}
+    return render("plugin_imports.html", imports=[progress])
 
 
 def _step(check: Check | None, now: bool, pending: bool) -> dict[str, str]:
@@ -60,7 +61,9 @@ def _step(check: Check | None, now: bool, pending: bool) -> dict[str, str]:
 
 def waiting_box(waiting: Sequence[PendingImport]) -> str:
     """Imports that wait for their licence to be accepted."""
-    imports = [{"name": one.name, "steps": [], "failed": False, "done": "", "question": one} for one in waiting]
+    imports = [
+        {"name": pending.name, "steps": [], "failed": False, "done": "", "question": pending} for pending in waiting
+    ]
     return render("plugin_imports.html", imports=imports)
 
 
@@ -79,7 +82,7 @@ def bring_in(service: Service, project: ProjectRow, file: Path) -> Iterator[str]
         yield check_list(file.name, done, pending=incoming.ask(key, file.name, done[-1].sentence))
         return
     row = incoming.finish(key, file.name)
-    versions = next(one for one in service.library.versions(project.id) if one.name == row.name)
+    versions = next(plugin for plugin in service.library.versions(project.id) if plugin.name == row.name)
     end = tr("Imported as {name}.", name=row.name)
     if versions.older:
         end = tr("Imported as version {number} of {name}.", number=versions.number(row), name=row.name)

@@ -80,10 +80,10 @@ def seen(
     job = (jobs or {}).get(row.job_id) if row.job_id else None
     try:
         stat = Path(row.path).stat()
-        about, card, needs = _read(row.path, row.name, stat.st_mtime_ns, stat.st_size)
+        metadata, card, needs = _read(row.path, row.name, stat.st_mtime_ns, stat.st_size)
     except (OSError, TailorError):
         return PluginCardData(row, card=ModelCard(row.name), job=job)
-    return PluginCardData(row, about, card, needs, job, (ablations or {}).get(row.id))
+    return PluginCardData(row, metadata, card, needs, job, (ablations or {}).get(row.id))
 
 
 @lru_cache(maxsize=16_384)
@@ -93,7 +93,7 @@ def _read(path: str, name: str, modified: int, bytes_: int) -> tuple[dict[str, o
 
 def plugin_cards(
     plugins: Sequence[Versions],
-    shown: Mapping[int, PluginCardData],
+    cards: Mapping[int, PluginCardData],
     project: ProjectRow,
     base: ModelCard | None = None,
     *,
@@ -105,8 +105,10 @@ def plugin_cards(
     default plugin's row; `wanted`: a tag, to show only the plugins that have it."""
     if not plugins:
         return no_plugins(project)
-    of = {one.name: sorted({tag for row in one.rows for tag in (tags or {}).get(row.id, ())}) for one in plugins}
-    picked = [one for one in plugins if not wanted or wanted in of[one.name]]
+    of = {
+        plugin.name: sorted({tag for row in plugin.rows for tag in (tags or {}).get(row.id, ())}) for plugin in plugins
+    }
+    picked = [plugin for plugin in plugins if not wanted or wanted in of[plugin.name]]
     licence, names = tr("Licence: {name}", name=""), tr("Licence of the base: {name}", name="")
     return render(
         "plugin_cards.html",
@@ -114,7 +116,7 @@ def plugin_cards(
         wanted=wanted,
         tagged=Markup(tr("{count} tagged {tag}", count=len(picked), tag=tag(wanted))),
         count=len(plugins),
-        cards=[_card(one, shown, project, of[one.name], default) for one in picked],
+        cards=[_card(plugin, cards, project, of[plugin.name], default) for plugin in picked],
         project=project,
         default=default,
         names=NAMES,
@@ -123,11 +125,11 @@ def plugin_cards(
 
 
 def _card(
-    plugin: Versions, shown: Mapping[int, PluginCardData], project: ProjectRow, tags: Sequence[str], default: int | None
+    plugin: Versions, cards: Mapping[int, PluginCardData], project: ProjectRow, tags: Sequence[str], default: int | None
 ) -> dict[str, object]:
     """The template values of a plugin's card."""
     row = plugin.newest
-    data = shown.get(row.id, PluginCardData(row))
+    data = cards.get(row.id, PluginCardData(row))
     base = str(data.about.get("base_model_name_or_path") or Path(project.base).name)
     facts = [tr("base {name}", name=base), size(data.about.get("bytes")), *_when(data)]
     facts += [tr("version {number}", number=len(plugin.rows))] if plugin.older else []
@@ -159,8 +161,8 @@ def _when(data: PluginCardData) -> list[str]:
     if not data.row.imported:
         return [tr("created {when}", when=ago(data.row.created))]
     try:
-        made = datetime.datetime.fromisoformat(str(dict(data.about.get("provenance", {})).get("created", "")))
-        first = tr("created {when}", when=ago(made if made.tzinfo else made.replace(tzinfo=datetime.UTC)))
+        created = datetime.datetime.fromisoformat(str(dict(data.about.get("provenance", {})).get("created", "")))
+        first = tr("created {when}", when=ago(created if created.tzinfo else created.replace(tzinfo=datetime.UTC)))
     except ValueError:
         first = tr("creation date unknown")
     return [first, tr("imported {when}", when=ago(data.row.created))]
@@ -176,30 +178,32 @@ def _origin(data: PluginCardData) -> dict[str, object]:
     """The origin of a plugin: what it was built from, in one line, and its provenance and settings as tables."""
     if not data.about:
         return {"origin": ""}
-    made = dict(data.about.get("provenance", {}))
+    origin = dict(data.about.get("provenance", {}))
     files = [Path(str(name)).name for name in data.job.arguments.get("samples", ())] if data.job else []
     rows = [(tr("samples"), ", ".join(files))] if files else []
-    moment, version = str(made.get("created", ""))[:16].replace("T", " "), data.about.get("tailormt_version", "?")
+    moment, version = str(origin.get("created", ""))[:16].replace("T", " "), data.about.get("tailormt_version", "?")
     rows.append((tr("created"), tr("{when} by Tailor MT {version}", when=moment, version=version)))
-    provenance = {key: value for key, value in made.items() if key not in PLAIN and value not in ("", None)}
+    provenance = {key: value for key, value in origin.items() if key not in PLAIN and value not in ("", None)}
     decoding, config = data.about.get("decoding", {}), data.about.get("config", {})
     cls = data.method.config_class if data.method else None
-    rows += [(setting_label(key), _value(value)) for some in (provenance, decoding) for key, value in some.items()]
+    rows += [(setting_label(key), _value(value)) for values in (provenance, decoding) for key, value in values.items()]
     return {
-        "origin": _made_from(made),
+        "origin": _made_from(origin),
         "provenance": rows,
         "settings": [(setting_label(key, cls), _value(value)) for key, value in sorted(config.items())],
     }
 
 
-def _made_from(made: Mapping[str, Any]) -> str:
+def _made_from(origin: Mapping[str, Any]) -> str:
     """A line such as `Built from 60 sentences and 212 phrases, budget quick`."""
-    if made.get("made_of"):
-        return tr("Blended from {what}", what=tr(str(made["made_of"]).replace("_", " ")))
+    if origin.get("made_of"):
+        return tr("Blended from {what}", what=tr(str(origin["made_of"]).replace("_", " ")))
     units = {"sentences": ("{count} sentence", "{count} sentences"), "phrases": ("{count} phrase", "{count} phrases")}
-    parts = [trn(*forms, made[key]) for key, forms in units.items() if isinstance(made.get(key), int) and made[key]]
+    parts = [
+        trn(*forms, origin[key]) for key, forms in units.items() if isinstance(origin.get(key), int) and origin[key]
+    ]
     line = tr("Built from {what}", what=listed(parts)) if parts else tr("Origin")
-    return line + (tr(", budget {name}", name=tr(str(made["budget"]))) if made.get("budget") else "")
+    return line + (tr(", budget {name}", name=tr(str(origin["budget"]))) if origin.get("budget") else "")
 
 
 def setting_label(key: str, cls: type | None = None) -> str:

@@ -15,18 +15,18 @@ WRITER = "gradio.component_meta"
 
 
 def import_gradio() -> None:
-    own = inspect.getfile
+    original = inspect.getfile
 
-    def file_of(one: Any) -> str:
+    def file_of(target: Any) -> str:
         if sys._getframe(1).f_globals.get("__name__") == WRITER:
             raise OSError  # as for a class defined interactively
-        return own(one)
+        return original(target)
 
     inspect.getfile = file_of  # type: ignore[assignment]
     try:
         importlib.import_module("gradio")
     finally:
-        inspect.getfile = own
+        inspect.getfile = original
 
 
 import_gradio()

@@ -115,10 +115,10 @@ def nothing_to_rate(project: ProjectRow | None) -> str:
     return empty(tr("Nothing to rate yet"), tr("Raters judge the sentences of a saved comparison."), next_step)
 
 
-def round_preview(texts: Texts, one: str, two: str, max_sentences: float | None) -> str:
+def round_preview(texts: Texts, first: str, second: str, max_sentences: float | None) -> str:
     """The number of sentences per rater in a round, or why the round cannot be started."""
     try:
-        items, same = pick_items(texts, one, two, sentences=sentence_limit(max_sentences))
+        items, same = pick_items(texts, first, second, sentences=sentence_limit(max_sentences))
     except InputError as error:
         return render("round_preview.html", text=translate_message(error.message))
     minutes = max(1, round(len(items) / 3))

@@ -136,16 +136,16 @@ def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: Project
             loss = key.endswith("loss")
             best = min(values) if loss else max(values)
             columns.append({"key": key, "name": name, "best": best, "digits": 3 if loss else 1})
-    shown = checks if len(checks) <= ROWS else [checks[0], *checks[1 - ROWS :]]
+    visible = checks if len(checks) <= ROWS else [checks[0], *checks[1 - ROWS :]]
     return render(
         "run_validation.html",
         job=job,
         columns=columns,
         unread=memory_unread(checks),
-        checks=[{key: row.get(key) for key in ("step", *names)} for row in shown],
+        checks=[{key: row.get(key) for key in ("step", *names)} for row in visible],
         sample=_sample(rows, project, chosen),
         tried=[
-            (one, _tried(one)) for one in (Trial(**row) for row in job.result.get("tried") or [])
+            (trial, _tried(trial)) for trial in (Trial(**row) for row in job.result.get("tried") or [])
         ],  # fields missing from older runs get their defaults
         clone="" if job.active else _clone(job),
         source_lang=Markup(lang_attribute(project.source)),
@@ -182,20 +182,20 @@ def _sample(rows: Sequence[Mapping[str, Any]], project: ProjectRow, chosen: int 
             for row in rows
             if len(row.get("samples") or ()) > chosen
         ]
-    seen = [row for row in rows if row.get("sample_translation")]
-    if not seen:
+    translated = [row for row in rows if row.get("sample_translation")]
+    if not translated:
         return {}
-    first, last = str(seen[0]["sample_translation"]), str(seen[-1]["sample_translation"])
-    versions = [row for row, before in zip(seen, [{}, *seen], strict=False)
+    first, last = str(translated[0]["sample_translation"]), str(translated[-1]["sample_translation"])
+    versions = [row for row, before in zip(translated, [{}, *translated], strict=False)
                 if row["sample_translation"] != before.get("sample_translation")]  # fmt: skip
     return {
-        "source": seen[-1].get("sample_source", ""),
+        "source": translated[-1].get("sample_source", ""),
         "sources": sources,
         "chosen": chosen,
-        "now": Markup(marked(first, last, project.target)[1]) if len(seen) > 1 else last,
+        "now": Markup(marked(first, last, project.target)[1]) if len(translated) > 1 else last,
         "versions": [{"step": None, **row} for row in versions],
-        "reference": seen[-1].get("sample_reference"),
-        "flag": tr(FLAGS[flag]) if (flag := noticed(str(seen[-1].get("sample_source", "")), last)) else "",
+        "reference": translated[-1].get("sample_reference"),
+        "flag": tr(FLAGS[flag]) if (flag := noticed(str(translated[-1].get("sample_source", "")), last)) else "",
     }
 
 
@@ -234,10 +234,10 @@ def runs_table(
     project: ProjectRow,
     queue_positions: Mapping[int, int] | None = None,
     picked: Sequence[int] = (),
-    shown: int | None = None,
+    current: int | None = None,
 ) -> str:
     """All runs, newest first, with their actions. `queue_positions`: number of jobs ahead of each waiting one; `picked`: the ids
-    of compared runs; `shown`: the id of the run shown on the page.
+    of compared runs; `current`: the id of the run shown on the page.
     """
     runs = [
         {
@@ -254,7 +254,7 @@ def runs_table(
         }
         for index, job in enumerate(jobs)
     ]
-    return render("runs_table.html", runs=runs, project=project, picked=picked, shown=shown, address=address)
+    return render("runs_table.html", runs=runs, project=project, picked=picked, shown=current, address=address)
 
 
 def _state(job: JobRow, before: int | None) -> str:
@@ -280,8 +280,8 @@ def _took(job: JobRow) -> str:
 def _measured(plugin: PluginRow | None, kind: str, metric: str) -> Score | None:
     """A metric of a plugin on a kind of text; held-out samples count as style."""
     kinds = (kind, "held-out samples") if kind == "style" else (kind,)
-    known = scores(plugin.metrics) if plugin else []
-    return next((one for one in known if one.metric == metric and one.kind in kinds), None)
+    measured = scores(plugin.metrics) if plugin else []
+    return next((score for score in measured if score.metric == metric and score.kind in kinds), None)
 
 
 def no_runs(project: ProjectRow | None) -> str:
@@ -299,9 +299,9 @@ def compare_card(jobs: Sequence[tuple[int, JobRow]], plugins: Mapping[int, Plugi
     """Two or more runs side by side: settings that differ, and results. `jobs`: number and row."""
     methods = [method_name(job.arguments.get("method", "")) for _, job in jobs]
     rows: list[tuple[str, list[str]]] = [(tr("method"), methods)]
-    given = [_given(job) for _, job in jobs]
-    for name in dict.fromkeys(name for settings in given for name in settings):
-        values = [settings.get(name, tr("set by the budget")) for settings in given]
+    settings_by_run = [_given(job) for _, job in jobs]
+    for name in dict.fromkeys(name for settings in settings_by_run for name in settings):
+        values = [settings.get(name, tr("set by the budget")) for settings in settings_by_run]
         if len(set(values)) > 1:
             rows.append((name, values))
     for name, reader in OUTCOMES:
@@ -314,13 +314,13 @@ def compare_card(jobs: Sequence[tuple[int, JobRow]], plugins: Mapping[int, Plugi
 def _given(job: JobRow) -> dict[str, str]:
     """{label of a setting in the form: value} of a run's request."""
     base, request = Path(str(job.arguments.get("base", ""))).name, CustomizeRequest.of_job(job.arguments)
-    given = {"budget": tr(str(job.arguments.get("budget", "balanced"))), "base": base}
-    given = {setting_label(key): value for key, value in given.items()}
-    given[tr("kNN retrieval")] = tr("yes") if job.arguments.get("knn") else tr("no")
+    labelled = {"budget": tr(str(job.arguments.get("budget", "balanced"))), "base": base}
+    labelled = {setting_label(key): value for key, value in labelled.items()}
+    labelled[tr("kNN retrieval")] = tr("yes") if job.arguments.get("knn") else tr("no")
     for kind, settings in own_settings(request).items():
         cls = settings_class(kind, request.method)
-        given |= {setting_label(key, cls): str(value) for key, value in settings.items() if key != "watch"}
-    return given
+        labelled |= {setting_label(key, cls): str(value) for key, value in settings.items() if key != "watch"}
+    return labelled
 
 
 def settings_class(kind: str, method: str) -> type[Options] | None:
@@ -340,11 +340,11 @@ def _bleu(plugin: PluginRow | None, kind: str) -> float | None:
 
 def _score(kind: str, metric: str) -> Any:
     def read(job: JobRow, plugin: PluginRow | None) -> str:
-        one = _measured(plugin, kind, metric)
-        if one is None:
+        score = _measured(plugin, kind, metric)
+        if score is None:
             return "–"
-        sure = f" (p {one.p:.3f})" if one.p is not None else ""
-        return f"{one.before:.1f} → {one.after:.1f}{sure}"
+        sure = f" (p {score.p:.3f})" if score.p is not None else ""
+        return f"{score.before:.1f} → {score.after:.1f}{sure}"
 
     return read
 

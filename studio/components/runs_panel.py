@@ -110,14 +110,14 @@ class RunsPanel:
         chosen = [int(number) for number in run_numbers(compared)]
         table = runs_table(jobs, plugins, project, self.runs.queue_positions(), chosen, job.id)
         sent.put(self.table, "runs", table)
-        together = [(len(jobs) - index, one) for index, one in enumerate(jobs) if one.id in chosen][::-1]
+        together = [(len(jobs) - index, row) for index, row in enumerate(jobs) if row.id in chosen][::-1]
         self._show_comparison(sent, together, plugins, measure)
-        active = any(one.active for one in jobs)
+        active = any(row.active for row in jobs)
         done = job.state == "succeeded" and not active
         words = tr("Add to the queue") if active else tr("Start training")
         compare = address("compare", project.id)
-        if (made := plugins.get(job.id)) is not None:  # it need not be the default plugin
-            compare += f"&plugin={made.id}"
+        if (plugin := plugins.get(job.id)) is not None:  # it need not be the default plugin
+            compare += f"&plugin={plugin.id}"
         sent.put(self.next_step, "next", link_button(compare, tr("Compare translations")) if done else "")
         return {
             **sent.updates,
@@ -161,7 +161,7 @@ class RunsPanel:
     def act(self, request: gr.Request, event: gr.EventData) -> None:
         """Cancel or resume a run, or continue one that reached its time limit. Raises InputError for a deleted run."""
         project, number = self.runs.service.need(wanted(request)), whole_number(event.job) or 0
-        job = next((one for one in self.runs.of(project.id) if one.id == number), None)
+        job = next((row for row in self.runs.of(project.id) if row.id == number), None)
         if job is None:
             raise InputError("That run no longer exists. Reload the page.")
         if event.act == "cancel":

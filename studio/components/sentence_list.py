@@ -50,8 +50,8 @@ def sentence_card(
     return render(
         "sentence_list.html",
         view=view, project=project, language=language, source_language=source_language, several=several, tabs=tabs,
-        reasons=listing.reasons, narrowed=[one for one in narrowed if one[1]], bulk=_bulk(listing),
-        rows=[_row(one, view, several=several) for one in listing.items], nothing=_nothing(view), foot=foot, links=links,
+        reasons=listing.reasons, narrowed=[item for item in narrowed if item[1]], bulk=_bulk(listing),
+        rows=[_row(item, view, several=several) for item in listing.items], nothing=_nothing(view), foot=foot, links=links,
     )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def _bulk(listing: Listing) -> list[tuple[str, str, str]]:
         "leaks": ["exclude"],
         "noticed": ["exclude", "approve"] if narrowed else [],
         "kept": ["exclude"] if view.words else [],
-        "skipped": ["approve"] if narrowed and any(one.usable for one in listing.items) else [],
+        "skipped": ["approve"] if narrowed and any(item.usable for item in listing.items) else [],
         "decided": ["clear"],
     }.get(view.view, [])
     if view.view == "noticed" and not narrowed and (foreign := listing.reasons.get(ANOTHER_LANGUAGE)):
@@ -91,38 +91,38 @@ def _bulk(listing: Listing) -> list[tuple[str, str, str]]:
 def note_text(note: str) -> str:
     """A warning in the reader's language: the reason, with any details after a colon."""
     reason, colon, details = note.partition(": ")
-    known = tr(note)
-    return known if known != note or not colon else f"{tr(reason)}{tr(': ')}{details}"
+    translated = tr(note)
+    return translated if translated != note or not colon else f"{tr(reason)}{tr(': ')}{details}"
 
 
-def _row(one: Item, view: View, *, several: bool) -> dict[str, object]:
+def _row(item: Item, view: View, *, several: bool) -> dict[str, object]:
     """The template values of a sentence."""
     message = NEAR_DUPLICATE if view.view == "near" else view.reason
-    tags = [(note_text(note), "") for note in one.notes if note != message]
-    if one.domain and not view.domain:
-        tags.append((one.domain, "accent"))
-    if one.decided:
-        tags.append((tr(DECIDED[one.decided][0]), DECIDED[one.decided][1]))
-    name = Path(one.file).name
+    tags = [(note_text(note), "") for note in item.notes if note != message]
+    if item.domain and not view.domain:
+        tags.append((item.domain, "accent"))
+    if item.decided:
+        tags.append((tr(DECIDED[item.decided][0]), DECIDED[item.decided][1]))
+    name = Path(item.file).name
     return {
-        "item": one,
+        "item": item,
         "tags": tags,
-        "out": one.decided == "exclude" and view.view != "decided",
-        "location": f"{name} {number(one.line)}" if several and name else number(one.line) if one.line else "",
-        "beside": tr("in {place}:" if view.view == "leaks" else "similar to {place}:", place=one.beside_location),
-        "actions": _actions(one, view),
+        "out": item.decided == "exclude" and view.view != "decided",
+        "location": f"{name} {number(item.line)}" if several and name else number(item.line) if item.line else "",
+        "beside": tr("in {place}:" if view.view == "leaks" else "similar to {place}:", place=item.beside_location),
+        "actions": _actions(item, view),
     }
 
 
-def _actions(one: Item, view: View) -> list[tuple[str, str]]:
+def _actions(item: Item, view: View) -> list[tuple[str, str]]:
     """The decisions possible for a sentence, as (action, label)."""
-    if one.decided:
+    if item.decided:
         return [("clear", tr("Reset"))]
-    if not one.usable:
+    if not item.usable:
         return []
-    if not one.imported:
+    if not item.imported:
         return [("approve", tr("Keep"))]
-    odd = bool(one.notes) and view.view != "leaks"
+    odd = bool(item.notes) and view.view != "leaks"
     return [("approve", tr("Keep"))] * odd + [("exclude", tr("Exclude"))]
 
 

@@ -20,7 +20,7 @@ from studio.i18n.translate import tr
 # Opens and closes folded parts, and keeps their state when the server rerenders the fields.
 FOLD = script("settings-fields.js")
 # Replaces the last input of an event by the current values of the fields, even if an edit has not been committed yet.
-COLLECTED = "(...held) => [...held.slice(0, -1), window.tmSettings?.() || held.at(-1)]"
+COLLECTED = script("settings-collected.js")
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,18 @@ def collected(text: str, of: str = "") -> dict[str, dict[str, object]]:
         return {}
 
 
-def changed(cls: type[Options], given: Mapping[str, Any], preset: Mapping[str, Any] | None = None) -> dict[str, object]:
-    """The validated settings among those given that differ from the preset, or from their defaults if it lacks them.
+def changed(
+    cls: type[Options], field_values: Mapping[str, Any], preset: Mapping[str, Any] | None = None
+) -> dict[str, object]:
+    """The validated settings among `field_values` that differ from the preset, or from their defaults if it lacks them.
 
-    `given` are field values. Raises OptionError naming an invalid setting.
+    Raises OptionError naming an invalid setting.
     """
     result, base = {}, preset or {}
     for item in describe(cls):
-        if item.name not in given:
+        if item.name not in field_values:
             continue
-        value = given[item.name]
+        value = field_values[item.name]
         parsed = None if value in (None, "") and item.optional else item.parse(value)
         if parsed != item.parse(base.get(item.name, item.default)):
             result[item.name] = list(parsed) if isinstance(parsed, tuple) else parsed

@@ -36,16 +36,16 @@ class PlanForm:
         self.names = (AUTO, *self.methods)
         self.training, self.knn = TrainingOptions, KnnOptions
 
-    def plan(self, project: ProjectRow, given: Sequence[Any]) -> CustomizeRequest:
+    def plan(self, project: ProjectRow, controls: Sequence[Any]) -> CustomizeRequest:
         """The request from the page's controls: method, budget, kNN on top, base, and the text of the fields. Raises OptionError
         naming an invalid setting.
         """
-        method, budget, knn, base, text = given
+        method, budget, knn, base, text = controls
         preset_ = preset(budget, method)
         values = self.entered(text, method, budget) or self.values(CustomizeRequest(method=method, budget=budget))
         knn = knn and self.can_look_up(method)
         # The engine's budgets do not include `watch`, so it is always sent.
-        known = {key: value for key, value in preset_["training"].items() if key != "watch"}
+        training_preset = {key: value for key, value in preset_["training"].items() if key != "watch"}
         return CustomizeRequest(
             method=method,
             budget=budget,
@@ -54,14 +54,14 @@ class PlanForm:
             method_options=changed(self.methods[method].config_class, values.get("method", {}), preset_["method"])
             if method != AUTO
             else {},
-            training_options=changed(self.training, values.get("training", {}), known),
+            training_options=changed(self.training, values.get("training", {}), training_preset),
             knn_options=changed(self.knn, values.get("knn", {})) if knn else {},
         )
 
     def classes(self, method: str) -> dict[str, type[Options]]:
         """{kind: class of its settings}."""
-        own = {"method": self.methods[method].config_class} if method != AUTO else {}
-        return {**own, "training": self.training, "knn": self.knn}
+        method_class = {"method": self.methods[method].config_class} if method != AUTO else {}
+        return {**method_class, "training": self.training, "knn": self.knn}
 
     def can_look_up(self, method: str) -> bool:
         """Whether kNN decoding can be requested on top of a method; `auto` tries it automatically."""
@@ -72,8 +72,8 @@ class PlanForm:
         budget = preset(plan.budget, plan.method)
         values = {}
         for kind, cls in self.classes(plan.method).items():
-            own = {**budget.get(kind, {}), **getattr(plan, KINDS[kind])}
-            values[kind] = {item.name: shown(item, own.get(item.name, item.default)) for item in describe(cls)}
+            settings = {**budget.get(kind, {}), **getattr(plan, KINDS[kind])}
+            values[kind] = {item.name: shown(item, settings.get(item.name, item.default)) for item in describe(cls)}
         return values
 
     def entered(self, text: str, method: str, budget: str) -> dict[str, dict[str, object]]:
@@ -147,15 +147,15 @@ def _named(
 ) -> CustomizeRequest:
     method, budget, base = (str(query.get(name, "")) for name in ("method", "budget", "base"))
     try:
-        known = {name: dict(value) for name, value in json.loads(str(query.get("set", "")) or "{}").items()}
+        options = {name: dict(value) for name, value in json.loads(str(query.get("set", "")) or "{}").items()}
     except (ValueError, TypeError, AttributeError, RecursionError):
-        known = {}
+        options = {}
     return CustomizeRequest(
         method=method if method in form.names else first.method,
         budget=budget if budget in [key for _, key in BUDGETS] else first.budget,
         base=base if base in [path for _, path in runs.bases(project)] else project.base,
         knn=query.get("knn") == "yes",
-        method_options=known.get("method_options", {}),
-        training_options=known.get("training_options", {}),
-        knn_options=known.get("knn_options", {}),
+        method_options=options.get("method_options", {}),
+        training_options=options.get("training_options", {}),
+        knn_options=options.get("knn_options", {}),
     )

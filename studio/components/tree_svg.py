@@ -51,12 +51,12 @@ class TreeNode:
     @property
     def width(self) -> float:
         """The approximate width of the node's text in pixels."""
-        return sum(15.0 if unicodedata.east_asian_width(one) in "WF" else 7.6 for one in self.text)
+        return sum(15.0 if unicodedata.east_asian_width(char) in "WF" else 7.6 for char in self.text)
 
     @property
     def badge_width(self) -> float:
         """The width of the shape around the label in pixels."""
-        return max(34.0, sum(7.0 if ord(one) < 0x2E80 else 12.0 for one in self.name) + 16)
+        return max(34.0, sum(7.0 if ord(char) < 0x2E80 else 12.0 for char in self.name) + 16)
 
     @property
     def roof(self) -> int:
@@ -121,15 +121,15 @@ def flat(tree: Tree) -> list[TreeNode]:
     nodes: list[TreeNode] = []
     waiting = [(tree, -1)]
     while waiting:
-        one, up = waiting.pop()
-        label = one.label
-        while len(one.children) == 1:
-            one = one.children[0]
+        subtree, up = waiting.pop()
+        label = subtree.label
+        while len(subtree.children) == 1:
+            subtree = subtree.children[0]
         position = len(nodes)
-        nodes.append(TreeNode(label, one.text, up))
+        nodes.append(TreeNode(label, subtree.text, up))
         if up >= 0:
             nodes[up].children.append(position)
-        waiting.extend((child, position) for child in reversed(one.children))
+        waiting.extend((child, position) for child in reversed(subtree.children))
     leaf = 0
     for node in nodes:
         if not node.children:
@@ -149,8 +149,8 @@ def words_of(leaves: list[TreeNode], phrase: str) -> tuple[int, int] | None:
     letters = "".join(phrase.casefold().split())
     texts = ["".join(leaf.text.casefold().split()) for leaf in leaves]
     starts = [0, *itertools.accumulate(map(len, texts))]
-    whole, at, holds = "".join(texts), -1, None
-    while letters and (at := whole.find(letters, at + 1)) >= 0:
+    joined, at, holds = "".join(texts), -1, None
+    while letters and (at := joined.find(letters, at + 1)) >= 0:
         first = bisect.bisect_right(starts, at) - 1
         last = bisect.bisect_left(starts, at + len(letters)) - 1
         if starts[first] == at and starts[last + 1] == at + len(letters):

@@ -56,11 +56,11 @@ def collected() -> dict[str, str]:
     result: dict[str, str] = {}
     for file in _files():
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        for one, many in _Messages(tree).entries():
-            if one.strip():
-                result[one] = many or result.get(one, "")
-    for one, many in template_messages():
-        result[one] = many or result.get(one, "")
+        for text, plural in _Messages(tree).entries():
+            if text.strip():
+                result[text] = plural or result.get(text, "")
+    for text, plural in template_messages():
+        result[text] = plural or result.get(text, "")
     for message in [*script_messages(), *guide_messages(), *card_messages(), *engine_messages()]:
         if message.strip():
             result.setdefault(message, "")
@@ -114,7 +114,7 @@ def template_messages() -> Iterator[tuple[str, str]]:
     for path in sorted((STUDIO / "templates").glob("*.html")):
         for call in Environment(autoescape=True).parse(path.read_text(encoding="utf-8")).find_all(nodes.Call):
             name = call.node.name if isinstance(call.node, nodes.Name) else ""
-            texts = [one.value for one in call.args if isinstance(one, nodes.Const) and isinstance(one.value, str)]
+            texts = [arg.value for arg in call.args if isinstance(arg, nodes.Const) and isinstance(arg.value, str)]
             if name == "tr" and texts:
                 yield texts[0], ""
             elif name == "trc" and len(texts) > 1:
@@ -142,15 +142,15 @@ class _Messages(ast.NodeVisitor):
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         owner = getattr(getattr(node.func, "value", None), "id", "")
         if name == "trn" and len(node.args) > 1:
-            for one, many in zip(self._texts(node.args[0]), self._texts(node.args[1]), strict=False):
-                self._entries.append((one, many))
+            for singular, plural in zip(self._texts(node.args[0]), self._texts(node.args[1]), strict=False):
+                self._entries.append((singular, plural))
         elif name in SPOKEN and not owner:
             for position in SPOKEN[name]:
                 if position < len(node.args):
                     self._add(node.args[position])
         elif name == "html_block" and not owner and node.args:
             for text in self._texts(node.args[0]):
-                self._entries += [(one, "") for one in _pieces(text)]
+                self._entries += [(piece, "") for piece in _pieces(text)]
         elif owner == "gr":
             for word in node.keywords:
                 if word.arg in LABELS or (word.arg == "value" and name in WORDED):
@@ -169,9 +169,9 @@ class _Messages(ast.NodeVisitor):
     def _choices(self, node: ast.expr) -> None:
         node = self._constants.get(node.id, node) if isinstance(node, ast.Name) else node
         if isinstance(node, ast.List):
-            for one in node.elts:
-                if isinstance(one, ast.Tuple) and one.elts:
-                    self._add(one.elts[0])
+            for choice in node.elts:
+                if isinstance(choice, ast.Tuple) and choice.elts:
+                    self._add(choice.elts[0])
 
     def _add(self, node: ast.expr) -> None:
         self._entries += [(text, "") for text in self._texts(node)]
@@ -217,8 +217,8 @@ class _EngineMessages(_Messages):
         location = 0 if name in self._errors else ENGINE_SPOKEN.get(name)
         if isinstance(node.func, ast.Attribute):
             owner = node.func.value
-            known = getattr(owner, "id", "") or getattr(owner, "attr", "")
-            location = PROGRESS.get(name) if known.endswith("progress") or name == "advance" else location
+            owner_name = getattr(owner, "id", "") or getattr(owner, "attr", "")
+            location = PROGRESS.get(name) if owner_name.endswith("progress") or name == "advance" else location
         if location is not None and location < len(node.args):
             self._add(node.args[location])
         if name == "Capabilities":
@@ -262,9 +262,9 @@ def engine_messages() -> tuple[str, ...]:
         errors |= result
     return tuple(
         dict.fromkeys(
-            one
+            message
             for path, tree in trees.items()
-            for one, _ in _EngineMessages(tree, errors, path.startswith(SETTINGS)).entries()
+            for message, _ in _EngineMessages(tree, errors, path.startswith(SETTINGS)).entries()
         )
     )
 
@@ -289,14 +289,14 @@ def update(code: str) -> tuple[int, int, list[str]]:
     }
     result = collected()
     for message, many in result.items():
-        known = old.get(message)
-        text = (known.msgstr or known.msgstr_plural.get(0, "")) if known else ""
+        previous = old.get(message)
+        text = (previous.msgstr or previous.msgstr_plural.get(0, "")) if previous else ""
         flags = ["python-brace-format"] if re.search(r"\{\w+\}", message) else []
         if many:
             new.append(polib.POEntry(msgid=message, msgid_plural=many, msgstr_plural={0: text}, flags=flags))
         else:
-            context, _, bare = message.rpartition(CONTEXT)
-            new.append(polib.POEntry(msgid=bare, msgctxt=context or None, msgstr=text, flags=flags))
+            context, _, msgid = message.rpartition(CONTEXT)
+            new.append(polib.POEntry(msgid=msgid, msgctxt=context or None, msgstr=text, flags=flags))
     new.save(str(path))
     missing = [entry.msgid for entry in new if not (entry.msgstr or entry.msgstr_plural.get(0))]
     return len(result.keys() - old.keys()), len(old.keys() - result.keys()), missing
@@ -319,8 +319,8 @@ def main() -> int:
             print(f"{code}: {came} new, {went} gone")
         for message in missing:
             print(f"{code}: no translation of {message!r}")
-        banned = [one for message in collected() for one in findings("en", message)]
-        banned += [one for text in messages(code).values() for one in findings(code, text)]
+        banned = [finding for message in collected() for finding in findings("en", message)]
+        banned += [finding for text in messages(code).values() for finding in findings(code, text)]
         for finding in banned:
             print(f"{code}: {finding}")
         failed = failed or bool(missing or banned)

@@ -24,5 +24,5 @@ LABELS = {  # for settings whose name is not clear enough; with a class name if 
 
 def label(name: str, cls: type | None = None) -> str:
     """The label of a setting: `learning_rate` -> `Learning rate`; `cls`: the class to which it belongs."""
-    words, own = name.replace("_", " "), f"{cls.__name__}.{name}" if cls else ""
-    return LABELS.get(own) or LABELS.get(name) or words[:1].upper() + words[1:]
+    words, qualified = name.replace("_", " "), f"{cls.__name__}.{name}" if cls else ""
+    return LABELS.get(qualified) or LABELS.get(name) or words[:1].upper() + words[1:]

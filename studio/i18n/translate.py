@@ -31,6 +31,7 @@ from engine.messages import Message as EngineMessage
 from engine.messages import without_paths
 
 LOCALE = Path(__file__).parent / "locale"
+LANGUAGE_SCRIPT = Path(__file__).parents[1] / "static" / "language.js"
 LANGUAGES = {"en": "EN", "zh": "中文"}
 TAGS = {"en": "en", "zh": "zh-CN"}  # for the page's `lang`
 COOKIE = "tailormt_language"
@@ -49,10 +50,10 @@ def language() -> str:
     request = _event()
     if request is None:
         return _asked.get()
-    known = vars(request).get("tm_language")
-    if known is None:  # cached, as a page asks hundreds of times
-        known = vars(request)["tm_language"] = chosen_of(request)
-    return str(known)
+    code = vars(request).get("tm_language")
+    if code is None:  # cached, as a page asks hundreds of times
+        code = vars(request)["tm_language"] = chosen_of(request)
+    return str(code)
 
 
 def _event() -> Any:
@@ -65,28 +66,28 @@ def chosen_of(request: Any) -> str:
     """The language of a request. `request`: any object with `headers` and `query_params`."""
     try:
         headers = {str(name).lower(): str(value) for name, value in dict(request.headers).items()}
-        asked = str(dict(request.query_params).get("lang", ""))
+        requested = str(dict(request.query_params).get("lang", ""))
     except (AttributeError, TypeError, ValueError):
         return "en"
-    return choose(asked, headers.get("cookie", ""), headers.get("accept-language", ""))
+    return choose(requested, headers.get("cookie", ""), headers.get("accept-language", ""))
 
 
-def choose(asked: str, cookie: str, accepted: str) -> str:
+def choose(requested: str, cookie: str, accepted: str) -> str:
     """The language of the address parameter, else of the cookie, else the browser's first supported one, else English."""
-    for candidate in (asked, _cookie(cookie)):
-        if known := _known(candidate):
-            return known
+    for candidate in (requested, _cookie(cookie)):
+        if code := _known(candidate):
+            return code
     weighed = []
     for index, part in enumerate(accepted.split(",")):
         name, _, weight = part.strip().partition(";q=")
         with contextlib.suppress(ValueError):
             weighed.append((-float(weight or 1), index, name))
-    return next((known for _, _, name in sorted(weighed) if (known := _known(name))), "en")
+    return next((code for _, _, name in sorted(weighed) if (code := _known(name))), "en")
 
 
 def _known(code: str) -> str:
-    bare = re.split("[-_]", code.strip().lower(), maxsplit=1)[0]
-    return bare if bare in LANGUAGES else ""
+    primary = re.split("[-_]", code.strip().lower(), maxsplit=1)[0]
+    return primary if primary in LANGUAGES else ""
 
 
 def _cookie(header: str) -> str:
@@ -175,13 +176,13 @@ def translate_message(message: str) -> str:
 
 def _filled(message: str, values: Mapping[str, object]) -> str:
     """The message with its values, with a space between Chinese characters and the Latin letters or digits of a value."""
-    made, formatter = "", Formatter()
+    result, formatter = "", Formatter()
     for text, name, form, conversion in formatter.parse(message):
-        made = _joined(made, text)
+        result = _joined(result, text)
         if name is not None:
             value = formatter.convert_field(values[name], conversion)
-            made = _joined(made, format(value, form or ""))
-    return made
+            result = _joined(result, format(value, form or ""))
+    return result
 
 
 def _joined(first: str, second: str) -> str:
@@ -189,14 +190,14 @@ def _joined(first: str, second: str) -> str:
     return f"{first}{gap}{second}"
 
 
-def _mixed(one: str, two: str) -> bool:
-    han, latin = (HAN.match(one), HAN.match(two)), (one.isascii() and one.isalnum(), two.isascii() and two.isalnum())
+def _mixed(a: str, b: str) -> bool:
+    han, latin = (HAN.match(a), HAN.match(b)), (a.isascii() and a.isalnum(), b.isascii() and b.isalnum())
     return bool((han[0] and latin[1]) or (latin[0] and han[1]))
 
 
-def trn(one: str, many: str, count: int, /, **values: object) -> str:
+def trn(singular: str, plural: str, count: int, /, **values: object) -> str:
     """As `tr`, for a message with singular and plural forms; `{count}` is the number with thousands separators."""
-    return tr(one if count == 1 else many, **{"count": f"{count:,}", **values})
+    return tr(singular if count == 1 else plural, **{"count": f"{count:,}", **values})
 
 
 def percent(share: float) -> str:
@@ -256,18 +257,18 @@ def localized_config(config: dict[str, Any]) -> dict[str, Any]:
     code = language()
     if code == "en" or not config.get("components"):
         return config
-    return {**config, "components": [_component(one) for one in config["components"]]}
+    return {**config, "components": [_component(component) for component in config["components"]]}
 
 
-def _component(one: dict[str, Any]) -> dict[str, Any]:
-    props = one.get("props")
+def _component(component: dict[str, Any]) -> dict[str, Any]:
+    props = component.get("props")
     if not isinstance(props, dict):
-        return one
+        return component
     new = dict(props)
     for name in TEXTS:
         if isinstance(new.get(name), str):
             new[name] = tr(new[name])
-    kind, value = str(one.get("type", "")), new.get("value")
+    kind, value = str(component.get("type", "")), new.get("value")
     if isinstance(value, str):
         if kind in BUTTONS:
             new["value"] = tr(value)
@@ -275,7 +276,7 @@ def _component(one: dict[str, Any]) -> dict[str, Any]:
             new["value"] = translated_html(value)
     if isinstance(new.get("choices"), list):
         new["choices"] = [[tr(pair[0]), *pair[1:]] if _pair(pair) else pair for pair in new["choices"]]
-    return {**one, "props": new}
+    return {**component, "props": new}
 
 
 def _pair(choice: Any) -> bool:
@@ -288,9 +289,9 @@ def translated_html(text: str) -> str:
     def piece(match: re.Match[str]) -> str:
         words = match[0]
         if words.startswith("<"):
-            return ATTRIBUTE.sub(lambda one: f' {one[1]}="{_escaped(one[2])}"', words)
-        bare = words.strip()
-        return words.replace(bare, _escaped(bare)) if bare else words
+            return ATTRIBUTE.sub(lambda attribute: f' {attribute[1]}="{_escaped(attribute[2])}"', words)
+        stripped = words.strip()
+        return words.replace(stripped, _escaped(stripped)) if stripped else words
 
     return PIECE.sub(piece, text)
 
@@ -317,33 +318,33 @@ class LanguageMiddleware:
             await self.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        asked = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("lang", [""])[0]
-        code = choose(asked, cookie := headers.get("cookie", ""), headers.get("accept-language", ""))
-        remember = bool(_known(asked)) and _known(asked) != _cookie(cookie)
-        begun: Message = {}
+        requested = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("lang", [""])[0]
+        code = choose(requested, cookie := headers.get("cookie", ""), headers.get("accept-language", ""))
+        remember = bool(_known(requested)) and _known(requested) != _cookie(cookie)
+        start: Message = {}
         body = b""
 
         async def answer(message: Message) -> None:
-            nonlocal begun, body
+            nonlocal start, body
             if message["type"] == "http.response.start":
                 if MutableHeaders(scope=message).get("content-type", "").startswith("text/html"):
-                    begun = message
+                    start = message
                 else:
                     await send(message)
-            elif not begun:
+            elif not start:
                 await send(message)
             else:
                 body += message.get("body", b"")
                 if message.get("more_body"):
                     return
-                result = MutableHeaders(scope=begun)
+                result = MutableHeaders(scope=start)
                 body = _opened(body, code, self.head)
                 result["Content-Length"] = str(len(body))
                 result["Content-Language"] = TAGS[code]
                 result.add_vary_header("Accept-Language, Cookie")
                 if remember:
                     result.append("Set-Cookie", f"{COOKIE}={code}; Path=/; Max-Age={YEAR}; SameSite=Lax")
-                await send(begun)
+                await send(start)
                 await send({**message, "body": body})
 
         token = _asked.set(code)
@@ -369,19 +370,14 @@ def _script(code: str) -> str:
     from engine.workflows.explore.phrase_map import OF_DECODER, OF_ENCODER, OF_MEMORY
     from studio.i18n.extract import script_messages
 
-    known = messages(code)
+    translations = messages(code)
     words = {
-        message: known[message]
+        message: translations[message]
         for message in (*script_messages(), OF_MEMORY, OF_ENCODER, OF_DECODER)
-        if message in known
+        if message in translations
     }
     data = json.dumps(words, ensure_ascii=False, sort_keys=True).replace("<", "\\u003c")
-    return (
-        f"window.tmLanguage='{code}';window.tmWords={data};"
-        "window.tmSay=(text,values)=>Object.entries(values||{}).reduce("
-        "(said,[name,value])=>said.replaceAll(`{${name}}`,value),window.tmWords[text]||text);"
-        f"Object.defineProperty(navigator,'language',{{get:()=>'{TAGS[code]}',configurable:true}});"
-    )
+    return f"window.tmLanguage='{code}';window.tmTag='{TAGS[code]}';window.tmWords={data};{LANGUAGE_SCRIPT.read_text('utf-8')}"
 
 
 def ago(moment: datetime.datetime) -> str:

@@ -35,10 +35,10 @@ class Finding:
 @cache
 def entries(code: str) -> tuple[WordingRule, ...]:
     """The entries for a language, `en` or `zh`."""
-    given = tomllib.loads(GLOSSARY.read_text(encoding="utf-8"))
+    rules_by_code = tomllib.loads(GLOSSARY.read_text(encoding="utf-8"))
     return tuple(
-        WordingRule(str(one["term"]), tuple(map(str, one["instead_of"])), tuple(map(str, one.get("but", ()))))
-        for one in given.get(code, ())
+        WordingRule(str(rule["term"]), tuple(map(str, rule["instead_of"])), tuple(map(str, rule.get("but", ()))))
+        for rule in rules_by_code.get(code, ())
     )
 
 
@@ -62,5 +62,5 @@ def _without(code: str, text: str, right: tuple[str, ...]) -> str:
 @cache
 def _pattern(code: str, form: str) -> re.Pattern[str]:
     """The pattern for a form: whole words in English, any occurrence in Chinese, which has no spaces between words."""
-    bare = re.escape(form).replace(r"\ ", r"\s+")
-    return re.compile(rf"(?<!\w){bare}(?!\w)", re.IGNORECASE) if code == "en" else re.compile(bare)
+    escaped = re.escape(form).replace(r"\ ", r"\s+")
+    return re.compile(rf"(?<!\w){escaped}(?!\w)", re.IGNORECASE) if code == "en" else re.compile(escaped)

@@ -42,16 +42,16 @@ class BasesPage(StudioPage):
             self.source, self.target, self.version = (hidden_text() for _ in range(3))
 
     def events(self) -> None:
-        pair, drawn = [self.source, self.target], [self.adding, self.shelf, self.known, self.version]
-        filled = [*drawn, *pair]
-        self.demo.load(handle_errors(self.fill), None, filled, **QUIET)
-        self.frame.timer.tick(handle_errors(self.poll, polled=True), [self.version, *pair], drawn, **QUIET)
+        pair, poll_outputs = [self.source, self.target], [self.adding, self.shelf, self.known, self.version]
+        outputs = [*poll_outputs, *pair]
+        self.demo.load(handle_errors(self.fill), None, outputs, **QUIET)
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), [self.version, *pair], poll_outputs, **QUIET)
         chosen = self.known.pair(handle_errors(self.choose_pair), None, [self.known, *pair], **in_turn("bases"))
         chosen.then(None, pair, None, js=MARK)
         self.known.look(handle_errors(self.look_up, heavy=True), None, self.offer, **HEAVY)
         for component in (self.offer, self.adding, self.shelf):
             acted = component.act(handle_errors(self.act), None, self.offer, **EACH)
-            acted.then(handle_errors(self.fill), None, filled, **QUIET)
+            acted.then(handle_errors(self.fill), None, outputs, **QUIET)
 
     # -- what the page shows
 

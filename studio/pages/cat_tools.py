@@ -33,11 +33,11 @@ class CatToolsPage(StudioPage):
             self.choice = hidden_text()
 
     def events(self) -> None:
-        drawn = [self.connection, self.tools, self.choice]
-        self.demo.load(handle_errors(self.fill), None, drawn, **QUIET)
-        chosen = self.connection.choose(handle_errors(self.choose), None, drawn, **in_turn("cat tools"))
+        outputs = [self.connection, self.tools, self.choice]
+        self.demo.load(handle_errors(self.fill), None, outputs, **QUIET)
+        chosen = self.connection.choose(handle_errors(self.choose), None, outputs, **in_turn("cat tools"))
         chosen.then(None, self.choice, None, js=MARK)
-        created = self.connection.create(handle_errors(self.create), self.choice, drawn, **QUIET)
+        created = self.connection.create(handle_errors(self.create), self.choice, outputs, **QUIET)
         created.then(None, None, None, js=COPY)
 
     def fill(self, request: gr.Request) -> dict[Any, Any]:
@@ -56,15 +56,17 @@ class CatToolsPage(StudioPage):
         project = self.service.need(wanted(request)) if wanted(request) else None
         return self._drawn(request, choice, new_token(self.service, identity.account.id, project))
 
-    def _drawn(self, request: gr.Request, asked: str, token: str = "") -> dict[Any, Any]:
+    def _drawn(self, request: gr.Request, requested: str, token: str = "") -> dict[Any, Any]:
         project = self.service.project(wanted(request))
-        choice = known_choice(self.service, project, asked)
-        made = connection(self.service, origin_of(request.headers), project, choice, token)
+        choice = known_choice(self.service, project, requested)
+        tool_connection = connection(self.service, origin_of(request.headers), project, choice, token)
         default = self.service.store.defaults.get(project.id) if project else None
         plugins = plugin_choices(self.service, project) if project else []
         return {
-            self.connection: connection_card(made, project, plugins, default.name if default else "", choice),
-            self.tools: tool_cards(made, project),
+            self.connection: connection_card(
+                tool_connection, project, plugins, default.name if default else "", choice
+            ),
+            self.tools: tool_cards(tool_connection, project),
             self.choice: choice,
         }
 

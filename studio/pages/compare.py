@@ -81,11 +81,11 @@ class ComparePage(StudioPage):
             self.number = hidden_text()
 
     def events(self) -> None:
-        here, named = self.here, [self.here, self.number]
-        content = [self.text, self.file, self.state, self.table, self.figures, self.menus, here]
-        filled = [self.ask, self.run, self.upload, self.nothing, self.plugins, self.enforce, *content, self.number]
-        filled.append(self.editor.count)
-        ready = self.demo.load(handle_errors(self.fill), None, filled, **QUIET)
+        url_field, named = self.here, [self.here, self.number]
+        content = [self.text, self.file, self.state, self.table, self.figures, self.menus, url_field]
+        inputs = [self.ask, self.run, self.upload, self.nothing, self.plugins, self.enforce]
+        outputs = [*inputs, *content, self.number, self.editor.count]
+        ready = self.demo.load(handle_errors(self.fill), None, outputs, **QUIET)
         WordPanel(self).events(ready)
         CompareJobs(self).events(ready)
         CompareTranslation(self).events(ready)
@@ -93,17 +93,11 @@ class ComparePage(StudioPage):
         self.upload.upload(handle_errors(self.open_file, heavy=True), self.upload, content, **HEAVY).then(
             None, named, None, js=MARK
         )
-        self.table.leaf(
-            handle_errors(self.change_page),
-            here,
-            [self.table, here, self.version],
-            concurrency_limit=1,
-            trigger_mode="multiple",
-            **QUIET,
-        )
-        self.menus.keep(handle_errors(self.keep), here, None, **EACH)
-        self.menus.remove(handle_errors(self.remove), here, [*content, self.panel], **QUIET)
-        here.change(None, named, None, js=MARK)
+        turned = [self.table, url_field, self.version]
+        self.table.leaf(handle_errors(self.change_page), url_field, turned, concurrency_limit=1, **EACH)
+        self.menus.keep(handle_errors(self.keep), url_field, None, **EACH)
+        self.menus.remove(handle_errors(self.remove), url_field, [*content, self.panel], **QUIET)
+        url_field.change(None, named, None, js=MARK)
 
     def need(self, project: ProjectRow, url: CompareUrl) -> ComparisonRecord:
         """The comparison on the page. Raises InputError if it no longer exists."""
@@ -181,22 +175,22 @@ class ComparePage(StudioPage):
             values[self.file] = gr.update(value="", visible="hidden")
         yield values
 
-    def change_page(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
+    def change_page(self, request: gr.Request, url_json: str, event: gr.EventData) -> Values:
         """Show the table in another order or from another line."""
-        project, url = self.service.need(wanted(request)), CompareUrl.read(here)
+        project, url = self.service.need(wanted(request)), CompareUrl.read(url_json)
         url = CompareUrl.of({**asdict(url), "order": event.order, "offset": str(event.offset)})
         sheet = self.comparisons.sheet(project, str(url.comparison))
         table = table_of(self.comparisons, project, url, sheet)
         return {self.table: table, self.here: url.text(), self.version: drawn(url, self.comparisons.job(sheet), table)}
 
-    def keep(self, request: gr.Request, here: str, event: gr.EventData) -> None:
+    def keep(self, request: gr.Request, url_json: str, event: gr.EventData) -> None:
         """Name the comparison and keep it unchanged from now on."""
-        sheet = self.need(self.service.need(wanted(request)), CompareUrl.read(here))
+        sheet = self.need(self.service.need(wanted(request)), CompareUrl.read(url_json))
         self.service.store.sheets.update(sheet.comparison_id, title=str(event.title), kept=True)
 
-    def remove(self, request: gr.Request, here: str) -> Values:
+    def remove(self, request: gr.Request, url_json: str) -> Values:
         project = self.service.need(wanted(request))
-        self.comparisons.delete(self.need(project, CompareUrl.read(here)))
+        self.comparisons.delete(self.need(project, CompareUrl.read(url_json)))
         return {**self.content(project, None, CompareUrl()), self.panel: ""}
 
 

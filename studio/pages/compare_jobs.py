@@ -47,9 +47,9 @@ class CompareJobs:
             **QUIET,
         )
 
-    def act(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
+    def act(self, request: gr.Request, url_json: str, event: gr.EventData) -> Values:
         """Measure the comparison, repeat its last job, or cancel it."""
-        sheet = self.page.need(self.service.need(wanted(request)), CompareUrl.read(here))
+        sheet = self.page.need(self.service.need(wanted(request)), CompareUrl.read(url_json))
         if event.act == "cancel":
             self.comparisons.cancel(sheet)
         else:
@@ -78,23 +78,23 @@ class CompareJobs:
         )
         return {self.terms.text: text, self.terms.state: line}
 
-    def save_terms(self, request: gr.Request, words: str, here: str) -> Values:
+    def save_terms(self, request: gr.Request, words: str, url_json: str) -> Values:
         """Store the project's terms and measure the comparison on the page with them."""
-        project, url = self.service.need(wanted(request)), CompareUrl.read(here)
+        project, url = self.service.need(wanted(request)), CompareUrl.read(url_json)
         line = trn("{count} term is kept.", "{count} terms are kept.", set_terms(self.service, project, words))
         sheet = self.comparisons.sheet(project, str(url.comparison)) if url.comparison else None
         measured = sheet is not None and len(sheet.systems) > 1
         job = self.comparisons.enqueue(sheet) if sheet is not None and measured else self.comparisons.job(sheet)
         table = table_of(self.comparisons, project, url, sheet) if sheet is not None else gr.skip()
         able = gr.update(visible=visible_if(bool(words.strip())))
-        shown = {self.page.state: progress_card(job), self.page.table: table}
-        return {self.terms.state: line, self.page.enforce: able, **shown}
+        updates = {self.page.state: progress_card(job), self.page.table: table}
+        return {self.terms.state: line, self.page.enforce: able, **updates}
 
-    def poll(self, request: gr.Request, here: str, before: str) -> Values:
+    def poll(self, request: gr.Request, url_json: str, before: str) -> Values:
         """Update the progress while a job is active and the table whenever it has changed, including when an earlier poll has
         overwritten the order or page that the reader has meanwhile chosen.
         """
-        project, url = self.service.project(wanted(request)), CompareUrl.read(here)
+        project, url = self.service.project(wanted(request)), CompareUrl.read(url_json)
         sheet = self.comparisons.sheet(project, str(url.comparison)) if project and url.comparison else None
         job = self.comparisons.go_on(project, sheet) if project and sheet else None
         if project is None or sheet is None or job is None or drawn(url, job) == before.partition("/")[0]:

@@ -42,9 +42,9 @@ class CompareTranslation:
         page.table.dial(handle_errors(self.set_strength), page.here, result, concurrency_limit=1, **EACH)
 
     def translate(
-        self, request: gr.Request, lines: str, plugins: list[int], enforce: bool, here: str
+        self, request: gr.Request, lines: str, plugins: list[int], enforce: bool, url_json: str
     ) -> Iterator[Values]:
-        project, url = self.page.service.need(wanted(request)), CompareUrl.read(here)
+        project, url = self.page.service.need(wanted(request)), CompareUrl.read(url_json)
         yield {
             self.page.run: gr.update(interactive=False, value=tr("Translating"))
         }  # a second click would create a second comparison
@@ -54,17 +54,17 @@ class CompareTranslation:
     def release(self) -> Values:
         return {self.page.run: gr.update(interactive=True, value=tr("Translate"))}
 
-    def set_strength(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
+    def set_strength(self, request: gr.Request, url_json: str, event: gr.EventData) -> Values:
         """Set the strength of a plugin."""
-        project, url = self.page.service.need(wanted(request)), CompareUrl.read(here)
+        project, url = self.page.service.need(wanted(request)), CompareUrl.read(url_json)
         sheet = self.comparisons.set_strength(
             project, self.page.need(project, url), int(event.system), float(event.strength)
         )
         return self.changed(project, sheet, replace(url, comparison=sheet.comparison_id, word=""))
 
-    def go_on(self, request: gr.Request, here: str) -> Values:
+    def go_on(self, request: gr.Request, url_json: str) -> Values:
         """Queue pending translations of the opened comparison unless a job is working on them."""
-        project, url = self.page.service.project(wanted(request)), CompareUrl.read(here)
+        project, url = self.page.service.project(wanted(request)), CompareUrl.read(url_json)
         sheet = self.comparisons.sheet(project, str(url.comparison)) if project and url.comparison else None
         if project is None or sheet is None:
             return {self.page.state: gr.skip()}

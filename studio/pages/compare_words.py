@@ -32,20 +32,20 @@ class WordPanel:
         self.page.table.word(handle_errors(self.open), self.here, outputs, concurrency_limit=1, **EACH)
         self.panel.close(handle_errors(self.close), self.here, outputs, **EACH)
 
-    def open(self, request: gr.Request, here: str, event: gr.EventData) -> Iterator[Values]:
-        url = replace(CompareUrl.read(here), word=f"{event.line}.{event.system}.{event.start}-{event.end}")
+    def open(self, request: gr.Request, url_json: str, event: gr.EventData) -> Iterator[Values]:
+        url = replace(CompareUrl.read(url_json), word=f"{event.line}.{event.system}.{event.start}-{event.end}")
         yield {self.panel: waiting_panel(str(event.word)[:80])}
         yield {self.panel: self.attribution(self.page.service.need(wanted(request)), url), self.here: url.text()}
 
-    def reopen(self, request: gr.Request, here: str) -> Iterator[Values]:
+    def reopen(self, request: gr.Request, url_json: str) -> Iterator[Values]:
         """Show the attribution of the word given in the address."""
-        url, project = CompareUrl.read(here), self.page.service.project(wanted(request))
+        url, project = CompareUrl.read(url_json), self.page.service.project(wanted(request))
         yield {self.panel: waiting_panel("…") if url.at() and project else ""}
         if url.at() and project:
             yield {self.panel: self.attribution(project, url)}
 
-    def close(self, here: str) -> Values:
-        return {self.panel: "", self.here: replace(CompareUrl.read(here), word="").text()}
+    def close(self, url_json: str) -> Values:
+        return {self.panel: "", self.here: replace(CompareUrl.read(url_json), word="").text()}
 
     def attribution(self, project: ProjectRow, url: CompareUrl) -> str:
         """The attribution panel for the open word; empty if there is none."""

@@ -51,12 +51,12 @@ class HomePage(StudioPage):
             self.busy = hidden_text("busy")  # empty while no job is active
 
     def events(self) -> None:
-        shown = [self.frame.title, self.cards]
-        filled = [*shown, self.new, self.welcome, self.invitation]
-        self.demo.load(handle_errors(self.fill), None, filled, **QUIET)
-        self.frame.timer.tick(handle_errors(self.poll, polled=True), self.busy, [*shown, self.busy], **QUIET)
-        self.dialogs.rename(handle_errors(self.rename), None, shown, **EACH)
-        self.dialogs.delete(handle_errors(self.delete), None, filled, **EACH)
+        project_outputs = [self.frame.title, self.cards]
+        outputs = [*project_outputs, self.new, self.welcome, self.invitation]
+        self.demo.load(handle_errors(self.fill), None, outputs, **QUIET)
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), self.busy, [*project_outputs, self.busy], **QUIET)
+        self.dialogs.rename(handle_errors(self.rename), None, project_outputs, **EACH)
+        self.dialogs.delete(handle_errors(self.delete), None, outputs, **EACH)
         self.large.refuse(handle_errors(self.refuse), **EACH)
         for event in (
             self.files.upload(handle_errors(self.drop, heavy=True), self.files, self.address, **HEAVY),
@@ -65,13 +65,13 @@ class HomePage(StudioPage):
             event.then(None, self.address, None, js=FOLLOW)
 
     def fill(self) -> Values:
-        some = bool(self.service.store.projects.list())
-        new = link_button(NEW, tr("New project")) if some else ""
+        has_projects = bool(self.service.store.projects.list())
+        new = link_button(NEW, tr("New project")) if has_projects else ""
         return {
             **self._projects(),
             self.new: new,
-            self.welcome: "" if some else welcome(self.service),
-            self.invitation: gr.update(visible=not some),
+            self.welcome: "" if has_projects else welcome(self.service),
+            self.invitation: gr.update(visible=not has_projects),
         }
 
     def poll(self, busy: str) -> Values:
@@ -119,26 +119,26 @@ class HomePage(StudioPage):
 
 def home_cards(project_summaries: Sequence[ProjectSummary]) -> str:
     """Project cards: name, languages, state, counts, best score, last change; actions to rename and delete."""
-    known = guest()
-    members = known is not None and known.account is not None
-    return render("home_cards.html", cards=[_card(one) for one in project_summaries], members=members)
+    visitor = guest()
+    members = visitor is not None and visitor.account is not None
+    return render("home_cards.html", cards=[_card(summary) for summary in project_summaries], members=members)
 
 
-def _card(one: ProjectSummary) -> dict[str, object]:
+def _card(summary: ProjectSummary) -> dict[str, object]:
     counts = [tr("No sentences read yet")]
-    if one.sentences is not None:
-        counts = [trn("{count} sentence", "{count} sentences", one.sentences)]
-        counts += [trn("{count} phrase", "{count} phrases", one.phrases)] if one.phrases is not None else []
-    plugins = [trn("{count} plugin", "{count} plugins", one.plugins)] if one.plugins else []
-    holds = trn("{count} file of samples", "{count} files of samples", one.files)
+    if summary.sentences is not None:
+        counts = [trn("{count} sentence", "{count} sentences", summary.sentences)]
+        counts += [trn("{count} phrase", "{count} phrases", summary.phrases)] if summary.phrases is not None else []
+    plugins = [trn("{count} plugin", "{count} plugins", summary.plugins)] if summary.plugins else []
+    holds = trn("{count} file of samples", "{count} files of samples", summary.files)
     return {
-        "project": one.project,
-        "address": address(one.next, one.project.id),
-        "state": one.state,
-        "languages": language_pair_text(one.project.source, one.project.target),
+        "project": summary.project,
+        "address": address(summary.next, summary.project.id),
+        "state": summary.state,
+        "languages": language_pair_text(summary.project.source, summary.project.target),
         "counts": [*counts, *plugins],
-        "best": one.best,
-        "changed": ago(one.changed),
+        "best": summary.best,
+        "changed": ago(summary.changed),
         "holds": tr("{one}, {two}.", one=holds, two=plugins[0]) if plugins else tr("{one}.", one=holds),
     }
 

@@ -24,14 +24,14 @@ class PhraseDecisions:
         self.page, self.list = page, page.list
 
     def events(self) -> None:
-        state, shown, sentences = self.page.state, self.page.shown, self.list.sentences
+        state, outputs, sentences = self.page.state, self.page.shown, self.list.sentences
         for source in (self.list.rows, self.page.detail):
-            source.keep(handle_errors(self.keep), [state, sentences], shown, **in_turn("phrases"))
-        self.list.bulk.click(handle_errors(self.leave_out_all), [state, sentences], shown, **QUIET)
-        self.page.undo.click(handle_errors(self.take_back), state, shown, **QUIET)
-        self.list.translate.click(handle_errors(self.back_translate), state, shown, **MODEL)
+            source.keep(handle_errors(self.keep), [state, sentences], outputs, **in_turn("phrases"))
+        self.list.bulk.click(handle_errors(self.leave_out_all), [state, sentences], outputs, **QUIET)
+        self.page.undo.click(handle_errors(self.take_back), state, outputs, **QUIET)
+        self.list.translate.click(handle_errors(self.back_translate), state, outputs, **MODEL)
         self.page.detail.back(handle_errors(self.back_translate_one), None, self.page.detail, **MODEL).then(
-            handle_errors(self.again), state, shown, **QUIET
+            handle_errors(self.again), state, outputs, **QUIET
         )
 
     def keep(self, request: gr.Request, query: str, sentences: bool, event: gr.EventData) -> Values:

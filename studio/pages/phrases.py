@@ -51,22 +51,22 @@ class PhrasesPage(StudioPage):
             self.version = hidden_text()
 
     def events(self) -> None:
-        state, shown, tree, filters = self.state, self.shown, self.tree.card, self.list.filters
+        state, outputs, tree, filters = self.state, self.shown, self.tree.card, self.list.filters
         everything = [
-            self.frame.title, self.onward, self.nothing, self.body, self.origin, *shown, *filters, *self.map.all, tree,
+            self.frame.title, self.onward, self.nothing, self.body, self.origin, *outputs, *filters, *self.map.all, tree,
         ]  # fmt: skip
         self.demo.load(handle_errors(self.fill), None, everything, **QUIET)
         self.frame.timer.tick(handle_errors(self.poll, polled=True), [state, self.version], everything, **QUIET)
         for source in (tree, self.list.rows, self.map.points):
-            source.pick(handle_errors(self.choose), state, [*shown, tree], **in_turn("phrases"))
-        tree.step(handle_errors(self.step), state, [*shown, tree], **in_turn("phrases"))
-        self.bars.bar(handle_errors(self.press), state, [*shown, *filters, tree], **in_turn("phrases"))
+            source.pick(handle_errors(self.choose), state, [*outputs, tree], **in_turn("phrases"))
+        tree.step(handle_errors(self.step), state, [*outputs, tree], **in_turn("phrases"))
+        self.bars.bar(handle_errors(self.press), state, [*outputs, *filters, tree], **in_turn("phrases"))
         # `change`, since a text field's `input` fires only on key presses, not on IME composition, pasting or deleting.
-        self.list.words.change(handle_errors(self.search), [state, *filters], shown, **LAST)
+        self.list.words.change(handle_errors(self.search), [state, *filters], outputs, **LAST)
         for field in filters[1:]:
-            field.input(handle_errors(self.filter), [state, *filters], shown, **LAST)
-        self.list.back.click(handle_errors(self.page_back), state, shown, **QUIET)
-        self.list.forth.click(handle_errors(self.page_forth), state, shown, **QUIET)
+            field.input(handle_errors(self.filter), [state, *filters], outputs, **LAST)
+        self.list.back.click(handle_errors(self.page_back), state, outputs, **QUIET)
+        self.list.forth.click(handle_errors(self.page_forth), state, outputs, **QUIET)
         self.map.draw.click(handle_errors(self.draw_map), None, self.map.all, **QUIET)
         PhraseDecisions(self).events()
 
@@ -77,26 +77,26 @@ class PhrasesPage(StudioPage):
             *self.list.all, self.bars, self.detail, self.undoable, self.undo, self.export, self.mark, self.state, self.version,
         ]  # fmt: skip
 
-    def view_values(self, source: ProjectPhrases, phrases: Phrases, shown: PhraseView) -> Values:
+    def view_values(self, source: ProjectPhrases, phrases: Phrases, view: PhraseView) -> Values:
         """The values of all components for a view, except the tree and the filters."""
-        shown = phrases.on_a_page(shown)
-        chosen = phrases.find(shown.phrase) if shown.phrase else None
+        view = phrases.on_a_page(view)
+        chosen = phrases.find(view.phrase) if view.phrase else None
         row = phrases.row(chosen) if chosen is not None else None
         return {
-            **self.list.values(source, phrases, shown),
-            self.bars: card(draw.histograms(phrases, shown, row)),
+            **self.list.values(source, phrases, view),
+            self.bars: card(draw.histograms(phrases, view, row)),
             self.detail: draw.detail_card(row, source.sentences, source.language, source.domains),
             self.undoable: toggle_value(bool(phrases.exclusions.steps)),
             self.undo: undo_label(phrases.exclusions),
-            self.export: draw.export_link(source.project, shown),
-            self.mark: draw.page_address(source.project, shown),
-            self.state: shown.query(),
+            self.export: draw.export_link(source.project, view),
+            self.mark: draw.page_address(source.project, view),
+            self.state: view.query(),
             self.version: source.version(),
         }
 
-    def redrawn_with_tree(self, source: ProjectPhrases, phrases: Phrases, shown: PhraseView) -> Iterator[Values]:
-        yield self.view_values(source, phrases, shown)
-        yield from self.tree.values(source, phrases, shown)
+    def redrawn_with_tree(self, source: ProjectPhrases, phrases: Phrases, view: PhraseView) -> Iterator[Values]:
+        yield self.view_values(source, phrases, view)
+        yield from self.tree.values(source, phrases, view)
 
     def opened(self, request: gr.Request) -> tuple[ProjectPhrases, Phrases]:
         """The project in the address with its phrases. Raises InputError if there are none."""
@@ -114,18 +114,18 @@ class PhrasesPage(StudioPage):
                 self.undoable: toggle_value(False), self.version: source.version() if source else "",
             }  # fmt: skip
             return
-        shown = source.with_sentence(phrases.usable(PhraseView.of(query or dict(request.query_params))))
+        view = source.with_sentence(phrases.usable(PhraseView.of(query or dict(request.query_params))))
         yield {
             self.frame.title: heading("Phrases", draw.summary_line(phrases, len(source.sentences))),
             self.onward: next_link(project),
             self.nothing: "",
             self.body: toggle_value(True),
             self.origin: draw.origin_card(self.service.parser(project.id), project, bool(phrases.table.general_words)),
-            **self.view_values(source, phrases, shown),
-            **self.list.filter_values(phrases, shown),
+            **self.view_values(source, phrases, view),
+            **self.list.filter_values(phrases, view),
             **self.map.values(source),
         }
-        yield from self.tree.values(source, phrases, shown)
+        yield from self.tree.values(source, phrases, view)
 
     def choose(self, request: gr.Request, query: str, event: gr.EventData) -> Iterator[Values]:
         """Select a phrase in all components and show the tree of a sentence that contains it."""
@@ -134,22 +134,22 @@ class PhrasesPage(StudioPage):
         if row is None:
             return
         sentence = int(getattr(event, "sentence", None) or -1)
-        shown = source.with_phrase(phrases, PhraseView.of(query), row, sentence)
-        yield from self.redrawn_with_tree(source, phrases, shown)
+        view = source.with_phrase(phrases, PhraseView.of(query), row, sentence)
+        yield from self.redrawn_with_tree(source, phrases, view)
 
     def step(self, request: gr.Request, query: str, event: gr.EventData) -> Iterator[Values]:
         """Show another sentence."""
         source, phrases = self.opened(request)
-        shown = PhraseView.of(query).but(sentence=int(event.sentence))
-        yield from self.redrawn_with_tree(source, phrases, shown)
+        view = PhraseView.of(query).but(sentence=int(event.sentence))
+        yield from self.redrawn_with_tree(source, phrases, view)
 
     def press(self, request: gr.Request, query: str, event: gr.EventData) -> Iterator[Values]:
         """Filter the table by a histogram column and select its first phrase; a second click removes the filter."""
         source, phrases = self.opened(request)
-        shown = PhraseView.of(query).but(low=int(event.low), high=int(event.high), layer=int(event.layer), start=0)
-        shown = source.with_sentence(phrases.first_chosen(shown) if shown.filtered else shown)
-        yield self.list.filter_values(phrases, shown)
-        yield from self.redrawn_with_tree(source, phrases, shown)
+        view = PhraseView.of(query).but(low=int(event.low), high=int(event.high), layer=int(event.layer), start=0)
+        view = source.with_sentence(phrases.first_chosen(view) if view.filtered else view)
+        yield self.list.filter_values(phrases, view)
+        yield from self.redrawn_with_tree(source, phrases, view)
 
     def filter(self, request: gr.Request, query: str, *values: Any) -> Values:
         source, phrases = self.opened(request)
@@ -168,8 +168,8 @@ class PhrasesPage(StudioPage):
 
     def redrawn(self, source: ProjectPhrases, query: str, rows: int = 0) -> Values:
         """The component values of a view moved on by some rows."""
-        shown = PhraseView.of(query)
-        return self.view_values(source, source.need_table(), shown.but(start=shown.start + rows))
+        view = PhraseView.of(query)
+        return self.view_values(source, source.need_table(), view.but(start=view.start + rows))
 
     def draw_map(self, request: gr.Request) -> Values:
         source, _ = self.opened(request)

@@ -42,10 +42,10 @@ class PluginsPage(StudioPage):
             self.version = hidden_text()
 
     def events(self) -> None:
-        filled = [self.default, self.next_step, self.cards, self.blend, self.upload, self.version]
-        self.demo.load(handle_errors(self.fill), None, filled, **QUIET)
+        outputs = [self.default, self.next_step, self.cards, self.blend, self.upload, self.version]
+        self.demo.load(handle_errors(self.fill), None, outputs, **QUIET)
         self.demo.load(handle_errors(self.show_imports), None, self.imports, **QUIET)
-        self.frame.timer.tick(handle_errors(self.poll, polled=True), self.version, filled, **QUIET)
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), self.version, outputs, **QUIET)
         for event in (
             self.upload.upload(
                 handle_errors(self.import_bundle), self.upload, self.imports, concurrency_limit=1, **QUIET
@@ -56,7 +56,7 @@ class PluginsPage(StudioPage):
             self.imports.act(handle_errors(self.decide), None, self.imports, **EACH),
             self.blend.blend(handle_errors(self.save_blend), None, self.blended, concurrency_limit=1, **QUIET),
         ):
-            event.then(handle_errors(self.fill), None, filled, **QUIET)
+            event.then(handle_errors(self.fill), None, outputs, **QUIET)
 
     # -- what the page shows
 
@@ -68,7 +68,7 @@ class PluginsPage(StudioPage):
         rows = [row for plugin in versions for row in plugin.rows]
         jobs = {job.id: job for job in self.service.runs(project.id)}
         ablations = self._ablations(project)
-        shown = {row.id: seen(row, jobs, ablations) for row in rows}
+        cards = {row.id: seen(row, jobs, ablations) for row in rows}
         chosen = self.service.store.defaults.get(project.id)
         default = chosen.id if chosen else None
         return {
@@ -76,14 +76,14 @@ class PluginsPage(StudioPage):
             self.next_step: link_button(address("compare", project.id), tr("Compare")) if rows else "",
             self.cards: plugin_cards(
                 versions,
-                shown,
+                cards,
                 project,
                 self.service.catalog.base_card(project.base),
                 tags=self.service.store.tags.of(project.id),
                 default=default,
                 wanted=str(request.query_params.get("tag", "")),
             ),
-            self.blend: blend_box([shown[plugin.newest.id] for plugin in versions]),
+            self.blend: blend_box([cards[plugin.newest.id] for plugin in versions]),
             self.upload: gr.update(interactive=True),
             self.version: _version(ablations),
         }
@@ -145,14 +145,14 @@ class PluginsPage(StudioPage):
 
     def save_blend(self, request: gr.Request, event: gr.EventData) -> Iterator[Values]:
         project = self.service.need(wanted(request))
-        one, two = (self._plugin(project, number) for number in (event.one, event.two))
-        if one.id == two.id:
+        first, second = (self._plugin(project, number) for number in (event.one, event.two))
+        if first.id == second.id:
             raise InputError("Choose two different plugins to blend.")
         if not str(event.name).strip():
             raise InputError("A blend needs a name.")
         words = tr("Loading the base and both plugins, then translating a sentence with the blend.")
         yield {self.blended: note(words)}
-        weights = {one.id: float(event.weight_one), two.id: float(event.weight_two)}
+        weights = {first.id: float(event.weight_one), second.id: float(event.weight_two)}
         row = self.service.library.blend(project, str(event.name), weights, self.service.base_model(project))
         yield {self.blended: note(tr("{name} is saved and can be used like any other plugin.", name=row.name))}
 

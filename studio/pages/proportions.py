@@ -63,53 +63,53 @@ class ProportionsPage(StudioPage):
         plugin = self.proportions.plugin(project, number)
         return project, self.proportions.need(project, plugin), plugin
 
-    def fill(self, request: gr.Request, asked: Mapping[str, Any] | None = None) -> Iterator[Values]:
-        """Fill the page by its address, or by `asked`, because events do not receive an address that changed later."""
-        project, asked = self.service.project(wanted(request)), asked or dict(request.query_params)
+    def fill(self, request: gr.Request, parameters: Mapping[str, Any] | None = None) -> Iterator[Values]:
+        """Fill the page by its address, or by `parameters`, because events do not receive an address that changed later."""
+        project, parameters = self.service.project(wanted(request)), parameters or dict(request.query_params)
         if project is None:
             yield {self.nothing: draw.no_proportions(None, "", False), self.onward: "",
                    self.fit: gr.update(visible="hidden"), self.body: toggle_value(False)}  # fmt: skip
             return
-        plugin = self.proportions.plugin(project, asked.get("plugin"))
-        shown = self.proportions.shown(project, plugin)
-        state = self.state_values(project, shown)
-        if "corpus" not in shown:
+        plugin = self.proportions.plugin(project, parameters.get("plugin"))
+        proportions = self.proportions.shown(project, plugin)
+        state = self.state_values(project, proportions)
+        if "corpus" not in proportions:
             yield {self.frame.title: heading("Proportions", TEXT), self.body: toggle_value(False), **state}
             return
-        side = str(asked.get("side", "")) if asked.get("side") in SIDES else "decoder"
-        word, text = str(asked.get("word", ""))[:60], str(asked.get("sentence", ""))[:LONGEST]
+        side = str(parameters.get("side", "")) if parameters.get("side") in SIDES else "decoder"
+        word, text = str(parameters.get("word", ""))[:60], str(parameters.get("sentence", ""))[:LONGEST]
         rows = self.proportions.plugins(project)
         layers, number = layers_in(request), layer_in(request, "example")
         hint = tr("A sentence in {language}", language=language_name(project.source))
         yield {
             **state,
-            **self.title_values(project, shown, plugin),
+            **self.title_values(project, proportions, plugin),
             self.body: toggle_value(True),
             self.sentence.plugin: gr.update(
-                choices=[(tr("samples, before training"), ""), *((one.name, str(one.id)) for one in rows)],
+                choices=[(tr("samples, before training"), ""), *((row.name, str(row.id)) for row in rows)],
                 value=str(plugin.id) if plugin else "", visible=visible_if(bool(rows)),
             ),
             self.sentence.text: gr.update(value=text, placeholder=hint),
             self.sentence.shares: "" if text else draw.example_view(
-                shown, project, layers, number, self.service.domains(project.id)
+                proportions, project, layers, number, self.service.domains(project.id)
             ),
             self.samples.side: side,
             self.samples.word: word,
-            **self.samples.values(request, project, shown, side, word),
+            **self.samples.values(request, project, proportions, side, word),
         }  # fmt: skip
         if text:
             yield from self.sentence.values(request, project, plugin, text)
 
-    def state_values(self, project: ProjectRow, shown: Shown) -> Values:
+    def state_values(self, project: ProjectRow, proportions: Shown) -> Values:
         """The progress of fitting, what is missing, and the buttons for the next step."""
         job, samples, fitted = (
             self.proportions.job(project),
             bool(self.service.sentences(project.id)),
-            "corpus" in shown,
+            "corpus" in proportions,
         )
         state = draw.job_card(job) if job else ""
         if not fitted:
-            state = state or draw.no_proportions(project, str(shown.get("error", "")), samples)
+            state = state or draw.no_proportions(project, str(proportions.get("error", "")), samples)
         label = tr("Fit again") if fitted else tr("Fit proportions")
         return {
             self.nothing: state,
@@ -118,29 +118,29 @@ class ProportionsPage(StudioPage):
             self.version: self.proportions.version(project),
         }
 
-    def title_values(self, project: ProjectRow, shown: Shown, plugin: PluginRow | None) -> Values:
+    def title_values(self, project: ProjectRow, proportions: Shown, plugin: PluginRow | None) -> Values:
         return {
-            self.frame.title: heading("Proportions", draw.title_line(shown, plugin)),
-            self.sentence.examples: draw.example_buttons(shown, project.target),
+            self.frame.title: heading("Proportions", draw.title_line(proportions, plugin)),
+            self.sentence.examples: draw.example_buttons(proportions, project.target),
         }
 
     def choose(self, request: gr.Request, number: Any, text: str, side: str, word: str) -> Iterator[Values]:
         """Show the proportions of another plugin or of the samples, fitting them first if necessary."""
         project = self.service.need(wanted(request))
         plugin = self.proportions.plugin(project, number)
-        shown = self.proportions.shown(project, plugin)
-        if "corpus" not in shown:
+        proportions = self.proportions.shown(project, plugin)
+        if "corpus" not in proportions:
             self.proportions.fit(project, plugin)
             line = tr("The proportions of this plugin are being read. They appear in a few seconds.")
             yield {self.nothing: note(line)}
             return
         yield {
-            **self.title_values(project, shown, plugin),
-            **self.samples.values(request, project, shown, side, word),
+            **self.title_values(project, proportions, plugin),
+            **self.samples.values(request, project, proportions, side, word),
             self.nothing: "",
             self.mark: draw.page_address(plugin=str(plugin.id) if plugin else ""),
         }
-        yield from self.sentence.values_or_example(request, (project, shown, plugin), " ".join(text.split()))
+        yield from self.sentence.values_or_example(request, (project, proportions, plugin), " ".join(text.split()))
 
     def fit_again(self, request: gr.Request, number: Any, text: str, side: str, word: str) -> Iterator[Values]:
         project = self.service.need(wanted(request))

@@ -55,25 +55,25 @@ class SamplesCards:
                 **in_turn("proportions"),
             )
 
-    def values(self, request: gr.Request, project: ProjectRow, shown: Shown, side: str, word: str) -> Values:
+    def values(self, request: gr.Request, project: ProjectRow, proportions: Shown, side: str, word: str) -> Values:
         """The samples as a whole and the words, for the encoder or the decoder (`side`)."""
         order = self.page.service.domains(project.id)
         return {
-            self.corpus: draw.corpus_card(shown, side, layer_in(request, "corpus"), order),
-            self.words: draw.word_card(shown, side, word, draw.side_language(project, side), order),
+            self.corpus: draw.corpus_card(proportions, side, layer_in(request, "corpus"), order),
+            self.words: draw.word_card(proportions, side, word, draw.side_language(project, side), order),
         }
 
     def turn(self, request: gr.Request, side: str, word: str, number: Any) -> Values:
         """Switch between encoder and decoder."""
-        project, shown, _ = self.page.opened(request, number)
+        project, proportions, _ = self.page.opened(request, number)
         address = draw.page_address(side="" if side == "decoder" else side)
-        return {**self.values(request, project, shown, side, word), self.page.mark: address}
+        return {**self.values(request, project, proportions, side, word), self.page.mark: address}
 
     def seek(self, request: gr.Request, side: str, word: str, number: Any) -> Values:
         """Look up a word."""
-        project, shown, _ = self.page.opened(request, number)
+        project, proportions, _ = self.page.opened(request, number)
         order = self.page.service.domains(project.id)
-        words = draw.word_card(shown, side, word, draw.side_language(project, side), order)
+        words = draw.word_card(proportions, side, word, draw.side_language(project, side), order)
         return {self.words: words, self.page.mark: draw.page_address(word=word[:60])}
 
     def press(self, request: gr.Request, side: str, number: Any, event: gr.EventData) -> Values:

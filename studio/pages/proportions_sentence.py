@@ -50,25 +50,27 @@ class SentenceCard:
 
     def look(self, request: gr.Request, text: str, number: Any) -> Iterator[Values]:
         """Show the proportions of a typed sentence; without one, an example."""
-        project, shown, plugin = self.page.opened(request, number)
+        project, proportions, plugin = self.page.opened(request, number)
         text = " ".join(text.split())[:LONGEST]
         yield {self.page.mark: draw.page_address(sentence=text, example="")}
-        yield from self.values_or_example(request, (project, shown, plugin), text)
+        yield from self.values_or_example(request, (project, proportions, plugin), text)
 
     def example(self, request: gr.Request, number: Any, event: gr.EventData) -> Values:
-        project, shown, _ = self.page.opened(request, number)
+        project, proportions, _ = self.page.opened(request, number)
         return {
             self.text: "",
-            self.shares: draw.example_view(shown, project, layers_in(request), int(event.number), self.order(project)),
+            self.shares: draw.example_view(
+                proportions, project, layers_in(request), int(event.number), self.order(project)
+            ),
             self.page.mark: draw.page_address(sentence="", example=str(event.number)),
         }
 
     def values_or_example(self, request: gr.Request, opened: Opened, text: str) -> Iterator[Values]:
-        project, shown, plugin = opened
+        project, proportions, plugin = opened
         if text:
             yield from self.values(request, project, plugin, text)
         else:
-            yield {self.shares: draw.example_view(shown, project, layers_in(request), order=self.order(project))}
+            yield {self.shares: draw.example_view(proportions, project, layers_in(request), order=self.order(project))}
 
     def values(self, request: gr.Request, project: ProjectRow, plugin: PluginRow | None, text: str) -> Iterator[Values]:
         """The proportions of a sentence, after a placeholder if they are not cached (on first use, the base is loaded)."""

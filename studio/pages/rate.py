@@ -32,7 +32,7 @@ TEXT = (
 USUAL = 40  # default number of sentences of a new round
 LOCAL = ("127.0.0.1", "localhost", "::1")
 ACT = script("copy.js") + script("rate-act.js")
-GO = "element.addEventListener('change', (event) => window.location.assign(event.target.value));"
+GO = script("rate-go.js")
 # Puts the round into the address without a reload.
 MARK = script("rate-mark.js")
 
@@ -78,8 +78,8 @@ class RatePage(StudioPage):
         """Wire the events."""
         choice = [self.comparison, self.one, self.two, self.max_sentences]
         live = [self.results, self.raters, self.manage]
-        shown = [self.menu, self.start, self.form, self.round, self.current]
-        everything = [*shown, self.nothing, self.comparison, self.one, self.two, self.preview, self.project]
+        outputs = [self.menu, self.start, self.form, self.round, self.current]
+        everything = [*outputs, self.nothing, self.comparison, self.one, self.two, self.preview, self.project]
         poll = handle_errors(self.poll)
         self.demo.load(handle_errors(self.fill), None, everything, **QUIET).then(poll, self.current, live, **QUIET)
         self.frame.timer.tick(handle_errors(self.poll, polled=True), self.current, live, **QUIET)
@@ -89,7 +89,7 @@ class RatePage(StudioPage):
         )
         for field in (self.one, self.two, self.max_sentences):
             field.input(handle_errors(self.count), choice, self.preview, **LAST)
-        self.start.click(handle_errors(self.begin), [*choice, self.names, self.with_examples], shown, **QUIET).then(
+        self.start.click(handle_errors(self.begin), [*choice, self.names, self.with_examples], outputs, **QUIET).then(
             poll, self.current, live, **QUIET
         ).then(None, [self.current, self.project], None, js=MARK)
         for event in (self.add.click, self.new_name.submit):
@@ -120,33 +120,35 @@ class RatePage(StudioPage):
             return values
         requested = str(request.query_params.get("comparison", ""))
         first = next((number for number, *_ in saved if str(number) == requested), saved[0][0])
-        choices = [(f"{moment(made)} · {title}", number) for number, title, made in saved]
+        choices = [(f"{moment(created)} · {title}", number) for number, title, created in saved]
         comparison = gr.update(choices=choices, value=first)
         return values | {self.comparison: comparison} | self.choose_comparison(first, USUAL)
 
     def choose_comparison(self, comparison: int | None, max_sentences: float | None) -> Values:
         """Fill the menus with the systems of a comparison."""
         systems = list(comparison_texts(self.service.store, comparison).systems)
-        one, two = systems[min(1, len(systems) - 1)], systems[0]
+        first, second = systems[min(1, len(systems) - 1)], systems[0]
         return {
-            self.one: gr.update(choices=systems, value=one),
-            self.two: gr.update(choices=systems, value=two),
-            **self.count(comparison, one, two, max_sentences),
+            self.one: gr.update(choices=systems, value=first),
+            self.two: gr.update(choices=systems, value=second),
+            **self.count(comparison, first, second, max_sentences),
         }
 
-    def count(self, comparison: int | None, one: str | None, two: str | None, max_sentences: float | None) -> Values:
+    def count(
+        self, comparison: int | None, first: str | None, second: str | None, max_sentences: float | None
+    ) -> Values:
         """Show how many sentences the round would contain."""
         texts = comparison_texts(self.service.store, comparison)
-        return {self.preview: round_preview(texts, one or "", two or "", max_sentences)}
+        return {self.preview: round_preview(texts, first or "", second or "", max_sentences)}
 
     def begin(
-        self, request: gr.Request, comparison: int | None, one: str, two: str, max_sentences: float | None, names: str,
+        self, request: gr.Request, comparison: int | None, first: str, second: str, max_sentences: float | None, names: str,
         with_examples: bool,
     ) -> Values:  # fmt: skip
         """Start a round."""
         project = self.service.need(wanted(request))
         raters, sentences = rater_names(names), sentence_limit(max_sentences)
-        plan = RoundPlan(one, two, raters=raters, sentences=sentences, comparison_id=comparison)
+        plan = RoundPlan(first, second, raters=raters, sentences=sentences, comparison_id=comparison)
         row = start_round(self.service, project.id, plan, examples=with_examples)
         return {
             self.menu: round_menu(self.service.store.ratings.list(project.id), row, project.id),

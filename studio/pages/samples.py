@@ -59,8 +59,8 @@ class SamplesPage(StudioPage):
         form = self.new_project
         head = [self.frame.title, self.next_step, self.status, self.files, self.sentences]
         state = [*head, *self.browser.shown, self.side, self.tests.files, self.version]
-        filled = [*state, self.browser.query, self.read, *form.filled, *self.more_files.filled]
-        self.demo.load(handle_errors(self.fill), form.base, filled, **QUIET).then(
+        outputs = [*state, self.browser.query, self.read, *form.filled, *self.more_files.filled]
+        self.demo.load(handle_errors(self.fill), form.base, outputs, **QUIET).then(
             handle_errors(form.refresh_bases), None, [form.base, *form.of_base], **QUIET
         )
         self.frame.timer.tick(handle_errors(self.poll, polled=True), [self.browser.query, self.version], state, **QUIET)
@@ -88,8 +88,8 @@ class SamplesPage(StudioPage):
                 self.read: gr.update(visible=True),
                 **self.new_project.fill(request, base),
             }
-        asked = View.of(dict(request.query_params))
-        query = asked.query(at=asked.at)
+        view = View.of(dict(request.query_params))
+        query = view.query(at=view.at)
         return {
             **self._state(project),
             **self._sentences(project, query),

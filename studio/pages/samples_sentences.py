@@ -16,7 +16,7 @@ from studio.services.segments import View, chosen, listing, view_counts
 from studio.services.service import Service
 
 # SHOW updates the address without a reload; JUMP, for links in the list of files, also scrolls to the sentences.
-SHOW = "(address) => { if (address) window.history.replaceState(null, '', address) }"
+SHOW = script("samples-show.js")
 JUMP = script("samples-jump.js")
 
 
@@ -62,8 +62,8 @@ class SentenceBrowser:
     def browse(self, request: gr.Request, event: gr.EventData) -> Values:
         """Show another view or page of the sentences."""
         project = self.service.need(wanted(request))
-        asked = View.of(dict(parse_qsl(str(event.to))))
-        query = asked.query(at=asked.at)
+        view = View.of(dict(parse_qsl(str(event.to))))
+        query = view.query(at=view.at)
         link = f"{address('samples', project.id)}&{query}"
         return {**self.listed(project, query), self.query: query, self.address: link}
 

@@ -14,16 +14,10 @@ from engine.workflows.customize.request import CustomizeRequest
 from studio.components.base_note import add_base_note
 from studio.components.html import hidden_text, html_block, note, visible_if
 from studio.components.layout import StudioPage, handle_errors, heading, page, wanted
-from studio.components.method_cards import (
-    CHOSEN,
-    PICK,
-    estimate_line,
-    obstacle,
-    project_cards,
-)
+from studio.components.method_cards import CHOSEN, PICK, estimate_line, obstacle, project_cards
 from studio.components.run_cards import queued_text
 from studio.components.runs_panel import BARE, QUIET, RunsPanel, run_numbers
-from studio.components.settings_fields import COLLECTED, FOLD, collected
+from studio.components.settings_fields import FOLD, collected
 from studio.components.templating import render, script
 from studio.components.train_form import BUDGETS, PlanForm, plan_in_address
 from studio.i18n.translate import mark, tr
@@ -32,6 +26,7 @@ from studio.services.files import machine
 from studio.services.runs import Runs
 from studio.services.service import Service
 
+START = script("train-start.js")  # passes the selected method and the current fields, as CHOSEN and COLLECTED do
 MARK = script("train.js")  # keeps the plan in the address, so that reloads and links restore it
 TEXT = "Only the plugin is trained; the base stays unchanged. You can close this page: training continues."
 
@@ -70,13 +65,13 @@ class TrainPage(StudioPage):
 
     def events(self) -> None:
         written = [self.fields, self.settings]
-        filled = [
+        outputs = [
             self.frame.title, self.note, self.cards, self.estimate, self.method, self.budget, self.start, self.base,
             self.knn, self.panel.compared_runs, *written,
         ]  # fmt: skip
         plan = [self.method, self.budget, self.knn, self.base, self.settings]
         self.panel.events(self.frame.timer, self.start, self.next_step)
-        self.panel.poll_after(self.demo.load(handle_errors(self.fill), None, filled, **QUIET))
+        self.panel.poll_after(self.demo.load(handle_errors(self.fill), None, outputs, **QUIET))
         for event in (
             self.cards.choose(
                 handle_errors(self.choose_method), plan, [self.method, self.knn, *written], js=CHOSEN, **QUIET
@@ -92,13 +87,7 @@ class TrainPage(StudioPage):
             handle_errors(self.settle), plan, [self.settings, self.estimate, self.address],
             trigger_mode="multiple", js=CHOSEN, **QUIET,
         ).then(None, self.address, None, js=MARK)  # fmt: skip
-        started = self.start.click(
-            handle_errors(self.begin),
-            plan,
-            self.address,
-            js=f"(...held) => ({COLLECTED})(...({CHOSEN})(...held))",
-            **QUIET,
-        )
+        started = self.start.click(handle_errors(self.begin), plan, self.address, js=START, **QUIET)
         self.panel.poll_after(started.then(None, self.address, None, js=MARK))
 
     def fill(self, request: gr.Request) -> Values:
@@ -157,10 +146,10 @@ class TrainPage(StudioPage):
         if project is None:
             return {self.estimate: "", self.address: ""}
         try:
-            made = self.form.plan(project, plan)
+            training_request = self.form.plan(project, plan)
             return {
-                self.estimate: self._estimate(project, made),
-                self.address: json.dumps(self.form.address(made, project)),
+                self.estimate: self._estimate(project, training_request),
+                self.address: json.dumps(self.form.address(training_request, project)),
             }
         except TailorError as error:
             return {self.estimate: render("estimate_failed.html", error=error), self.address: ""}
@@ -195,11 +184,11 @@ class TrainPage(StudioPage):
 
     def begin(self, request: gr.Request, *plan: Any) -> Values:
         project = self.service.need(wanted(request))
-        made = self.form.plan(project, plan)
-        if lack := obstacle(self.service, project, made.method, mark("Choose another method.")):
+        training_request = self.form.plan(project, plan)
+        if lack := obstacle(self.service, project, training_request.method, mark("Choose another method.")):
             raise InputError(lack)
         ahead = sum(job.active for job in self.runs.of(project.id))
-        self.service.start_run(project, made)
+        self.service.start_run(project, training_request)
         gr.Info(queued_text(ahead), duration=5, title=tr("The run is queued"))
         return {self.address: json.dumps({"run": "", "clone": ""})}
 

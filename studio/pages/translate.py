@@ -13,9 +13,8 @@ from engine.store import ProjectRow
 from studio.components.base_note import add_base_note
 from studio.components.documents_table import at_work, done_table, no_project, result_box
 from studio.components.editor import Editor
-from studio.components.file_fields import drop_field, large_files, reasons_of
+from studio.components.file_fields import drop_field
 from studio.components.html import esc, hidden_text, html_block, toggle_value, toggled, visible_if
-from studio.components.import_report import unread_card
 from studio.components.layout import (
     HEAVY,
     LAST,
@@ -32,23 +31,17 @@ from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.pages.translate_preview import DocumentPreview
+from studio.pages.translate_refused import RefusedDocuments
 from studio.pages.translate_text import ShortText, terms_of
 from studio.services.catalog import language_pair_text
 from studio.services.document_segments import documents_of
 from studio.services.service import Service
 from studio.services.terminology import project_terms
-from studio.services.translation import (
-    MOST,
-    plugin_choices,
-    plugin_of,
-    strength_of,
-    wanted_plugin,
-)
+from studio.services.translation import MOST, plugin_choices, plugin_of, strength_of, wanted_plugin
 
 TEXT = "Drop a document and get it back with its layout, or type a short text."
 FORMATS = '<p class="tm-quiet tm-formats">Word, PowerPoint, Excel, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text</p>'
 ACT = script("job-act.js")
-REFUSED = "documents"  # kind under which refused files are recorded
 # Keeps the selection and the text in the address, so that reloads and links restore them.
 MARK = script("translate-mark.js")
 
@@ -61,6 +54,7 @@ class TranslatePage(StudioPage):
         self.editor = Editor(service)
         self.preview = DocumentPreview(service, self.editor)
         self.short = ShortText(service, self.editor)
+        self.refused = RefusedDocuments(service)
 
     def layout(self) -> None:
         """Create the components."""
@@ -83,8 +77,7 @@ class TranslatePage(StudioPage):
                         html_block(FORMATS)
                     with gr.Column(scale=5, min_width=420, elem_classes="tm-card tm-pad tm-stack"):
                         self.short.layout()
-            self.large = large_files()
-            self.refused = html_block(script=script("samples-change.js"))
+            self.refused.layout()
             self.at_work = html_block(script=ACT)
             self.done = html_block(script=ACT)
             self.preview.layout()
@@ -95,8 +88,8 @@ class TranslatePage(StudioPage):
         text = [self.short.text, self.plugin, self.strength, self.terms]
         marked = [self.project, self.plugin, self.strength, self.short.text]
         tables = [self.at_work, self.done]
-        shown = [self.terms, self.pair, self.short.result, self.preview.card, self.editor.count]
-        everything = [self.frame.title, self.nothing, self.form, *marked, *shown, self.refused, *tables]
+        outputs = [self.terms, self.pair, self.short.result, self.preview.card, self.editor.count]
+        everything = [self.frame.title, self.nothing, self.form, *marked, *outputs, self.refused.card, *tables]
         poll, answer = handle_errors(self.poll), handle_errors(self.short.answer)
         self.demo.load(handle_errors(self.fill), None, everything, **QUIET).then(
             answer, text, self.short.result, **MODEL
@@ -109,10 +102,9 @@ class TranslatePage(StudioPage):
         self.files.change(handle_errors(self.drop), self.files, self.run, **QUIET)
         self.run.click(
             handle_errors(self.queue, heavy=True), [self.files, self.plugin, self.strength, self.terms],
-            [self.files, self.run, self.refused], **HEAVY,
+            [self.files, self.run, self.refused.card], **HEAVY,
         ).then(poll, None, tables, **QUIET)  # fmt: skip
-        self.large.refuse(handle_errors(self.refuse), None, self.refused, **in_turn("documents"))
-        self.refused.dismiss(handle_errors(self.dismiss), None, self.refused, **in_turn("documents"))
+        self.refused.events()
         for event in (self.short.translate.click, self.short.text.submit):
             event(answer, text, self.short.result, **MODEL).then(None, marked, None, js=MARK)
         for table in tables:
@@ -129,30 +121,32 @@ class TranslatePage(StudioPage):
 
     def fill(self, request: gr.Request) -> Values:
         """Fill the page for the project, plugin, strength and text in its address."""
-        service, asked = self.service, request.query_params
+        service, parameters = self.service, request.query_params
         project = service.project(wanted(request))
         values = {self.frame.title: heading("Translate", TEXT), self.form: toggle_value(project is not None)}
         if project is None:
             return (
                 values
                 | {self.nothing: no_project(), self.project: ""}
-                | dict.fromkeys((self.refused, self.at_work, self.done), "")
+                | dict.fromkeys((self.refused.card, self.at_work, self.done), "")
             )
-        chosen = wanted_plugin(service, project, str(asked.get("plugin", "")))
+        chosen = wanted_plugin(service, project, str(parameters.get("plugin", "")))
         choices = [(tr("base alone"), 0), *plugin_choices(service, project)]
         base = Path(project.base).name
         return values | {
             self.nothing: "",
             self.plugin: gr.update(choices=choices, value=chosen.id if chosen else 0),
-            self.strength: gr.update(value=strength_of(asked.get("strength")), visible=visible_if(chosen is not None)),
+            self.strength: gr.update(
+                value=strength_of(parameters.get("strength")), visible=visible_if(chosen is not None)
+            ),
             self.terms: gr.update(visible=visible_if(bool(project_terms(service, project)))),
             self.pair: esc(f"{language_pair_text(project.source, project.target)} · {tr('base {name}', name=base)}"),
-            self.short.text: str(asked.get("text", ""))[:MOST],
+            self.short.text: str(parameters.get("text", ""))[:MOST],
             self.short.result: result_box([], project),
-            self.preview.card: self.preview.requested(project, asked.get("document")),
+            self.preview.card: self.preview.requested(project, parameters.get("document")),
             self.editor.count: self.editor.counted(project),
             self.project: str(project.id),
-            **self._refused(project),
+            **self.refused.filled(project.id),
             **self._tables(project),
         }
 
@@ -190,23 +184,8 @@ class TranslatePage(StudioPage):
                 self.documents.add(project, path, plugin=row, strength=float(strength) if row else 1.0, terms=terms)
             except (CorpusError, DocumentError, StorageError, TransientError) as error:
                 reasons[path.name] = error.message.naming(str(path), path.name)
-        self.service.refuse(project.id, reasons, REFUSED, [path.name for path in paths])
-        return {self.files: gr.update(value=None), self.run: gr.update(interactive=False), **self._refused(project)}
-
-    def refuse(self, request: gr.Request, event: gr.EventData) -> Values:
-        """List documents that are too large among those that cannot be translated."""
-        project = self.service.need(wanted(request))
-        self.service.refuse(project.id, reasons_of(event, self.service.settings), REFUSED)
-        return self._refused(project)
-
-    def dismiss(self, request: gr.Request, event: gr.EventData) -> Values:
-        """Remove a document from the list of refused ones."""
-        project = self.service.need(wanted(request))
-        self.service.dismiss(project, str(event.name), REFUSED)
-        return self._refused(project)
-
-    def _refused(self, project: ProjectRow) -> Values:
-        return {self.refused: unread_card({}, refused=self.service.refused(project.id, REFUSED))}
+        refused = self.refused.add(project.id, reasons, [path.name for path in paths])
+        return {self.files: gr.update(value=None), self.run: gr.update(interactive=False), **refused}
 
 
 build = TranslatePage.build

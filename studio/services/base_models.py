@@ -81,10 +81,10 @@ class BaseModels:
                 bases.append(self._described(entry, project))
             except ModelError:
                 continue  # `tailormt doctor` reports the fault
-        return sorted(bases, key=lambda one: (not one.current, not one.usable, one.shipped))
+        return sorted(bases, key=lambda base: (not base.current, not base.usable, base.shipped))
 
     def _described(self, entry: BaseEntry, project: ProjectRow | None) -> ShelfBase:
-        known = read_card(entry.folder)
+        description = read_card(entry.folder)
         sources, targets = directions(entry.folder)
         current = project is not None and base_of(self.shelf, project.base) == entry
         free = project is not None and not current and not self.service.store.plugins.list(project.id)
@@ -92,11 +92,11 @@ class BaseModels:
             name=entry.name,
             path=str(entry.folder),
             shipped=entry.shipped,
-            family=known["family"],
+            family=description["family"],
             sources=tuple(sources),
             targets=tuple(targets),
-            weights=known["parameters"],
-            bytes=known["bytes"],
+            weights=description["parameters"],
+            bytes=description["bytes"],
             origin=str(entry.origin.get("origin", "")),
             card=read_card_file(entry.folder),
             scores=tuple((project and direction_scores(entry.scores, project.source, project.target)) or entry.scores),
@@ -108,7 +108,7 @@ class BaseModels:
     def well_known(self, source: str, target: str) -> list[tuple[RecommendedBase, str]]:
         """Well-known models of a language pair, each with its name on the shelf, empty if it is not installed."""
         names = {entry.origin.get("origin"): entry.name for entry in self.shelf.entries()}
-        return [(one, names.get(one.hub_id, "")) for one in recommended(source, target)]
+        return [(model, names.get(model.hub_id, "")) for model in recommended(source, target)]
 
     # -- adding
 
@@ -190,7 +190,7 @@ class BaseModels:
 
     def use(self, project: ProjectRow, name: str, agreed: bool) -> None:
         """Make a base the base of a project without plugins. Raises InputError."""
-        base = next((one for one in self.at_hand(project) if one.name == name), None)
+        base = next((candidate for candidate in self.at_hand(project) if candidate.name == name), None)
         if base is None or not base.usable:
             raise InputError("The base {name} cannot be used for this project. Reload the page.", name=name)
         self.service.catalog.agree(base.card, base.path, name, agreed)
@@ -199,7 +199,7 @@ class BaseModels:
     def remove(self, name: str) -> int:
         """Remove an added base that is not in use; returns the number of bytes freed. Raises Forbidden, InputError."""
         self._check_admin()
-        entry = next((one for one in self.shelf.entries() if one.name == name), None)
+        entry = next((candidate for candidate in self.shelf.entries() if candidate.name == name), None)
         if entry is not None and not entry.shipped and self.shelf.users(entry):
             raise InputError("The base {name} is in use and cannot be removed. Delete what uses it first.", name=name)
         return self.shelf.remove(name)
@@ -209,9 +209,14 @@ class BaseModels:
             raise Forbidden("Only an admin can add or remove bases.")
 
 
-def base_of(shelf: BaseRegistry, base: str) -> BaseEntry | None:
+def base_of(registry: BaseRegistry, base: str) -> BaseEntry | None:
     """The shelf entry of a project's base; None if the base is not on the shelf."""
     folder = Path(base).expanduser()
     return next(
-        (one for one in shelf.entries() if base in (one.name, one.origin.get("origin")) or folder == one.folder), None
+        (
+            entry
+            for entry in registry.entries()
+            if base in (entry.name, entry.origin.get("origin")) or folder == entry.folder
+        ),
+        None,
     )

@@ -90,9 +90,9 @@ def new_token(service: Service, account: int, project: ProjectRow | None) -> str
     return service.store.tokens.create(tr("CAT tools"), user_id=account, project_id=number, days=DAYS)[1]
 
 
-def known_choice(service: Service, project: ProjectRow | None, asked: str) -> str:
+def known_choice(service: Service, project: ProjectRow | None, requested: str) -> str:
     """The plugin choice in an address if it is valid, else empty."""
-    if project is None or asked == BASE:
+    if project is None or requested == BASE:
         return BASE if project else ""
     rows = service.store.plugins.list(project.id)
-    return asked if any(str(row.id) == asked and row.exists for row in rows) else ""
+    return requested if any(str(row.id) == requested and row.exists for row in rows) else ""

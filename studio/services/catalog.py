@@ -32,11 +32,11 @@ ACCEPTED = "accepted_licences.json"
 
 def language_message(*codes: str) -> Message:
     """`zh` -> `Chinese`; `zh`, `en` -> `Chinese, English`; an unknown code stays as it is."""
-    first, *others = [
+    first, *rest = [
         Message(LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower()) or other(code)) for code in codes
     ]
-    for one in others:
-        first = Message(mark("{languages}, {language}"), languages=first, language=one)
+    for language in rest:
+        first = Message(mark("{languages}, {language}"), languages=first, language=language)
     return first
 
 
@@ -67,16 +67,16 @@ class Catalog:
     def bases(self) -> list[Json]:
         """Descriptions of the bases on the shelf, `settings.first_base` first; folders without a valid model are skipped."""
         cards = BaseRegistry(self.settings).cards()
-        return sorted(cards, key=lambda one: one["name"] != self.settings.first_base)  # the others keep their order
+        return sorted(cards, key=lambda base: base["name"] != self.settings.first_base)  # the others keep their order
 
-    def base_for(self, wanted: str, source: str, target: str) -> str:
-        """The path of the base `wanted` if it supports the direction, else of the first base that does.
+    def base_for(self, preferred: str, source: str, target: str) -> str:
+        """The path of the base `preferred` if it supports the direction, else of the first base that does.
 
         Raises InputError if none does.
         """
         bases = self.bases()
-        first = sorted(bases, key=lambda one: one["path"] != wanted)
-        result = next((one for one in first if knows(one["path"], source, target)), None)
+        first = sorted(bases, key=lambda base: base["path"] != preferred)
+        result = next((base for base in first if knows(base["path"], source, target)), None)
         if result is None:
             raise InputError(
                 "No base here supports {source} and {target}. Add one with `tailormt base add`.",
@@ -86,17 +86,19 @@ class Catalog:
 
     def languages(self) -> tuple[list[str], list[str]]:
         """The source languages and the target languages of the installed bases, in the order of the bases."""
-        pairs = [_directions(one["path"]) for one in self.bases()]
+        pairs = [_directions(base["path"]) for base in self.bases()]
         sources, targets = (list(dict.fromkeys(code for pair in pairs for code in pair[side])) for side in (0, 1))
         return sources, targets
 
-    def other_language(self, wanted: str, language: str, other: str, *, into: bool = False) -> str:
+    def other_language(self, preferred: str, language: str, other: str, *, into: bool = False) -> str:
         """A language to translate `language` into, or, with `into`, from: `other` if an installed base supports the pair or none
-        supports `language`, else the first supported language, with the base `wanted` checked before the others.
+        supports `language`, else the first supported language, with the base `preferred` checked before the others.
         """
-        bases = sorted(self.bases(), key=lambda one: one["path"] != wanted)
-        pairs = [_directions(one["path"])[:: -1 if into else 1] for one in bases]
-        codes = [code for own, others in pairs if language in own for code in others if code != language]
+        bases = sorted(self.bases(), key=lambda base: base["path"] != preferred)
+        pairs = [_directions(base["path"])[:: -1 if into else 1] for base in bases]
+        codes = [
+            code for languages, partners in pairs if language in languages for code in partners if code != language
+        ]
         return other if other in codes or not codes else codes[0]
 
     def base_card(self, path: str) -> ModelCard:
@@ -106,11 +108,11 @@ class Catalog:
     def samples(self) -> list[SampleCorpus]:
         """The bundled sample corpora."""
         # General text has no style to learn: methods that need a second domain use it automatically.
-        return [one for one in bundled_samples(self.settings.assets_dir) if one.kind != "general"]
+        return [corpus for corpus in bundled_samples(self.settings.assets_dir) if corpus.kind != "general"]
 
     def sample(self, name: str) -> SampleCorpus:
         """The bundled sample corpus with that name. Raises InputError if it does not exist."""
-        result = next((one for one in self.samples() if one.name == name), None)
+        result = next((corpus for corpus in self.samples() if corpus.name == name), None)
         if result is None:
             raise InputError("This sample no longer exists. Reload the page.")
         return result
@@ -130,8 +132,8 @@ class Catalog:
 
     def accept(self, card: ModelCard, path: str | Path) -> None:
         """Record that the licence of the model at `path` was accepted. Changed terms have to be accepted again."""
-        known: Mapping[str, Any] = read_json(self._accepted)
-        write_json(self._accepted, {**known, _key(path): _terms(card)}, "the accepted licences")
+        accepted: Mapping[str, Any] = read_json(self._accepted)
+        write_json(self._accepted, {**accepted, _key(path): _terms(card)}, "the accepted licences")
 
     def agree(self, card: ModelCard, path: str | Path, name: str, agreed: bool) -> None:
         """Record acceptance of the terms of `name` if required. Raises InputError if it is required and `agreed` is false."""

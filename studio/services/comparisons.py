@@ -40,13 +40,13 @@ class Comparisons:
         self.service = service
         self.store = service.store
 
-    def sheet(self, project: ProjectRow, wanted: str) -> ComparisonRecord | None:
-        """The project's comparison with that number, or its newest if `wanted` is empty; None for "new" or if there is none."""
-        if wanted == "new":
+    def sheet(self, project: ProjectRow, requested: str) -> ComparisonRecord | None:
+        """The project's comparison with that number, or its newest if `requested` is empty; None for "new" or if there is none."""
+        if requested == "new":
             return None
         titles = self.store.sheets.titles(project.id, limit=1)
         try:
-            number = whole_number(wanted) or 0 if wanted else titles[0][0]
+            number = whole_number(requested) or 0 if requested else titles[0][0]
             result = self.store.sheets.get(number)
         except (ValueError, IndexError, TailorError):
             return None
@@ -63,19 +63,23 @@ class Comparisons:
 
     def plugins(self, project: ProjectRow, numbers: Sequence[Any]) -> list[PluginRow]:
         """The chosen plugins of a project, in the order chosen. Raises InputError if one no longer exists."""
-        wanted = [whole_number(one) for one in numbers]
-        known = self.store.plugins.some(project.id, [one for one in wanted if one is not None])
-        rows = [known[one] for one in wanted if one in known]
-        if len(rows) < len(wanted):
+        plugin_ids = [whole_number(number) for number in numbers]
+        rows_by_id = self.store.plugins.some(
+            project.id, [plugin_id for plugin_id in plugin_ids if plugin_id is not None]
+        )
+        rows = [rows_by_id[plugin_id] for plugin_id in plugin_ids if plugin_id in rows_by_id]
+        if len(rows) < len(plugin_ids):
             raise InputError("A selected plugin no longer exists. Reload the page.")
         return rows
 
     def missing_systems(self, project: ProjectRow, sheet: ComparisonRecord) -> frozenset[int]:
         """Indices of systems whose plugin was deleted or whose bundle is missing."""
-        numbers = [one["plugin_id"] for one in sheet.systems]
-        known = self.store.plugins.some(project.id, [one for one in numbers if one is not None])
-        there = {row.id for row in known.values() if row.exists}
-        return frozenset(index for index, number in enumerate(numbers) if index and number not in there)
+        plugin_ids = [system["plugin_id"] for system in sheet.systems]
+        rows_by_id = self.store.plugins.some(
+            project.id, [plugin_id for plugin_id in plugin_ids if plugin_id is not None]
+        )
+        existing = {row.id for row in rows_by_id.values() if row.exists}
+        return frozenset(index for index, plugin_id in enumerate(plugin_ids) if index and plugin_id not in existing)
 
     def cancel(self, sheet: ComparisonRecord) -> None:
         """Cancel the comparison's waiting or running job, if any."""
@@ -96,9 +100,9 @@ class Comparisons:
             usual = first_plugin(self.service, project)
             chosen = [usual.id] if usual else []
         else:
-            chosen = [one["plugin_id"] for one in sheet.systems[1:] if one["plugin_id"] is not None]
-        known = self.store.plugins.some(project.id, chosen)
-        return [one for one in chosen if one in known]
+            chosen = [system["plugin_id"] for system in sheet.systems[1:] if system["plugin_id"] is not None]
+        rows_by_id = self.store.plugins.some(project.id, chosen)
+        return [plugin_id for plugin_id in chosen if plugin_id in rows_by_id]
 
     # -- making
 
@@ -125,7 +129,7 @@ class Comparisons:
             raise InputError("Type or open at least one sentence to translate.")
         if like is not None and like.file:
             like = None
-        return self._made(project, [(one, None) for one in texts], numbers, like, texts[0][:60], "", enforced)
+        return self._made(project, [(sentence, None) for sentence in texts], numbers, like, texts[0][:60], "", enforced)
 
     def opened(self, project: ProjectRow, files: Sequence[str | Path]) -> tuple[ComparisonRecord | None, str]:
         """A new comparison of the files' sentences; or (None, text with one sentence per line) if they count as typed (`SHORT`).
@@ -142,21 +146,21 @@ class Comparisons:
         self, project: ProjectRow, sheet: ComparisonRecord, numbers: Sequence[Any], enforced: str = ""
     ) -> ComparisonRecord:
         """A file's comparison by the chosen plugins with the `enforced` terms: `sheet` itself if it matches, else a new one."""
-        if list(map(_made_by, sheet.systems)) == [(one, enforced) for one in (None, *map(int, numbers))]:
+        if list(map(_made_by, sheet.systems)) == [(number, enforced) for number in (None, *map(int, numbers))]:
             return sheet
         lines = [(line.source, line.reference) for line in self.store.sheets.lines(sheet.comparison_id)]
-        made = self._made(project, lines, numbers, sheet, sheet.title, sheet.file, enforced)
+        comparison = self._made(project, lines, numbers, sheet, sheet.title, sheet.file, enforced)
         untouched = len(sheet.systems) == 1 and not sheet.kept and self.store.sheets.count(sheet.comparison_id)[0] == 0
-        if untouched and made.comparison_id != sheet.comparison_id:
+        if untouched and comparison.comparison_id != sheet.comparison_id:
             self.store.comparisons.delete(sheet.comparison_id)  # it was opened but never used
-        return made
+        return comparison
 
     def _made(
         self, project: ProjectRow, lines: Sequence[tuple[str, str | None]], numbers: Sequence[Any], like: ComparisonRecord | None,
         title: str, file: str, enforced: str,
     ) -> ComparisonRecord:  # fmt: skip
         rows = self.plugins(project, numbers)
-        before = {one["plugin_id"]: (index, one) for index, one in enumerate(like.systems if like else [])}
+        before = {system["plugin_id"]: (index, system) for index, system in enumerate(like.systems if like else [])}
         strengths = [float(before[row.id][1]["strength"]) if row.id in before else 1.0 for row in rows]
         systems = systems_of(rows, strengths, enforced)
         if like is None or like.lines != len(lines):
@@ -164,17 +168,17 @@ class Comparisons:
         old = list(self.store.sheets.lines(like.comparison_id))
         if [(line.source, line.reference) for line in old] != [(source, other or None) for source, other in lines]:
             return self.store.sheets.create(project.id, title, lines, systems, file=file)
-        there = list(map(_made_by, like.systems))
-        if list(map(_made_by, systems)) == there:
+        origins = list(map(_made_by, like.systems))
+        if list(map(_made_by, systems)) == origins:
             return like
         texts = {
-            index: [line.texts[there.index(_made_by(one))] for line in old]
-            for index, one in enumerate(systems)
-            if _made_by(one) in there
+            index: [line.texts[origins.index(_made_by(system))] for line in old]
+            for index, system in enumerate(systems)
+            if _made_by(system) in origins
         }
-        made = self.store.sheets.create(project.id, title, lines, systems, file=file, texts=texts)
-        self._judge(made, project)
-        return made
+        comparison = self.store.sheets.create(project.id, title, lines, systems, file=file, texts=texts)
+        self._judge(comparison, project)
+        return comparison
 
     def _judge(self, sheet: ComparisonRecord, project: ProjectRow) -> None:
         """Store differences and scores for lines that already have all translations."""
@@ -201,9 +205,9 @@ class Comparisons:
             return job
         terms = project_terms(self.service, self.store.projects.get(sheet.project_id))
         arguments = {"comparison_id": sheet.comparison_id, "terms": terms, "measure": measure}
-        made = enqueue(self.store, "compare", arguments, project_id=sheet.project_id)
-        self.store.sheets.update(sheet.comparison_id, job_id=made.id)
-        return made
+        new_job = enqueue(self.store, "compare", arguments, project_id=sheet.project_id)
+        self.store.sheets.update(sheet.comparison_id, job_id=new_job.id)
+        return new_job
 
     def go_on(self, project: ProjectRow, sheet: ComparisonRecord) -> JobRow | None:
         """The comparison's job, or a new one if sentences are pending without a job, as when a strength is set as a job ends."""

@@ -45,13 +45,13 @@ def edited_pairs(service: Service, project_id: int) -> list[tuple[str, str]]:
 
 def check_direction(project: ProjectRow, source: str, target: str) -> None:
     """Raises InputError if a project does not translate between these languages; an empty code means the project's."""
-    wanted = source or project.source, target or project.target
-    if not (same_language(wanted[0], project.source) and same_language(wanted[1], project.target)):
+    languages = source or project.source, target or project.target
+    if not (same_language(languages[0], project.source) and same_language(languages[1], project.target)):
         raise InputError(
             "The project {name} translates from {source} to {target}, and this pair is from {other_source} to {other_target}. "
             "Add it to a project of that direction.",
             name=project.name, source=language_message(project.source), target=language_message(project.target),
-            other_source=language_message(wanted[0]), other_target=language_message(wanted[1]),
+            other_source=language_message(languages[0]), other_target=language_message(languages[1]),
         )  # fmt: skip
 
 
@@ -63,11 +63,13 @@ def learn(service: Service, project: ProjectRow, source: str, translation: str, 
     empty or longer than the import allows, or if the file would exceed the upload limit.
     """
     source, translation, replaces = clean(source), clean(translation), clean(replaces)
-    most = CorpusOptions.from_mapping(service.import_options(project.id)).max_chars
+    max_chars = CorpusOptions.from_mapping(service.import_options(project.id)).max_chars
     if not source or not translation:
         raise InputError("A pair needs a source and its translation; one of them is empty.")
-    if max(len(source), len(translation)) > most:
-        raise InputError("A sentence of the samples may have at most {most} characters. Shorten it.", most=f"{most:,}")
+    if max(len(source), len(translation)) > max_chars:
+        raise InputError(
+            "A sentence of the samples may have at most {most} characters. Shorten it.", most=f"{max_chars:,}"
+        )
     path = _file(service, project.id, change=True)
     with _WRITING:
         before = edited_pairs(service, project.id)
@@ -76,7 +78,10 @@ def learn(service: Service, project: ProjectRow, source: str, translation: str, 
             pairs.append((source, translation))
         if pairs == before:
             return Learned(len(pairs), False, None)
-        lines = [json.dumps({"source": one, "target": other}, ensure_ascii=False) for one, other in pairs]
+        lines = [
+            json.dumps({"source": source_text, "target": target_text}, ensure_ascii=False)
+            for source_text, target_text in pairs
+        ]
         content = "".join(f"{line}\n" for line in lines).encode()
         if len(content) > service.settings.max_upload_mib << 20:
             raise InputError(

@@ -72,15 +72,17 @@ class Glossary:
     def made(self) -> datetime.datetime:
         return datetime.datetime.fromisoformat(self.created)
 
-    def put(self, one: Dictionary) -> None:
+    def put(self, dictionary: Dictionary) -> None:
         """Add a dictionary, replacing an existing one for the same languages."""
-        self.dictionaries = [old for old in self.dictionaries if not old.is_for(one.source, one.target)] + [one]
+        self.dictionaries = [
+            old for old in self.dictionaries if not old.is_for(dictionary.source, dictionary.target)
+        ] + [dictionary]
 
     def dictionary(self, source: str, target: str) -> Dictionary:
         """The dictionary for these languages. Raises NotFoundError if there is none."""
-        for one in self.dictionaries:
-            if one.is_for(source, target):
-                return one
+        for dictionary in self.dictionaries:
+            if dictionary.is_for(source, target):
+                return dictionary
         raise NotFoundError(f"The glossary {self.name[:80]} has no terms from {source[:20]} to {target[:20]}.")
 
 
@@ -123,8 +125,10 @@ class Glossaries:
     def list(self) -> list[Glossary]:
         """The glossaries visible to the caller, oldest first."""
         files = self.folder.glob("*.json") if self.folder.exists() else ()
-        glossaries = [one for file in files if (one := self._read(file)) is not None and self._visible(one)]
-        return sorted(glossaries, key=lambda one: (one.created, one.id))
+        glossaries = [
+            glossary for file in files if (glossary := self._read(file)) is not None and self._visible(glossary)
+        ]
+        return sorted(glossaries, key=lambda glossary: (glossary.created, glossary.id))
 
     def find(self, number: str) -> Glossary | None:
         """The glossary with that id; None if there is none visible to the caller."""
@@ -145,7 +149,10 @@ class Glossaries:
         """Create a glossary. Raises InputError if there are too many or it is invalid, Forbidden as `save` does."""
         access = self.access()
         project = access.project if access.user is None else None
-        if sum((one.user, one.project) == (access.user, project) for one in self.list()) >= MOST_GLOSSARIES:
+        if (
+            sum((glossary.user, glossary.project) == (access.user, project) for glossary in self.list())
+            >= MOST_GLOSSARIES
+        ):
             raise InputError(f"There are {MOST_GLOSSARIES:,} glossaries already. Delete one first.")
         return self.save(Glossary(name, list(dictionaries), user=access.user, project=project))
 
@@ -157,9 +164,9 @@ class Glossaries:
             raise InputError(f"name: give one of at most {MOST_NAME:,} characters.")
         if not glossary.dictionaries:
             raise InputError("dictionaries: at least one is required.")
-        for one in glossary.dictionaries:
-            if same_language(one.source, one.target):
-                raise InputError(f"source_lang and target_lang are both {one.source[:20]}. Name two languages.")
+        for dictionary in glossary.dictionaries:
+            if same_language(dictionary.source, dictionary.target):
+                raise InputError(f"source_lang and target_lang are both {dictionary.source[:20]}. Name two languages.")
         self.folder.mkdir(parents=True, exist_ok=True)
         with atomic_write(self.folder / f"{glossary.id}.json", "the glossary") as temporary:
             temporary.write_text(json.dumps(asdict(glossary), ensure_ascii=False), encoding="utf-8")
@@ -174,7 +181,9 @@ class Glossaries:
         """The glossary in a file; None, with a warning in the log, if it is damaged, so that the others stay usable."""
         try:
             values = json.loads(file.read_text(encoding="utf-8"))
-            return Glossary(**{**values, "dictionaries": [Dictionary(**one) for one in values["dictionaries"]]})
+            return Glossary(
+                **{**values, "dictionaries": [Dictionary(**dictionary) for dictionary in values["dictionaries"]]}
+            )
         except (OSError, ValueError, TypeError, LookupError) as error:
             log.warning("glossary %s is damaged and left out: %s", file.stem, error)
             return None

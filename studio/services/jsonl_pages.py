@@ -60,12 +60,12 @@ class JsonlPager:
         words = words.strip().casefold()
         if not words and fits is None:
             return range(len(self))
-        known = (words, *key)
-        if known not in self._searches:
+        cache_key = (words, *key)
+        if cache_key not in self._searches:
             if len(self._searches) > 40:
                 self._searches.clear()
-            self._searches[known] = list(self._matches(words, fits))
-        return self._searches[known]
+            self._searches[cache_key] = list(self._matches(words, fits))
+        return self._searches[cache_key]
 
     def _matches(self, words: str, fits: Callable[[JsonRow], bool] | None) -> Iterator[int]:
         raw = json.dumps(words, ensure_ascii=False)[1:-1]

@@ -24,14 +24,14 @@ SURE = 0.7  # share of the sentences that have to be in one language
 def open_terms(service: Service, path: str, corpora: Sequence[SampleCorpus] = ()) -> list[tuple[ModelCard, str]]:
     """(card, path) of the base and corpora whose licence restrictions have not been accepted yet."""
     cards = [(service.catalog.base_card(path), path)] if path else []
-    cards += [(one.card, str(one.files[0].parent)) for one in corpora]
-    return [(one, position) for one, position in cards if not service.catalog.accepted(one, position)]
+    cards += [(corpus.card, str(corpus.files[0].parent)) for corpus in corpora]
+    return [(card, position) for card, position in cards if not service.catalog.accepted(card, position)]
 
 
 def agree(service: Service, agreed: bool, path: str, corpora: Sequence[SampleCorpus] = ()) -> None:
     """Record acceptance of all open terms. Raises InputError if acceptance is required and `agreed` is false."""
-    for one, position in open_terms(service, path, corpora):
-        service.catalog.agree(one, position, one.title, agreed)
+    for card, position in open_terms(service, path, corpora):
+        service.catalog.agree(card, position, card.title, agreed)
 
 
 def language_of(files: Sequence[Path], languages: Sequence[str]) -> str | None:
@@ -40,16 +40,16 @@ def language_of(files: Sequence[Path], languages: Sequence[str]) -> str | None:
     for file in files[:LOOKED_AT]:
         try:
             records = records_apart(file, Request(language=languages[0]), SENTENCES)
-            texts += [one.text for one in records if one.source is None]
+            texts += [record.text for record in records if record.source is None]
         except (InputError, MissingError, TransientError):  # reported when the files are read
             continue
-    seen = identify(texts, *languages) if texts else None
-    return next((code for code in languages if (seen or {}).get(base_language(code), 0.0) >= SURE), None)
+    shares = identify(texts, *languages) if texts else None
+    return next((code for code in languages if (shares or {}).get(base_language(code), 0.0) >= SURE), None)
 
 
 def labels_of(corpora: Sequence[SampleCorpus]) -> dict[str, str]:
     """{file name: domain} of bundled corpora: each corpus is one domain, regardless of its file names."""
-    return {file.name: one.title[:40] for one in corpora for file in one.files}
+    return {file.name: corpus.title[:40] for corpus in corpora for file in corpus.files}
 
 
 def start_project(
@@ -100,7 +100,7 @@ def start_from_samples(
     """Create a project from bundled corpora, adapting the chosen languages to theirs. Raises InputError as above."""
     source, target, base = samples_setup(service, corpora, source, target, base)
     agree(service, agreed, base, corpora)
-    files = [file for one in corpora for file in one.files]
-    title = listed([one.title for one in corpora])
+    files = [file for corpus in corpora for file in corpus.files]
+    title = listed([corpus.title for corpus in corpora])
     labels = labels_of(corpora) if len(files) > 1 else None
     return start_project(service, files, title, source, target, base, labels=labels)

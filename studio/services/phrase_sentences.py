@@ -50,22 +50,22 @@ def holding(sentences: Sequence[Mapping[str, Any]], phrase: str, language: str) 
 
 
 def at_sentence(
-    look: PhraseView, sentences: Sequence[Mapping[str, Any]], language: str, drawn: Callable[[str], bool] = bool
+    look: PhraseView, sentences: Sequence[Mapping[str, Any]], language: str, has_tree: Callable[[str], bool] = bool
 ) -> PhraseView:
     """The view with a sentence selected: its own if valid, else one of convenient length that contains the selected phrase, if
-    any. Sentences for which `drawn` is true (a tree is stored) are preferred.
+    any. Sentences for which `has_tree` is true (a tree is stored) are preferred.
     """
     if 0 <= look.sentence < len(sentences):
         return look
-    some = holding(sentences, look.phrase, language) if look.phrase else range(min(200, len(sentences)))
+    candidates = holding(sentences, look.phrase, language) if look.phrase else range(min(200, len(sentences)))
 
     def unhandy(at: int) -> int:
         text = str(sentences[at]["text"])
-        wide = sum(1 if ord(one) < 0x2E80 else 2 for one in text)
+        wide = sum(1 if ord(char) < 0x2E80 else 2 for char in text)
         return abs(wide - HANDY)
 
-    best = sorted(some[:500], key=unhandy)[:LOOKED_AT]
-    chosen = next((at for at in best if drawn(str(sentences[at]["text"]))), best[0] if best else -1)
+    best = sorted(candidates[:500], key=unhandy)[:LOOKED_AT]
+    chosen = next((at for at in best if has_tree(str(sentences[at]["text"]))), best[0] if best else -1)
     return look.but(sentence=chosen)
 
 
@@ -73,12 +73,12 @@ def check_share(phrases: Sequence[str], sentences: Sequence[Mapping[str, Any]], 
     """The number of sentences that contain these phrases. Raises InputError if they are too many to exclude (`MOST_SHARE`)."""
     gone = len(held_by(sentences, phrases, language))
     if gone > MOST_SHARE * len(sentences):
-        what = mark("“{phrase}” appears in {gone:,} of {all:,} sentences, too many to exclude.")
+        reason = mark("“{phrase}” appears in {gone:,} of {all:,} sentences, too many to exclude.")
         if len(phrases) > 1:
-            what = mark("These {count:,} phrases appear in {gone:,} of {all:,} sentences, too many to exclude.")
+            reason = mark("These {count:,} phrases appear in {gone:,} of {all:,} sentences, too many to exclude.")
         raise InputError(
             "{what} Untick “Also exclude sentences containing them” to exclude the phrases alone.",
-            what=Message(what, phrase=phrases[0], count=len(phrases), gone=gone, all=len(sentences)),
+            what=Message(reason, phrase=phrases[0], count=len(phrases), gone=gone, all=len(sentences)),
         )
     return gone
 

@@ -58,10 +58,10 @@ class PhraseView:
     @classmethod
     def of(cls, values: Mapping[str, Any] | str) -> PhraseView:
         """Create a view from address parameters, ignoring invalid ones."""
-        given = dict(parse_qsl(values)) if isinstance(values, str) else dict(values)
+        parameters = dict(parse_qsl(values)) if isinstance(values, str) else dict(values)
         result: dict[str, Any] = {}
         for item in dataclasses.fields(cls):
-            value = given.get(item.name)
+            value = parameters.get(item.name)
             if value is None:
                 continue
             if item.type == "int":
@@ -82,8 +82,8 @@ class PhraseView:
     def query(self) -> str:
         """The address parameters of the view, without default values."""
         default = PhraseView()
-        given = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        return urlencode({name: value for name, value in given.items() if value != getattr(default, name)})
+        parameters = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        return urlencode({name: value for name, value in parameters.items() if value != getattr(default, name)})
 
     @property
     def filtered(self) -> bool:
@@ -169,14 +169,14 @@ class Phrases:
         for key in self.exclusions.phrases:
             if key in index_by_text:
                 out[index_by_text[key]] = True
-        held = self.exclusions.holder(self.language)
+        contains_excluded = self.exclusions.holder(self.language)
         firsts = [key.split(" ", maxsplit=1)[0] for key in self.exclusions.with_sentences]
         if len(firsts) > FEW:
             firsts = [""]  # check every phrase once
         for first in firsts:
             for index, text in enumerate(self.table.folded):
                 if first in text and not out[index]:  # a cheap pre-filter
-                    out[index] = held(self.table.texts[index])
+                    out[index] = contains_excluded(self.table.texts[index])
         return out
 
     @cached_property
@@ -314,10 +314,12 @@ def _phrases(
     return Phrases(index, texts, Exclusions.load(workspace), layers, language)
 
 
-def own_sources(workspace: Path, made: Mapping[str, str]) -> None:
+def own_sources(workspace: Path, translations: Mapping[str, str]) -> None:
     """Store back-translations ({target: source}) requested on the page."""
-    known = {str(row.get("target")): str(row.get("source")) for row in read_rows(workspace / SOURCES_FILE)} | dict(made)
-    rows: Iterator[dict[str, str]] = ({"target": target, "source": source} for target, source in known.items())
+    sources = {str(row.get("target")): str(row.get("source")) for row in read_rows(workspace / SOURCES_FILE)} | dict(
+        translations
+    )
+    rows: Iterator[dict[str, str]] = ({"target": target, "source": source} for target, source in sources.items())
     write_jsonl(workspace / SOURCES_FILE, rows, "the back-translations")
 
 

@@ -62,13 +62,13 @@ class PendingImports:
 
     def checks(self, key: str, name: str) -> Iterator[Check]:
         """The checks of a stored bundle, which is removed if one fails."""
-        whole = False
+        passed = False
         try:
             for check in checks_of(self.service, self.project, self._path(key), name):
-                whole = check.ok
+                passed = check.ok
                 yield check
         finally:
-            if not whole:
+            if not passed:
                 self.drop(key)
 
     def ask(self, key: str, name: str, licence: str) -> PendingImport:
@@ -80,9 +80,9 @@ class PendingImports:
         """The imports whose licence has not been accepted yet."""
         results = []
         for file in sorted(self.folder.glob("*.json")) if self.folder.exists() else []:
-            about = read_json(file)
-            if about and self._path(file.stem).exists():
-                results.append(PendingImport(file.stem, str(about.get("name", "")), str(about.get("licence", ""))))
+            record = read_json(file)
+            if record and self._path(file.stem).exists():
+                results.append(PendingImport(file.stem, str(record.get("name", "")), str(record.get("licence", ""))))
         return results
 
     def finish(self, key: str, name: str = "") -> PluginRow:
@@ -91,8 +91,8 @@ class PendingImports:
         path = self._path(key)
         if not path.exists():
             raise InputError("This import has expired. Import the bundle again.")
-        known = next((one.name for one in self.waiting() if one.key == key), name)
-        row = self.service.library.take_in(self.project, path, known, move=True)
+        stored_name = next((pending.name for pending in self.waiting() if pending.key == key), name)
+        row = self.service.library.take_in(self.project, path, stored_name, move=True)
         self.drop(key)
         return row
 

@@ -117,8 +117,8 @@ class ProjectPhrases:
         """Translate phrases into the source language with the base run in the reverse direction."""
         project = self.project
         base = self.service.models.base(project.base, project.target, project.source)
-        made = self.service.in_turn(lambda: back_translate(base, texts), " ".join(texts))
-        own_sources(self.folder, dict(zip(texts, made, strict=True)))
+        translations = self.service.in_turn(lambda: back_translate(base, texts), " ".join(texts))
+        own_sources(self.folder, dict(zip(texts, translations, strict=True)))
 
     # -- the map
 

@@ -66,26 +66,26 @@ def project_summaries(service: Service) -> list[ProjectSummary]:
     results = []
     for project in store.projects.list():
         corpus_row = corpora.get(project.id)
-        own, job_now = plugins.get(project.id, []), active.get(project.id)
+        project_plugins, job_now = plugins.get(project.id, []), active.get(project.id)
         last = job_now or last_jobs.get(project.id)
         read = corpus_row.kept if corpus_row and corpus_row.state == "ready" else None
-        moments = [project.updated, *(row.created for row in own[:1])]
+        moments = [project.updated, *(row.created for row in project_plugins[:1])]
         moments += [moment for moment in (last.finished or last.created,) if moment] if last else []
         results.append(
             ProjectSummary(
                 project,
-                state_of(last, read, own),
-                "compare" if own else "train" if read is not None else "samples",
+                state_of(last, read, project_plugins),
+                "compare" if project_plugins else "train" if read is not None else "samples",
                 max(moments),
                 sentences=read,
                 phrases=phrases.get(corpus_row.id) if corpus_row else None,
-                plugins=len(own),
+                plugins=len(project_plugins),
                 files=len(service.sample_files(project.id)),
                 busy=job_now is not None,
-                best=best_of(own),
+                best=best_of(project_plugins),
             )
         )
-    return sorted(results, key=lambda one: one.changed, reverse=True)
+    return sorted(results, key=lambda summary: summary.changed, reverse=True)
 
 
 def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[PluginRow]) -> tuple[str, str]:
@@ -99,8 +99,8 @@ def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[Plugi
         share = percent(last.fraction)
         if last.eta is None:
             return f"{words} {share}", "accent"
-        left = tr("{what} {share}, {time} left in this step", what=words, share=share, time=span(last.eta))
-        return left, "accent"
+        progress = tr("{what} {share}, {time} left in this step", what=words, share=share, time=span(last.eta))
+        return progress, "accent"
     if last is not None and last.state == "failed" and last.kind in FAILED:
         return tr(FAILED[last.kind]), "bad"
     if last is not None and last.state == "interrupted":
@@ -116,9 +116,9 @@ def best_of(plugins: Sequence[PluginRow]) -> Best | None:
     """
     # Plugins are compared by gain because held-out sets change with the samples and easier sentences raise every score.
     measured = [
-        Best(row.name, "BLEU", one.before, one.after)
+        Best(row.name, "BLEU", score.before, score.after)
         for row in plugins
-        for one in scores(row.metrics)
-        if one.metric == "bleu" and one.kind != "general" and not row.imported
+        for score in scores(row.metrics)
+        if score.metric == "bleu" and score.kind != "general" and not row.imported
     ]
-    return max(measured, key=lambda one: one.after - one.before, default=None)
+    return max(measured, key=lambda best: best.after - best.before, default=None)

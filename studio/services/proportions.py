@@ -68,10 +68,10 @@ class Proportions:
 
     def need(self, project: ProjectRow, plugin: PluginRow | None) -> Shown:
         """The fitted proportions. Raises InputError if there are none."""
-        shown = self.shown(project, plugin)
-        if "corpus" not in shown:
+        proportions = self.shown(project, plugin)
+        if "corpus" not in proportions:
             raise InputError("These proportions are not ready yet. Wait a moment, or fit them again.")
-        return shown
+        return proportions
 
     def version(self, project: ProjectRow) -> str:
         """A string that changes whenever anything shown on the page changes."""

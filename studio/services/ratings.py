@@ -42,12 +42,12 @@ def start_round(service: Service, project: int, plan: RoundPlan, *, examples: bo
     """
     texts = comparison_texts(service.store, plan.comparison_id)
     sheet = service.store.sheets.get(int(plan.comparison_id or 0))
-    about = {
+    metadata = {
         "comparison": sheet.title,
         "systems": [system for system in sheet.systems if system["name"] in (plan.one, plan.two)],
         "examples": example_sentences(service, project) if examples else [],
     }
-    return new_round(service.store, project, texts, replace(plan, about=about))
+    return new_round(service.store, project, texts, replace(plan, about=metadata))
 
 
 def rater_names(text: str) -> list[str]:

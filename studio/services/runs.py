@@ -49,16 +49,16 @@ def stopped_by_time(job: JobRow) -> bool:
 
 def request_that_made(job: JobRow) -> CustomizeRequest:
     """The request of a finished run; if it tried several methods, the request for only the one it chose."""
-    asked = CustomizeRequest.of_job(job.arguments)
-    best = next((one for one in job.result.get("tried", ()) if one["chosen"]), None)
+    original = CustomizeRequest.of_job(job.arguments)
+    best = next((trial for trial in job.result.get("tried", ()) if trial["chosen"]), None)
     if best is None:
-        return asked
-    training = {**asked.training_options, **({"domain_filter": "on"} if best.get("domain_filter") else {})}
+        return original
+    training = {**original.training_options, **({"domain_filter": "on"} if best.get("domain_filter") else {})}
     if "replay" in job.result:  # resolved once the samples were known
         training["replay"] = job.result["replay"]
     shrink = {} if best.get("shrink") is None else {"shrink": best["shrink"]}
-    options = {**asked.method_options, **shrink}
-    return asked.replace(method=best["method"], knn=best["knn"], method_options=options, training_options=training)
+    options = {**original.method_options, **shrink}
+    return original.replace(method=best["method"], knn=best["knn"], method_options=options, training_options=training)
 
 
 class Runs:
@@ -124,15 +124,18 @@ class Runs:
 
     def bases(self, project: ProjectRow) -> list[tuple[str, str]]:
         """(label, path) of the bases that support the project's languages, the project's base first."""
-        fitting = [
-            one
-            for one in self.service.catalog.bases()
-            if not one["languages"] or {project.source, project.target} <= set(one["languages"])
+        bases = [
+            base
+            for base in self.service.catalog.bases()
+            if not base["languages"] or {project.source, project.target} <= set(base["languages"])
         ]
-        fitting.sort(key=lambda one: one["path"] != project.base)
+        bases.sort(key=lambda base: base["path"] != project.base)
         results = [
-            (tr("{name} · {count} M parameters", name=one["name"], count=f"{one['parameters'] / 1e6:.0f}"), one["path"])
-            for one in fitting
+            (
+                tr("{name} · {count} M parameters", name=base["name"], count=f"{base['parameters'] / 1e6:.0f}"),
+                base["path"],
+            )
+            for base in bases
         ]
         if project.base not in [path for _, path in results]:
             results.insert(0, (Path(project.base).name, project.base))
@@ -144,9 +147,9 @@ class Runs:
         """All runs of a project, newest first."""
         return self.service.runs(project_id)
 
-    def shown(self, jobs: Sequence[JobRow], wanted: str) -> JobRow | None:
+    def shown(self, jobs: Sequence[JobRow], requested: str) -> JobRow | None:
         """The run named in the address, else the running one, else the next one waiting, else the newest."""
-        named = next((job for job in jobs if str(job.id) == wanted), None)
+        named = next((job for job in jobs if str(job.id) == requested), None)
         running = next((job for job in jobs if job.state == "running"), None)
         waiting = next((job for job in reversed(jobs) if job.state == "queued"), None)
         return named or running or waiting or (jobs[0] if jobs else None)
@@ -168,21 +171,21 @@ class Runs:
 
     def request_of(self, project: ProjectRow, number: str) -> CustomizeRequest:
         """The request of a run, to be reused for another one. Raises InputError if the project has no such run."""
-        job = next((one for one in self.of(project.id) if str(one.id) == number), None)
+        job = next((row for row in self.of(project.id) if str(row.id) == number), None)
         if job is None:
             raise InputError("That run no longer exists, so its settings cannot be reused.")
-        asked = CustomizeRequest.of_job(job.arguments)
-        base = asked.base if Path(asked.base or "/-").is_dir() else project.base
-        chosen = {name: getattr(asked, name) for name in CHOSEN}
-        return CustomizeRequest(**chosen | {"base": base, "method": asked.method or AUTO})
+        original = CustomizeRequest.of_job(job.arguments)
+        base = original.base if Path(original.base or "/-").is_dir() else project.base
+        chosen = {name: getattr(original, name) for name in CHOSEN}
+        return CustomizeRequest(**chosen | {"base": base, "method": original.method or AUTO})
 
     def continued(self, project: ProjectRow, job: JobRow) -> JobRow:
         """Queue a run that continues one stopped at its time limit, with the limit doubled. Raises InputError for other runs."""
         if not stopped_by_time(job):
             raise InputError("That run did not stop at the time limit, so there is nothing to continue.")
-        asked = request_that_made(job)
-        minutes = 2 * float(training_config(asked).max_minutes or 0)
-        request = asked.replace(output="", training_options={**asked.training_options, "max_minutes": minutes})
+        original = request_that_made(job)
+        minutes = 2 * float(training_config(original).max_minutes or 0)
+        request = original.replace(output="", training_options={**original.training_options, "max_minutes": minutes})
         return self.service.start_run(project, request, continues=job.id)
 
     # -- the preview
@@ -195,8 +198,8 @@ class Runs:
     def look_shown(self, project: ProjectRow) -> tuple[JobRow | None, dict[str, Any]]:
         """As `look`, but None for a job that has finished its preview and continues with phrases and proportions."""
         (job, result), file = self.look(project), self.service.workspace(project.id) / FILE
-        made = file.stat().st_mtime if result and file.exists() else 0.0
-        if job is not None and job.active and job.created.timestamp() <= made:
+        modified = file.stat().st_mtime if result and file.exists() else 0.0
+        if job is not None and job.active and job.created.timestamp() <= modified:
             job = None
         return job, result
 
@@ -214,5 +217,5 @@ class Runs:
 
 @lru_cache(maxsize=8)
 def _written(corpus: Path, *modified: int) -> float:
-    known, rows = sources_in(corpus.parent), read_rows(corpus)
-    return sum(not row.get("source") and str(row.get("text", "")) in known for row in rows) / max(1, len(rows))
+    sources, rows = sources_in(corpus.parent), read_rows(corpus)
+    return sum(not row.get("source") and str(row.get("text", "")) in sources for row in rows) / max(1, len(rows))

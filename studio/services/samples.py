@@ -67,31 +67,33 @@ class SampleFiles:
             self._write_labels(project.id, {**self.labels(project.id), **labels})
         return self.read_again(project)
 
-    def _take(self, project_id: int, files: Sequence[str | Path], kind: str, there: Sequence[Path]) -> None:
+    def _take(self, project_id: int, files: Sequence[str | Path], kind: str, existing: Sequence[Path]) -> None:
         """Copy the usable files into the folder `kind` and record the refused ones. Raises InputError if none is usable."""
         paths = [Path(file) for file in files]
-        reasons = check_files(paths, self.settings, [path.name for path in there])
-        taken = [path for path in paths if path not in reasons]
-        self.refuse(project_id, {path.name: why for path, why in reasons.items()}, kind, [path.name for path in taken])
-        if not taken:
+        reasons = check_files(paths, self.settings, [path.name for path in existing])
+        accepted = [path for path in paths if path not in reasons]
+        self.refuse(
+            project_id, {path.name: why for path, why in reasons.items()}, kind, [path.name for path in accepted]
+        )
+        if not accepted:
             raise all_refused(list(reasons.values()))
-        take_files(taken, self.workspace(project_id, change=True) / kind)
+        take_files(accepted, self.workspace(project_id, change=True) / kind)
 
     def refused(self, project_id: int, kind: str = SAMPLES) -> dict[str, str]:
         """Refused files with the reason, until files of the same names are accepted or the user dismisses them."""
         return dict(read_json(self.workspace(project_id) / REFUSED).get(kind, {}))
 
     def refuse(
-        self, project_id: int, reasons: Mapping[str, str], kind: str = SAMPLES, taken: Sequence[str] = ()
+        self, project_id: int, reasons: Mapping[str, str], kind: str = SAMPLES, accepted: Sequence[str] = ()
     ) -> None:
-        """Record refused files with the reason, and drop earlier records of files that are now `taken`."""
-        earlier = {name: why for name, why in self.refused(project_id, kind).items() if name not in taken}
+        """Record refused files with the reason, and drop earlier records of files that are now `accepted`."""
+        earlier = {name: why for name, why in self.refused(project_id, kind).items() if name not in accepted}
         self._note_refused(project_id, kind, {**earlier, **reasons})
 
     def dismiss(self, project: ProjectRow, name: str, kind: str = SAMPLES) -> None:
         """Remove a file from the list of refused files."""
-        rest = {one: why for one, why in self.refused(project.id, kind).items() if one != name}
-        self._note_refused(project.id, kind, rest)
+        remaining = {file_name: why for file_name, why in self.refused(project.id, kind).items() if file_name != name}
+        self._note_refused(project.id, kind, remaining)
 
     def _note_refused(self, project_id: int, kind: str, reasons: Mapping[str, str]) -> None:
         path = self.workspace(project_id, change=True) / REFUSED
@@ -136,9 +138,9 @@ class SampleFiles:
         """Whether files have been added since the last import, or files that it read have been removed."""
         files = self.report(project_id).get("files", [])
         names = {path.name for path in self.sample_files(project_id)} - {EDITED}
-        known = {Path(str(one["name"])).name for one in files}
-        imported = {Path(str(one["name"])).name for one in files if one.get("kept") or not one.get("error")}
-        return bool(files) and bool(names - known or imported - {EDITED} - names)
+        reported = {Path(str(file["name"])).name for file in files}
+        imported = {Path(str(file["name"])).name for file in files if file.get("kept") or not file.get("error")}
+        return bool(files) and bool(names - reported or imported - {EDITED} - names)
 
     def _read_if_reading(self, project: ProjectRow) -> JobRow | None:
         """Read the samples again if an import with the previous set of files is waiting or running."""
@@ -180,8 +182,8 @@ class SampleFiles:
 
     def request(self, project: ProjectRow) -> dict[str, object]:
         """The arguments of a job on this project, in the form of `engine.workflows.customize.request.CustomizeRequest`."""
-        given: dict[str, object] = {"base": project.base, "source": project.source, "target": project.target}
-        return given | held_samples(self.workspace(project.id))
+        arguments: dict[str, object] = {"base": project.base, "source": project.source, "target": project.target}
+        return arguments | held_samples(self.workspace(project.id))
 
     def read_again(self, project: ProjectRow) -> JobRow:
         """Queue an import of all samples, replacing any that is still waiting. Removed files can then not be restored."""
@@ -201,8 +203,8 @@ class SampleFiles:
         return self.store.jobs.newest(project_id, "prepare", "leakage", begun=True)
 
     def _queue(self, kind: str, project: ProjectRow, arguments: Mapping[str, Any] | None = None) -> JobRow:
-        given = self.request(project) if arguments is None else arguments
-        return enqueue(self.store, kind, given, project_id=project.id)
+        job_arguments = self.request(project) if arguments is None else arguments
+        return enqueue(self.store, kind, job_arguments, project_id=project.id)
 
     def corpus(self, project_id: int) -> CorpusRow | None:
         """The latest corpus of a project."""
@@ -236,7 +238,8 @@ class SampleFiles:
         the last import did not reach.
         """
         errors = {
-            Path(str(one["name"])).name: str(one.get("error", "")) for one in self.report(project_id).get("files", [])
+            Path(str(file["name"])).name: str(file.get("error", ""))
+            for file in self.report(project_id).get("files", [])
         }
         names = [path.name for path in self.sample_files(project_id)]
         unread = {name: errors.get(name, "") for name in names if errors.get(name, "" if busy else "unread")}

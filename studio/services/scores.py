@@ -55,7 +55,7 @@ def scores(metrics: Mapping[str, Any]) -> list[Score]:
         for kind, prefix in ((mark("held-out samples"), ""), (mark("general"), "general_"))
         for name in NAMES
         for key in [prefix + name]
-        if all(isinstance(metrics.get(one), int | float) for one in (key, f"{key}_vanilla"))
+        if all(isinstance(metrics.get(field), int | float) for field in (key, f"{key}_vanilla"))
     ]
     return flat + [score for kind, report in _reports(metrics) for score in _of(kind, report)]
 
@@ -82,9 +82,9 @@ def _reports(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _of(kind: str, report: Mapping[str, Any]) -> Iterator[Score]:
-    systems = {str(one.get("name")): one for one in report["systems"] if isinstance(one, Mapping)}
+    systems = {str(system.get("name")): system for system in report["systems"] if isinstance(system, Mapping)}
     base = systems.get(str(report.get("baseline")))
-    other = next((one for name, one in systems.items() if name != report.get("baseline")), None)
+    other = next((system for name, system in systems.items() if name != report.get("baseline")), None)
     if base is None or other is None:
         return
     for metric in NAMES:

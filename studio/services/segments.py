@@ -126,8 +126,8 @@ def listing(workspace: Path, report: Mapping[str, Any], decisions: Decisions, vi
     if view.view == "random":
         return Listing(view, _items(workspace, decisions, view, positions), len(positions), reasons)
     start = view.at if view.at < len(positions) else 0
-    shown = positions[start : start + PAGE]
-    return Listing(replace(view, at=start), _items(workspace, decisions, view, shown), len(positions), reasons)
+    page_positions = positions[start : start + PAGE]
+    return Listing(replace(view, at=start), _items(workspace, decisions, view, page_positions), len(positions), reasons)
 
 
 def chosen(workspace: Path, report: Mapping[str, Any], decisions: Decisions, view: View, key: str) -> dict[str, str]:
@@ -136,10 +136,10 @@ def chosen(workspace: Path, report: Mapping[str, Any], decisions: Decisions, vie
     Raises InputError if the key no longer exists.
     """
     positions, _ = _positions(workspace, report, decisions, view)
-    items = [one for one in _items(workspace, decisions, view, positions) if one.usable and key in ("", one.key)]
+    items = [item for item in _items(workspace, decisions, view, positions) if item.usable and key in ("", item.key)]
     if key and not items:
         raise InputError("The samples were read again in the meantime. Reload the page.")
-    return {one.key: one.text for one in items}
+    return {item.key: item.text for item in items}
 
 
 # -- where the rows of a view are
@@ -171,18 +171,18 @@ def _positions(
     noticed = _noticed_rows(workspace)
     near = view.view == "near"
     counts = {} if near else {r: count for r, count in report.get("noticed", {}).items() if r != NEAR_DUPLICATE}
-    wanted = {
+    matching = {
         row for row, notes in noticed.items()
         if any((note["reason"] == NEAR_DUPLICATE) == near and view.reason in ("", note["reason"]) for note in notes)
     }  # fmt: skip
     if view.words or view.file:
         result = lines.search(view.words, _fitting(file=view.file), ("kept", view.file, ""))
-        wanted &= set(result)
+        matching &= set(result)
     if not near:
-        return sorted(wanted), counts
+        return sorted(matching), counts
     # Near-duplicates of the same sentence are grouped.
-    like = {row: min(int(note.get("like", row)) for note in noticed[row]) for row in wanted}
-    return sorted(wanted, key=lambda row: (like[row], row)), counts
+    like = {row: min(int(note.get("like", row)) for note in noticed[row]) for row in matching}
+    return sorted(matching, key=lambda row: (like[row], row)), counts
 
 
 def _lines_of(workspace: Path, view: View) -> JsonlPager | None:
@@ -205,8 +205,8 @@ def _decided(decisions: Decisions, words: str) -> list[str]:
     """Keys of decided sentences whose text contains `words`, the latest decision first."""
     results = [*decisions.excluded.items(), *decisions.approved.items()]
     order = {key: index for index, step in enumerate(decisions.steps) for key in step["keys"]}
-    wanted = words.strip().casefold()
-    keys = [key for key, text in results if wanted in text.casefold()]
+    needle = words.strip().casefold()
+    keys = [key for key, text in results if needle in text.casefold()]
     return sorted(keys, key=lambda key: -order.get(key, 0))
 
 
@@ -218,9 +218,9 @@ def _noticed_rows(workspace: Path) -> Mapping[int, list[JsonRow]]:
 @lru_cache(maxsize=8)
 def _by_row(lines: JsonlPager) -> Mapping[int, list[JsonRow]]:
     result: dict[int, list[JsonRow]] = {}
-    for one in lines.all():
-        if isinstance(one.get("row"), int) and "reason" in one:
-            result.setdefault(one["row"], []).append(one)
+    for row in lines.all():
+        if isinstance(row.get("row"), int) and "reason" in row:
+            result.setdefault(row["row"], []).append(row)
     return result
 
 
@@ -240,18 +240,18 @@ def _items(workspace: Path, decisions: Decisions, view: View, positions: Sequenc
         return [_of_leak(row, decisions) for row in rows]
     noticed = _noticed_rows(workspace)
     # Near-duplicates are shown next to the sentence that they resemble.
-    likes = {position: one["like"] for position in positions for one in noticed.get(position, ()) if "like" in one}
+    likes = {position: note["like"] for position in positions for note in noticed.get(position, ()) if "like" in note}
     beside = dict(zip(likes.values(), lines.get(list(likes.values())), strict=False))
     results = []
     for position, row in zip(positions, rows, strict=False):
-        notes = tuple(_note(one) for one in noticed.get(position, ()))
+        notes = tuple(_note(note) for note in noticed.get(position, ()))
         like = beside.get(likes.get(position, -1), {})
         results.append(_of_row(row, decisions, notes, like))
     return results
 
 
-def _note(one: Mapping[str, Any]) -> str:
-    return f"{one['reason']}: {one['note']}" if one.get("note") else str(one["reason"])
+def _note(note: Mapping[str, Any]) -> str:
+    return f"{note['reason']}: {note['note']}" if note.get("note") else str(note["reason"])
 
 
 def _state(decisions: Decisions, key: str) -> str:

@@ -81,20 +81,20 @@ class Service(SampleFiles):
 
     # -- projects and their folders
 
-    def project(self, wanted: str | int | None) -> ProjectRow | None:
+    def project(self, requested: str | int | None) -> ProjectRow | None:
         """The project with that number; without a number, the project that changed last. None if there is none."""
-        if wanted == "new":
+        if requested == "new":
             return None
-        if wanted not in (None, ""):
+        if requested not in (None, ""):
             try:
-                return self.store.projects.get(whole_number(wanted) or 0)
+                return self.store.projects.get(whole_number(requested) or 0)
             except TailorError:
                 return None
         return self.store.projects.last_changed()
 
-    def need(self, wanted: str | int | None) -> ProjectRow:
+    def need(self, requested: str | int | None) -> ProjectRow:
         """The project as `project` returns it. Raises InputError if there is none."""
-        result = self.project(wanted)
+        result = self.project(requested)
         if result is None:
             raise InputError("There is no project yet. Add samples on the page Samples first.")
         return result
@@ -122,12 +122,12 @@ class Service(SampleFiles):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def overview(self, wanted: str | int | None) -> Overview:
+    def overview(self, requested: str | int | None) -> Overview:
         """Counts and states for the frame."""
-        project, jobs = self.project(wanted), self.store.jobs
+        project, jobs = self.project(requested), self.store.jobs
         running = jobs.list(states=("running",))
-        own = [job for job in running if project and job.project_id == project.id]
-        active = next(iter(own or running), None) or jobs.oldest_waiting()
+        project_jobs = [job for job in running if project and job.project_id == project.id]
+        active = next(iter(project_jobs or running), None) or jobs.oldest_waiting()
         waiting = len(running) + jobs.count(states=("queued",)) - (active is not None)
         overview = Overview(active=active, waiting=waiting, device=device_line())
         if project is None:
@@ -150,14 +150,14 @@ class Service(SampleFiles):
         source, target = canonical(source), canonical(target)
         if source == target:
             raise InputError("Source and target are the same language. Choose two different ones.")
-        known = read_card(base)["languages"]
+        languages = read_card(base)["languages"]
         for code in (source, target):
-            if known and code not in known:
+            if languages and code not in languages:
                 raise InputError(
                     "The base {name} does not support {language}; it supports {languages}. Choose another base or language.",
                     name=Path(base).name,
                     language=language_message(code),
-                    languages=language_message(*known),
+                    languages=language_message(*languages),
                 )
         if not knows(base, source, target):
             raise InputError(
@@ -206,13 +206,13 @@ class Service(SampleFiles):
         if request.base and request.base != project.base:
             project = self.store.projects.update(project.id, base=request.base)
         name = f"{project.name} {self.store.jobs.count(project.id, kinds=(TRAINING,)) + 1}"
-        asked = request.replace(**self.request(project), name=name).to_mapping()
-        return self._queue(TRAINING, project, {**asked, **beside})
+        arguments = request.replace(**self.request(project), name=name).to_mapping()
+        return self._queue(TRAINING, project, {**arguments, **beside})
 
     def curve(self, project_id: int, job: JobRow | None = None) -> list[JsonRow]:
         """The figures of a run, update by update. Without a job, the running one is used, else the newest."""
         jobs = self.runs(project_id)
-        job = job or next((one for one in jobs if one.state == "running"), None) or next(iter(jobs), None)
+        job = job or next((row for row in jobs if row.state == "running"), None) or next(iter(jobs), None)
         workspace = self.workspace(project_id)
         folder = job_folder(workspace, job) if job else workspace
         tried = folder.glob(f"{TRIED}/*/training/metrics.jsonl")  # one folder per method if several are tried

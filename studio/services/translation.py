@@ -25,11 +25,13 @@ def plugin_choices(service: Service, project: ProjectRow) -> list[tuple[str, int
     """(label, id) of the project's plugins with an existing bundle; older versions are labelled with their number."""
     return [
         (
-            one.name if row is one.newest else tr("{name}, version {number}", name=one.name, number=one.number(row)),
+            plugin.name
+            if row is plugin.newest
+            else tr("{name}, version {number}", name=plugin.name, number=plugin.number(row)),
             row.id,
         )
-        for one in service.library.versions(project.id)
-        for row in one.rows
+        for plugin in service.library.versions(project.id)
+        for row in plugin.rows
         if row.exists
     ]
 
@@ -52,8 +54,8 @@ def first_plugin(service: Service, project: ProjectRow) -> PluginRow | None:
     usual = service.store.defaults.get(project.id)
     if usual is not None or service.store.defaults.chosen(project.id):
         return usual
-    there = [row for row in service.store.plugins.list(project.id) if row.exists]
-    return there[0] if len(there) == 1 and not there[0].harm else None
+    existing = [row for row in service.store.plugins.list(project.id) if row.exists]
+    return existing[0] if len(existing) == 1 and not existing[0].harm else None
 
 
 def plugin_of(service: Service, chosen: int | None) -> PluginRow | None:
@@ -100,9 +102,10 @@ def translate_lines(
     """Yield the translated sentences of each line as they are finished; an empty list for a blank line."""
     for line in lines:
         sources = split_sentences(line, project.source) if line.strip() else []
-        results = service.translate(project, [Unit([one]) for one in sources], plugin, strength, terms)
+        results = service.translate(project, [Unit([sentence]) for sentence in sources], plugin, strength, terms)
         yield [
-            TranslatedSentence(one, text_of(made.parts), made.doubt) for one, made in zip(sources, results, strict=True)
+            TranslatedSentence(sentence, text_of(translation.parts), translation.doubt)
+            for sentence, translation in zip(sources, results, strict=True)
         ]
 
 

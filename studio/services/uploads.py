@@ -37,12 +37,12 @@ def known_endings() -> list[str]:
     return [ending for item in READERS.values() for ending in item.endings]
 
 
-def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] = ()) -> dict[Path, Message]:
-    """The files to refuse, each with the reason: unknown format, too large, or damaged. `there` lists the names of the
+def check_files(files: Sequence[Path], settings: Settings, existing: Iterable[str] = ()) -> dict[Path, Message]:
+    """The files to refuse, each with the reason: unknown format, too large, or damaged. `existing` lists the names of the
     project's existing files. Raises InputError if the project would hold too many files.
     """
     refused = {file: reason for file in files if (reason := refusal(file, settings)) is not None}
-    count = len({*there, *(file.name for file in files if file not in refused)})
+    count = len({*existing, *(file.name for file in files if file not in refused)})
     if count > settings.max_upload_files:
         raise InputError(
             "A project holds up to {most} files (setting max_upload_files); these would be {count}.",
@@ -54,12 +54,12 @@ def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] 
 
 def refusal(file: Path, settings: Settings) -> Message | None:
     """Why a file is refused, stated with its name but not its path on the server; None if it is accepted."""
-    known = known_endings()
-    if file.suffix.lower() not in known:
+    endings = known_endings()
+    if file.suffix.lower() not in endings:
         return Message(
             mark("{name} cannot be read as samples. Supported file extensions: {endings}."),
             name=file.name,
-            endings=", ".join(known),
+            endings=", ".join(endings),
         )
     try:
         if check_file(file) > settings.max_upload_mib * 2**20:
@@ -114,9 +114,9 @@ def take_files(files: Sequence[Path], folder: Path) -> list[str]:
     return names
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
+def _free(name: str, existing: Sequence[str]) -> str:
     path, number, result = Path(name), 2, name
-    while result in taken:
+    while result in existing:
         result, number = f"{path.stem}-{number}{path.suffix}", number + 1
     return result
 
@@ -128,7 +128,7 @@ def paths_offered(settings: Settings) -> bool:
 
 def in_named_folders(real: Path, settings: Settings) -> bool:
     """Whether a resolved path is in one of the `server_folders`; always true if the setting is empty."""
-    folders = [Path(os.path.realpath(Path(one).expanduser())) for one in settings.server_folders]
+    folders = [Path(os.path.realpath(Path(name).expanduser())) for name in settings.server_folders]
     return not folders or any(real.is_relative_to(folder) for folder in folders)
 
 
@@ -146,13 +146,13 @@ def server_files(text: str, settings: Settings) -> list[Path]:
     """
     if not settings.server_paths_allowed:
         raise InputError("Paths on the server are switched off (setting server_paths). Upload the file.")
-    given = text.strip().strip("\"'")
-    if not given:
+    path_text = text.strip().strip("\"'")
+    if not path_text:
         raise InputError("Enter the path of a file or folder.")
-    path = Path(given).expanduser()
+    path = Path(path_text).expanduser()
     if not path.is_absolute():
         raise InputError(
-            "{path} is not an absolute path. Start it at the root, as in /data/manuals.tmx.", path=Given(given)
+            "{path} is not an absolute path. Start it at the root, as in /data/manuals.tmx.", path=Given(path_text)
         )
     signed, home = sign_in_needed(settings), os.path.realpath(settings.home_dir)
 
@@ -163,29 +163,31 @@ def server_files(text: str, settings: Settings) -> list[Path]:
         return in_named_folders(real, settings) and not foreign
 
     if signed:
-        seen = guest()
-        if seen is None or seen.access is None or not seen.access.changes:
+        visitor = guest()
+        if visitor is None or visitor.access is None or not visitor.access.changes:
             raise InputError("Paths on the server are only for accounts with write access. Upload the file.")
     # Outside the folders, not even the existence of a file is revealed.
     if not readable(path):
-        raise outside(given)
+        raise outside(path_text)
     real = Path(os.path.realpath(path))
     if real.is_dir():
         try:
-            results = [one for one in sorted(real.iterdir()) if one.suffix.lower() in known_endings() and one.is_file()]
+            results = [
+                entry for entry in sorted(real.iterdir()) if entry.suffix.lower() in known_endings() and entry.is_file()
+            ]
         except OSError:
             raise InputError(
-                "The folder {path} cannot be read by the studio; check its permissions.", path=Given(given)
+                "The folder {path} cannot be read by the studio; check its permissions.", path=Given(path_text)
             ) from None
         # Links in the folder may lead out of it.
         results = list(filter(readable, results))
         if not results:
-            raise InputError("The folder {path} contains no file that can be read as samples.", path=Given(given))
+            raise InputError("The folder {path} contains no file that can be read as samples.", path=Given(path_text))
         return results
     if not real.is_file():
-        raise InputError("There is no file at {path}; check the path.", path=Given(given))
+        raise InputError("There is no file at {path}; check the path.", path=Given(path_text))
     if not os.access(real, os.R_OK):
-        raise InputError("{path} cannot be read by the studio; check its permissions.", path=Given(given))
+        raise InputError("{path} cannot be read by the studio; check its permissions.", path=Given(path_text))
     return [path if path.suffix.lower() in known_endings() else real]
 
 

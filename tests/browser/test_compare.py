@@ -251,7 +251,8 @@ def write(page: Any, box: Any, text: str) -> None:
 
 
 def sheet(page: Any) -> int:
-    match = re.search(r"comparison=(\d+)", page.url)
+    # `page.url` is brought up to date by calls of Playwright only, so a loop that makes none would read the old address for ever.
+    match = re.search(r"comparison=(\d+)", page.evaluate("window.location.search"))
     assert match
     return int(match[1])
 

@@ -54,7 +54,7 @@ def test_a_page_says_that_the_server_is_gone_and_comes_back_with_it(settings: Se
         for code, page in pages.items():
             page.wait_for_function("!window.before")
             expect(page.get_by_role("button", name=button[code])).to_be_visible()
-            assert page.url == addresses[code]
+            expect(page).to_have_url(addresses[code])
             expect(page.locator(".tm-connection")).to_have_count(0)
     for context in contexts.values():
         context.close()

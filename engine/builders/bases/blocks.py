@@ -114,11 +114,13 @@ class AttentionBlock(torch.autograd.Function):
     ) -> Tensor:
         wq, bq, wk, bk, wv, bv, wo, bo, wn, bn = weights
         rows, scale = len(mask), (x.shape[-1] // heads) ** -0.5
-        own = memory is None
+        self_attention = memory is None
         attended = x if memory is None else memory
-        first, first_bias = (torch.cat([wq, wk, wv]), torch.cat([bq, bk, bv])) if own else (wq, bq)
-        projected = split_heads(linear(x, first, first_bias), rows, 3 if own else 1, heads)  # (3 or 1, B*H, Q, e)
-        if own:
+        first, first_bias = (torch.cat([wq, wk, wv]), torch.cat([bq, bk, bv])) if self_attention else (wq, bq)
+        projected = split_heads(
+            linear(x, first, first_bias), rows, 3 if self_attention else 1, heads
+        )  # (3 or 1, B*H, Q, e)
+        if self_attention:
             second = first
             q, k, v = projected.unbind()  # (B*H, L, e) each
         else:
@@ -131,7 +133,7 @@ class AttentionBlock(torch.autograd.Function):
         p = torch.softmax(scores, -1)  # (B*H, Q, K)
         context = join_heads(torch.bmm(p, v)[None], rows)  # (N, d)
         y, total, mean, rstd, keep = Residual.forward(x, linear(context, wo, bo), wn, bn, dropout)
-        ctx.rows, ctx.heads, ctx.scale, ctx.own = rows, heads, scale, own
+        ctx.rows, ctx.heads, ctx.scale, ctx.own = rows, heads, scale, self_attention
         ctx.save_for_backward(x, attended, first, second, wo, wn, bn, q, k, v, p, context, total, mean, rstd, keep)
         return y  # (N, d)
 
@@ -187,11 +189,11 @@ class SampledCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, words: Tensor, correction: Tensor, labels: Tensor, smoothing: float) -> Tensor:
         logits = linear(x, words, correction)  # (n, K)
-        own = logits.gather(1, labels[:, None]).float()  # (n, 1)
+        label_logit = logits.gather(1, labels[:, None]).float()  # (n, 1)
         p = torch.softmax(logits, -1)  # (n, K)
-        normaliser = own - p.gather(1, labels[:, None]).float().log_()  # (n, 1) log of the sum of exponentials
+        normaliser = label_logit - p.gather(1, labels[:, None]).float().log_()  # (n, 1) log of the sum of exponentials
         mean_logit = x.float() @ words.float().mean(0) + correction.float().mean()  # (n,)
-        loss = (normaliser[:, 0] - (1 - smoothing) * own[:, 0] - smoothing * mean_logit).mean()
+        loss = (normaliser[:, 0] - (1 - smoothing) * label_logit[:, 0] - smoothing * mean_logit).mean()
         p.add_(-smoothing / p.shape[1])
         p.scatter_add_(1, labels[:, None], p.new_full((len(p), 1), smoothing - 1))  # (n, K) gradient of the logits
         ctx.save_for_backward(x, words, p)

@@ -43,7 +43,7 @@ def choose_decoding(
     progress = progress or Progress()
     bleu = metrics(base.target)["BLEU"]
     sources, references = [a for a, _ in pairs], [b for _, b in pairs]
-    whole = sum(map(len, references))
+    reference_length = sum(map(len, references))
     rows: list[dict[str, object]] = []
 
     def tried(beam: int, penalty: float) -> float:
@@ -51,7 +51,7 @@ def choose_decoding(
         settings = base.decoding({"beam": beam, "length_penalty": penalty})
         translations = translate(base, sources, decoding=settings)
         score = float(bleu.corpus_score(translations, [references]).score)
-        ratio = sum(map(len, translations)) / max(1, whole)
+        ratio = sum(map(len, translations)) / max(1, reference_length)
         rows.append({"beam": beam, "length_penalty": penalty, "bleu": round(score, 2), "length": round(ratio, 3)})
         return score
 
@@ -75,20 +75,20 @@ def choose_defaults(
     if len(pairs) < FEWEST:
         return {}
     forward = BaseModel.load(folder, source, target, device=device)
-    ways: list[tuple[BaseModel, Sequence[tuple[str, str]]]] = [(forward, pairs)]
+    directions: list[tuple[BaseModel, Sequence[tuple[str, str]]]] = [(forward, pairs)]
     with contextlib.suppress(ModelError):  # a base of one direction
-        ways.append((forward.for_direction(target, source), [(b, a) for a, b in pairs]))
-    chosen = {f"{base.source}-{base.target}": choose_decoding(base, rows, progress) for base, rows in ways}
-    write_defaults(folder, {way: choice.settings for way, choice in chosen.items()})
+        directions.append((forward.for_direction(target, source), [(b, a) for a, b in pairs]))
+    chosen = {f"{base.source}-{base.target}": choose_decoding(base, rows, progress) for base, rows in directions}
+    write_defaults(folder, {direction: choice.settings for direction, choice in chosen.items()})
     return chosen
 
 
 def decoding_table(chosen: Mapping[str, Mapping[str, Any]]) -> str:
     """A Markdown table of the settings tried, for a card; `chosen` holds the choices as mappings, by direction."""
     lines = ["| direction | beam | length penalty | BLEU | length |", "|---|---:|---:|---:|---:|"]
-    for way, choice in chosen.items():
+    for direction, choice in chosen.items():
         for row in choice["rows"]:
-            own = all(row[name] == value for name, value in choice["settings"].items())
-            score = f"**{row['bleu']:.2f}**" if own else f"{row['bleu']:.2f}"
-            lines.append(f"| {way} | {row['beam']} | {row['length_penalty']:g} | {score} | {row['length']:.2f} |")
+            selected = all(row[name] == value for name, value in choice["settings"].items())
+            score = f"**{row['bleu']:.2f}**" if selected else f"{row['bleu']:.2f}"
+            lines.append(f"| {direction} | {row['beam']} | {row['length_penalty']:g} | {score} | {row['length']:.2f} |")
     return "\n".join(lines)

@@ -79,8 +79,8 @@ def drop_worst(examples: Examples, scores: np.ndarray, share: float, files: int)
     dropped = []
     assert examples.file is not None
     for number in range(files):
-        own = np.flatnonzero(examples.file == number)
-        worst = own[np.argsort(scores[own], kind="stable")[len(own) - int(share * len(own)) :]]
+        indices = np.flatnonzero(examples.file == number)
+        worst = indices[np.argsort(scores[indices], kind="stable")[len(indices) - int(share * len(indices)) :]]
         examples.weights[worst] = 0.0
         dropped.append(len(worst))
     return dropped
@@ -119,8 +119,8 @@ def _losses(network: Any, batch: Packed, rows: Sequence[Sequence[int]]) -> tuple
         real = (batch.target_segment.view(-1) > 0).nonzero()[:, 0]  # (n,)
         states = network.hidden(batch)[real]  # (n, d)
         logits = states @ table.to(states.dtype).T  # (n, V)
-        own = logits.gather(1, batch.labels.view(-1)[real, None])[:, 0]  # (n,)
-        loss = logits.logsumexp(-1).float() - own.float()  # (n,)
+        label_logits = logits.gather(1, batch.labels.view(-1)[real, None])[:, 0]  # (n,)
+        loss = logits.logsumexp(-1).float() - label_logits.float()  # (n,)
     numbers = [number for row in rows for number in row]
     first = torch.tensor([0, *[len(row) for row in rows][:-1]]).cumsum(0).to(real.device)  # (B,) of each row's examples
     row_of = real // batch.labels.shape[1]

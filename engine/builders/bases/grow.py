@@ -66,16 +66,16 @@ def _joined(old: Tensor, new: Tensor, dimension: int) -> nn.Parameter:
 
 def _identity_after(layer: Any) -> Any:
     """A layer of the same shape that approximately reproduces the output of `layer`."""
-    fresh = copy.deepcopy(layer)
-    attention, last = fresh.self_attn, layer.final_layer_norm
-    for projection in (attention.q_proj, attention.k_proj, attention.v_proj, fresh.fc1):
+    identity = copy.deepcopy(layer)
+    attention, last = identity.self_attn, layer.final_layer_norm
+    for projection in (attention.q_proj, attention.k_proj, attention.v_proj, identity.fc1):
         nn.init.xavier_uniform_(projection.weight)
         projection.bias.zero_()
-    for projection in (attention.out_proj, fresh.fc2):
+    for projection in (attention.out_proj, identity.fc2):
         projection.weight.zero_()
         projection.bias.zero_()
-    fresh.self_attn_layer_norm.weight.fill_(1.0)
-    fresh.self_attn_layer_norm.bias.zero_()
-    fresh.final_layer_norm.weight.fill_(float((last.weight.square().mean() + last.bias.var()).sqrt()))
-    fresh.final_layer_norm.bias.fill_(float(last.bias.mean()))
-    return fresh
+    identity.self_attn_layer_norm.weight.fill_(1.0)
+    identity.self_attn_layer_norm.bias.zero_()
+    identity.final_layer_norm.weight.fill_(float((last.weight.square().mean() + last.bias.var()).sqrt()))
+    identity.final_layer_norm.bias.fill_(float(last.bias.mean()))
+    return identity

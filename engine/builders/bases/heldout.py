@@ -43,15 +43,15 @@ def score_base(
         return HeldOutScores([])
     forward = BaseModel.load(folder, source, target, device=str(device))
     rows = []
-    jobs = [(name, way) for name in held_out for way in (0, 1)]
-    for number, (name, way) in enumerate(jobs):
+    jobs = [(name, direction) for name in held_out for direction in (0, 1)]
+    for number, (name, direction) in enumerate(jobs):
         progress.advance(number, len(jobs), name)
         pairs = held_out[name]
-        base = forward.for_direction(target, source) if way else forward
-        translations = translate(base, [pair[way] for pair in pairs], decoding=base.decoding({"beam": beam}))
+        base = forward.for_direction(target, source) if direction else forward
+        translations = translate(base, [pair[direction] for pair in pairs], decoding=base.decoding({"beam": beam}))
         row: dict[str, Any] = {"file": name, "source": base.source, "target": base.target, "lines": len(pairs)}
         for key, metric in zip(("bleu", "chrf"), metrics(base.target).values(), strict=True):
-            row[key] = round(metric.corpus_score(translations, [[pair[1 - way] for pair in pairs]]).score, 2)
+            row[key] = round(metric.corpus_score(translations, [[pair[1 - direction] for pair in pairs]]).score, 2)
             row[f"{key}_signature"] = str(metric.get_signature())
         rows.append(row)
     return HeldOutScores(rows)

@@ -67,8 +67,8 @@ class Trainer:
         self.sampled = options.candidates if device.type == "cpu" else 0
         tokens = options.tokens or (65_536 if device.type == "cuda" else 5120)
         self.rows = max(1, tokens // options.row_tokens)
-        wanted = options.compile == "yes" or (options.compile == "auto" and device.type == "cuda")
-        self.loss: Callable[..., Tensor] = torch.compile(self.network, dynamic=False) if wanted else self.network
+        use_compile = options.compile == "yes" or (options.compile == "auto" and device.type == "cuda")
+        self.loss: Callable[..., Tensor] = torch.compile(self.network, dynamic=False) if use_compile else self.network
 
     def restore(self) -> bool:
         """Restore the folder's checkpoint, if any; returns whether there was one."""
@@ -80,7 +80,7 @@ class Trainer:
         """Yield (epoch, number of the batch within it, batch) endlessly, starting from the position of the state."""
         epoch, skip = self.state.epoch, self.state.batch
         while True:
-            made = skip
+            number = skip
             for batch in packed_batches(
                 self.examples,
                 rows=self.rows,
@@ -89,8 +89,8 @@ class Trainer:
                 epoch=epoch,
                 skip=skip,
             ):
-                made += 1
-                yield epoch, made, batch
+                number += 1
+                yield epoch, number, batch
             epoch, skip = epoch + 1, 0
 
     def run(self, progress: Progress, at_checkpoint: Callable[[State], dict[str, object]]) -> State:
@@ -101,17 +101,17 @@ class Trainer:
         options, state = self.options, self.state
         log = MetricsLog(self.folder / "metrics.jsonl", state.update if state.update else None)
         meter = Meter()
-        begun, before = time.monotonic(), state.seconds
+        started, before = time.monotonic(), state.seconds
         saved = time.monotonic()
         stream = ahead(self.batches(), self.device)
         progress.advance(*self.share(), "going on" if state.update else "")
         try:
             while progress_share(options, state.update, state.seconds) < 1:
                 progress.check()
-                epoch, made, batch = next(stream)
+                epoch, number, batch = next(stream)
                 loss = self.update(batch)
-                state.update, state.epoch, state.batch = state.update + 1, epoch, made
-                state.seconds = before + time.monotonic() - begun
+                state.update, state.epoch, state.batch = state.update + 1, epoch, number
+                state.seconds = before + time.monotonic() - started
                 state.tokens += batch.tokens
                 meter.add(batch.tokens, loss.item() if state.update % REPORT_EVERY == 0 else 0.0, {})
                 if state.update % REPORT_EVERY == 0:
@@ -120,7 +120,7 @@ class Trainer:
                     self.weights.save(self.folder, state)
                     pause = time.monotonic()
                     log.write({"step": state.update, **at_checkpoint(state)})
-                    begun += time.monotonic() - pause  # scoring is not training time
+                    started += time.monotonic() - pause  # scoring is not training time
                     saved = time.monotonic()
                     meter = Meter()
         except BaseException:

@@ -106,18 +106,18 @@ def choose_candidates(labels: Tensor, vocabulary: int, number: int, seed: tuple[
     """The candidates of a batch, or None if all words are to be scored."""
     if not number:
         return None
-    own = np.unique(labels.numpy())
-    number = max(number, len(own) + 64)
+    target_words = np.unique(labels.numpy())
+    number = max(number, len(target_words) + 64)
     if number >= vocabulary:
         return None
     random = np.random.default_rng(seed)
-    others = np.setdiff1d(np.arange(vocabulary), own, assume_unique=True)
-    drawn = random.choice(others, number - len(own), replace=False)
-    words = np.concatenate([own, drawn])
+    other_words = np.setdiff1d(np.arange(vocabulary), target_words, assume_unique=True)
+    sampled = random.choice(other_words, number - len(target_words), replace=False)
+    words = np.concatenate([target_words, sampled])
     correction = np.zeros(number, dtype=np.float32)
-    correction[len(own) :] = math.log(len(others) / len(drawn))
+    correction[len(target_words) :] = math.log(len(other_words) / len(sampled))
     position = np.zeros(vocabulary, dtype=np.int64)
-    position[own] = np.arange(len(own))
+    position[target_words] = np.arange(len(target_words))
     return Candidates(torch.from_numpy(words), torch.from_numpy(correction), torch.from_numpy(position[labels.numpy()]))
 
 
@@ -143,11 +143,13 @@ class PackedLoss(nn.Module):
 
     def mask(self, queries: Tensor, keys: Tensor, causal: bool) -> Tensor:
         """The mask added to the scores (B, 1, Q, K): 0 within a sentence (or the padding), the lowest number elsewhere."""
-        seen = queries[:, :, None] == keys[:, None, :]  # (B, Q, K)
+        visible = queries[:, :, None] == keys[:, None, :]  # (B, Q, K)
         if causal:
-            seen = seen & torch.ones(seen.shape[1:], dtype=torch.bool, device=seen.device).tril()  # (B, Q, K)
-        hidden = torch.zeros(seen.shape, dtype=self.kind, device=seen.device)  # (B, Q, K)
-        return hidden.masked_fill_(~seen, torch.finfo(self.kind).min)[:, None]  # (B, 1, Q, K)
+            visible = (
+                visible & torch.ones(visible.shape[1:], dtype=torch.bool, device=visible.device).tril()
+            )  # (B, Q, K)
+        hidden = torch.zeros(visible.shape, dtype=self.kind, device=visible.device)  # (B, Q, K)
+        return hidden.masked_fill_(~visible, torch.finfo(self.kind).min)[:, None]  # (B, 1, Q, K)
 
     def embed(self, words: Tensor, position: Tensor, dropout: float) -> Tensor:
         """Scaled embeddings plus the sinusoids of each token's position in its sentence (B*L, d)."""

@@ -74,9 +74,9 @@ class Examples:
 
     def lengths(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of tokens of the source (including its tag) and target of the examples."""
-        both = [side.lengths()[chosen // 2] for side in self.sides]
+        lengths = [side.lengths()[chosen // 2] for side in self.sides]
         back = chosen % 2 == 1
-        return np.where(back, both[1], both[0]) + 1, np.where(back, both[0], both[1])
+        return np.where(back, lengths[1], lengths[0]) + 1, np.where(back, lengths[0], lengths[1])
 
 
 def encode_pairs(
@@ -89,10 +89,10 @@ def encode_pairs(
     for begin in range(0, len(pairs), 20_000):
         part = pairs[begin : begin + 20_000]
         sides = [vocabulary.encode([pair[side] for pair in part]) for side in (0, 1)]
-        for offset, both in enumerate(zip(*sides, strict=True)):
-            if all(0 < len(pieces) <= longest for pieces in both):
+        for offset, encoded in enumerate(zip(*sides, strict=True)):
+            if all(0 < len(pieces) <= longest for pieces in encoded):
                 selected.append(weights[begin + offset])
-                for side, pieces in zip(results, both, strict=True):
+                for side, pieces in zip(results, encoded, strict=True):
                     side.append(np.array([*pieces, EOS], dtype=kind))
     return Examples(
         (_side(results[0], kind), _side(results[1], kind)), np.array(selected), vocabulary, len(pairs) - len(selected)
@@ -150,17 +150,17 @@ def packed_batches(
     """
     order = order_of_epoch(examples, seed, epoch)
     window = max(4096, 24 * rows)  # examples packed together: a few dozen batches
-    made = 0
+    batches = 0
     waiting: list[list[int]] = []
     for begin in range(0, len(order), window):
         waiting += pack_examples(examples, order[begin : begin + window], row_tokens)
         np.random.default_rng((seed, epoch, begin)).shuffle(waiting)
         while len(waiting) >= rows:
             chosen, waiting = waiting[:rows], waiting[rows:]
-            made += 1
-            if made > skip:
+            batches += 1
+            if batches > skip:
                 yield assemble(examples, chosen, row_tokens)
-    if waiting and (keep_last or not made):
+    if waiting and (keep_last or not batches):
         yield assemble(examples, waiting, row_tokens)
 
 
@@ -184,12 +184,12 @@ def assemble(examples: Examples, rows: Sequence[Sequence[int]], row_tokens: int)
         position[location] = inner
         tagged = name == "source"
         for side in (0, 1):
-            here = (
+            on_side = (
                 back == (side == 0) if not tagged else back == (side == 1)
             )  # (N,) examples whose pieces are on this side
-            count = size[here] - tagged
-            begin = examples.sides[side].starts[chosen[here] // 2]
-            words[np.repeat(start[here] + tagged, count) + _ranges(count)] = examples.sides[side].pieces[
+            count = size[on_side] - tagged
+            begin = examples.sides[side].starts[chosen[on_side] // 2]
+            words[np.repeat(start[on_side] + tagged, count) + _ranges(count)] = examples.sides[side].pieces[
                 np.repeat(begin, count) + _ranges(count)
             ]
         if tagged:

@@ -132,14 +132,14 @@ def sample_texts(
             lines.append(sum(1 for _ in content))
         progress.check()
     share = number / 2 / max(1.0, sum(min(1.0, file.weight) * count for file, count in zip(files, lines, strict=True)))
-    drawn = random.Random(seed)
+    rng = random.Random(seed)
     texts = []
     for index, file in enumerate(files):
         progress.advance(index, len(files), file.path.name)
         chance = min(1.0, share * min(1.0, file.weight))
-        rows = _rows(PairFile(file.path), lambda chance=chance: drawn.random() < chance)  # type: ignore[misc]
+        rows = _rows(PairFile(file.path), lambda chance=chance: rng.random() < chance)  # type: ignore[misc]
         texts += [text for _, pair in rows for text in pair if text and text not in held_out]
-    drawn.shuffle(texts)
+    rng.shuffle(texts)
     return texts
 
 
@@ -147,8 +147,8 @@ def read_held_out(files: Sequence[Path]) -> dict[str, list[Pair]]:
     """The cleaned pairs of held-out files by file name. Raises CorpusError on a file that cannot be read or has no pairs."""
     result: dict[str, list[Pair]] = {}
     for path in files:
-        one = PairFile(path)
-        pairs = [pair for _, pair in _rows(one) if all(pair)]
+        pair_file = PairFile(path)
+        pairs = [pair for _, pair in _rows(pair_file) if all(pair)]
         if not pairs:
             raise CorpusError(f"{path} holds no pair to score on. Give lines of source, a tab, target.")
         result[path.name.removesuffix(".gz").removesuffix(".tsv")] = pairs
@@ -166,22 +166,22 @@ def _readable(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
         raise CorpusError(f"{path} cannot be read ({reason}). Check the file.") from None
 
 
-def _rows(one: PairFile, wanted: Callable[[], bool] = lambda: True) -> Iterator[tuple[int, Pair]]:
-    """Yield (line number, cleaned pair) for the lines of two columns; `wanted` is called once per line to select it."""
-    with _readable(one.path) as file:
+def _rows(pair_file: PairFile, select: Callable[[], bool] = lambda: True) -> Iterator[tuple[int, Pair]]:
+    """Yield (line number, cleaned pair) for the lines of two columns; `select` is called once per line to choose it."""
+    with _readable(pair_file.path) as file:
         for number, raw in enumerate(file, 1):
-            one.lines = number
-            if not wanted():
+            pair_file.lines = number
+            if not select():
                 continue
             try:
                 cells = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n").split("\t")
             except UnicodeDecodeError:
-                one.skip(NOT_UTF8, number)
+                pair_file.skip(NOT_UTF8, number)
                 continue
             if len(cells) == 2:
                 yield number, (_clean(cells[0]), _clean(cells[1]))
             else:
-                one.skip(NOT_TWO_COLUMNS, number)
+                pair_file.skip(NOT_TWO_COLUMNS, number)
 
 
 def _clean(text: str) -> str:
@@ -202,8 +202,8 @@ def _reason(pair: Pair, source: str, target: str, held_out: Collection[str]) -> 
     for text, language in zip(pair, (source, target), strict=True):
         script = SCRIPTED.get(language.split("-")[0])
         letters = sum(map(len, LETTERS.findall(text)))
-        own = sum(map(len, (script or EAST_ASIAN).findall(text)))
-        if letters and (own / letters < 0.3 if script else own / letters > 0.3):
+        in_script = sum(map(len, (script or EAST_ASIAN).findall(text)))
+        if letters and (in_script / letters < 0.3 if script else in_script / letters > 0.3):
             return WRONG_SCRIPT
         lengths.append(len(text) * (CHARS_A_WORD if script else 1.0) + 10)
     return UNEQUAL if max(lengths) > RATIO * min(lengths) else None

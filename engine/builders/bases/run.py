@@ -101,15 +101,15 @@ def train_base(run: BaseRun, progress: Progress | None = None) -> dict[str, Any]
     write_json(work / "provenance.json", provenance, "the training's record")
 
     def at_checkpoint(state: Any) -> dict[str, Any]:
-        figures: dict[str, Any] = {"tokens": state.tokens, "valid_loss": round(trainer.validate(), 4)}
+        metrics: dict[str, Any] = {"tokens": state.tokens, "valid_loss": round(trainer.validate(), 4)}
         if trainer.weights.average:
-            figures["average_loss"] = round(trainer.validate(trainer.weights.average), 4)
+            metrics["average_loss"] = round(trainer.validate(trainer.weights.average), 4)
         _export(trainer, output)
         if data.scored and options.watched:
             watched = {name: rows[: options.watched] for name, rows in data.scored.items()}
-            figures |= score_base(output, watched, run.source, run.target, beam=1, device=where).brief()
-        progress.metrics({"step": state.update, **figures})
-        return figures
+            metrics |= score_base(output, watched, run.source, run.target, beam=1, device=where).brief()
+        progress.metrics({"step": state.update, **metrics})
+        return metrics
 
     state = trainer.run(progress, at_checkpoint)
     _export(trainer, output)
@@ -120,7 +120,7 @@ def train_base(run: BaseRun, progress: Progress | None = None) -> dict[str, Any]
     figures = {
         **provenance, **asdict(state), "pairs": len(data.examples) // 2,
         "valid_loss": trainer.validate(trainer.weights.best()), "scores": scores.rows,
-        "decoding": {way: asdict(choice) for way, choice in chosen.items()},
+        "decoding": {direction: asdict(choice) for direction, choice in chosen.items()},
         "curve": [row for row in read_metrics(work / "metrics.jsonl") if "average_loss" in row],
     }  # fmt: skip
     write_card(output, figures, run.about)

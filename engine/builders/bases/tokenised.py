@@ -43,11 +43,13 @@ def tokenised_pairs(
     made_of = _made_of(files, vocabulary, longest, held_out)
     record = read_json(where / "pairs.json")
     if record.get("made_of") != made_of:
-        with atomic_folder(where, "the tokenised pairs") as fresh:
-            too_long = _tokenise(files, vocabulary, fresh, longest, held_out, progress)
+        with atomic_folder(where, "the tokenised pairs") as temporary:
+            too_long = _tokenise(files, vocabulary, temporary, longest, held_out, progress)
             counts = [{"lines": f.lines, "kept": f.kept, "skipped": f.skipped, "first": f.first} for f in files]
             write_json(
-                fresh / "pairs.json", {"made_of": made_of, "too_long": too_long, "files": counts}, "the tokenised pairs"
+                temporary / "pairs.json",
+                {"made_of": made_of, "too_long": too_long, "files": counts},
+                "the tokenised pairs",
             )
         record = read_json(where / "pairs.json")
     for file, counts in zip(files, record["files"], strict=True):

@@ -108,9 +108,9 @@ def _learnt(texts: Iterable[str], size: int, threads: int) -> io.BytesIO:
 
 
 def _why_not(size: int, reason: str) -> str:
-    most = re.search(r"value <= (\d+)", reason)
-    if most:
-        return f"The text yields {int(most[1]):,} pieces at most, not {size:,}. Give more pairs, or a --vocabulary up to that."
+    limit = re.search(r"value <= (\d+)", reason)
+    if limit:
+        return f"The text yields {int(limit[1]):,} pieces at most, not {size:,}. Give more pairs, or a --vocabulary up to that."
     if "required_chars" in reason:
         return f"A vocabulary of {size:,} pieces is too small for the text's characters. Give a larger --vocabulary."
     return f"No vocabulary of {size:,} pieces could be learnt from the text. Give more pairs, or another --vocabulary."

@@ -50,12 +50,12 @@ class Weights:
         self.average = [w.detach().clone() for w in self.masters] if options.average else []
         self.options = options
         matrices = [w for n, w in zip(self.names, self.masters, strict=True) if w.dim() == 2 and n != SHARED]
-        others = [w for n, w in zip(self.names, self.masters, strict=True) if not (w.dim() == 2 and n != SHARED)]
+        remaining = [w for n, w in zip(self.names, self.masters, strict=True) if not (w.dim() == 2 and n != SHARED)]
         if not options.muon_rate:
-            matrices, others = [], matrices + others
+            matrices, remaining = [], matrices + remaining
         self.optimizers: list[torch.optim.Optimizer] = [
             torch.optim.AdamW(
-                others, lr=options.learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=options.weight_decay,
+                remaining, lr=options.learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=options.weight_decay,
                 fused=device.type in ("cpu", "cuda"),
             )
         ]  # fmt: skip
@@ -110,10 +110,10 @@ class Weights:
                     for entry, value in optimizer.state[weight].items():
                         tensors[f"optimizer.{position[id(weight)]}/{entry}"] = torch.as_tensor(value)
         tensors |= {RANDOM[key]: value for key, value in random_state(self.masters[0].device).items()}
-        with atomic_folder(folder / "checkpoint", "the checkpoint") as fresh:
+        with atomic_folder(folder / "checkpoint", "the checkpoint") as temporary:
             selected = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
-            save_file(selected, fresh / "state.safetensors")
-            (fresh / "state.json").write_text(json.dumps(asdict(state), indent=2), encoding="utf-8")
+            save_file(selected, temporary / "state.safetensors")
+            (temporary / "state.json").write_text(json.dumps(asdict(state), indent=2), encoding="utf-8")
 
     def restore(self, folder: Path) -> State | None:
         """Restore the newest complete checkpoint; None if there is none. Raises StorageError if it is of another model shape."""
@@ -149,8 +149,8 @@ class Weights:
             result = {i: entries[position[id(w)]] for i, w in enumerate(weights) if position[id(w)] in entries}
             optimizer.load_state_dict({"state": result, "param_groups": optimizer.state_dict()["param_groups"]})
         self.to_live(self.masters)
-        drawn = {key: tensors[name] for key, name in RANDOM.items() if name in tensors}
-        set_random_state(drawn, self.masters[0].device)
+        random_tensors = {key: tensors[name] for key, name in RANDOM.items() if name in tensors}
+        set_random_state(random_tensors, self.masters[0].device)
 
 
 @contextlib.contextmanager
@@ -158,9 +158,9 @@ def float32_for_bfloat16() -> Iterator[None]:
     """Make casts to bfloat16 return a float32 copy inside the block. torch's Muon orthogonalizes in bfloat16 only, which is
     slow on a processor that has to emulate it.
     """
-    kept = torch.Tensor.bfloat16
+    original = torch.Tensor.bfloat16
     torch.Tensor.bfloat16 = lambda tensor: tensor.float().clone()  # type: ignore[assignment,method-assign]
     try:
         yield
     finally:
-        torch.Tensor.bfloat16 = kept  # type: ignore[method-assign]
+        torch.Tensor.bfloat16 = original  # type: ignore[method-assign]

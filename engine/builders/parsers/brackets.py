@@ -19,22 +19,22 @@ START = re.compile(r"\(\s*(?:(?:ROOT|TOP|S1)\s*)?(?:\(|$)")
 def read_brackets(lines: Iterable[str]) -> Iterator[tuple[int, Any | str]]:
     """Yield (line, tree) for each tree in order, or (line, reason) for a broken one; line numbers start at 1."""
     block: list[str] = []
-    begun, depth = 0, 0
+    start, depth = 0, 0
     for number, line in enumerate(map(str.strip, lines), 1):
         if not line:
             continue
         if block and START.match(line) and not line.startswith("((") and depth > 0 and ROOT.match(line):
-            yield begun, "brackets that are not closed"
+            yield start, "brackets that are not closed"
             block, depth = [], 0
         if not block:
-            begun = number
+            start = number
         block.append(line)
         depth += line.count("(") - line.count(")")
         if depth <= 0:
-            yield begun, _tree(" ".join(block), depth)
+            yield start, _tree(" ".join(block), depth)
             block, depth = [], 0
     if block:
-        yield begun, "brackets that are not closed"
+        yield start, "brackets that are not closed"
 
 
 def write_brackets(trees: Iterable[Any]) -> str:

@@ -60,12 +60,12 @@ def card_text(
     trained: TrainedParser, figures: Mapping[str, Any], origins: Origins, command: str, versions: Mapping[str, str]
 ) -> str:
     name = NAMES.get(trained.language, trained.language).replace("_", " ")
-    known = "-" in origins.license and " " not in origins.license and not origins.license.startswith("research")
+    is_identifier = "-" in origins.license and " " not in origins.license and not origins.license.startswith("research")
     front = {
         "pretty_name": f"Small {name} parser",
         "language": [plain_code(trained.language)],
-        "license": origins.license if known else "other",
-        **({} if known or not origins.license else {"license_name": origins.license.replace(" ", "-")}),
+        "license": origins.license if is_identifier else "other",
+        **({} if is_identifier or not origins.license else {"license_name": origins.license.replace(" ", "-")}),
         **({"license_note": origins.license_note} if origins.license_note else {}),
         "library_name": "stanza",
         "pipeline_tag": "token-classification",
@@ -119,21 +119,21 @@ def file_table(trained: TrainedParser) -> str:
 def figures_text(trained: TrainedParser, figures: Mapping[str, Any]) -> str:
     blocks = ["## Figures"]
     if result := figures.get("dependency"):
-        raw, given = result["raw"], result["given_words"]
+        raw, given_words = result["raw"], result["given_words"]
         names = ("Tokens", "Words", "UPOS", "UAS", "LAS")
         blocks.append(
             f"On {result['sentences']:,} held-out sentences, F1 in percent as the CoNLL 2018 shared task counts it; sentence "
             "ends are given.\n\n"
             f"| from | {' | '.join(names)} |\n|---|{'---:|' * len(names)}\n"
             f"| raw text | {' | '.join(percent(raw[name]) for name in names)} |\n"
-            f"| given words | {' | '.join(percent(given[name]) if name in given else '' for name in names)} |"
+            f"| given words | {' | '.join(percent(given_words[name]) if name in given_words else '' for name in names)} |"
         )
     if result := figures.get("constituency"):
-        given = result["given_words"]
+        scores = result["given_words"]
         blocks.append(
             f"Constituents on {result['sentences']:,} held-out trees with the words given: labelled bracket F1 "
-            f"{percent(given['f1'])} (precision {percent(given['precision'])}, recall {percent(given['recall'])}), tags "
-            f"{percent(given['XPOS'])}."
+            f"{percent(scores['f1'])} (precision {percent(scores['precision'])}, recall {percent(scores['recall'])}), tags "
+            f"{percent(scores['XPOS'])}."
         )
     for kind in ("constituency", "dependency"):
         if result := figures.get(kind):
@@ -154,9 +154,9 @@ def phrase_table(kind: str, scores: Mapping[str, Mapping[str, float]]) -> str:
         rows.append(
             f"| {name} | {row['gold']:,} | {percent(row['precision'])} | {percent(row['recall'])} | {percent(row['f1'])} |"
         )
-    what = "constituents" if kind == "constituency" else "contiguous dependency subtrees"
+    unit = "constituents" if kind == "constituency" else "contiguous dependency subtrees"
     return (
-        f"Phrases from raw text ({what}) against those that the same extraction takes from the gold trees; a phrase is "
+        f"Phrases from raw text ({unit}) against those that the same extraction takes from the gold trees; a phrase is "
         "right when it covers the same characters.\n\n" + "\n".join(rows)
     )
 

@@ -32,7 +32,7 @@ def open_contractions(banks: Treebanks) -> tuple[Treebanks, int]:
 
 
 def _patterns(sentences: list[ConlluSentence]) -> dict[str, Pattern]:
-    seen: dict[str, Counter[Pattern | None]] = defaultdict(Counter)
+    pattern_counts: dict[str, Counter[Pattern | None]] = defaultdict(Counter)
     for sentence in sentences:
         number = 0
         for token in sentence.tokens:
@@ -43,12 +43,12 @@ def _patterns(sentences: list[ConlluSentence]) -> dict[str, Pattern]:
             heads = {word.head for word in token.words}
             plain = len(heads) == 1 and not heads & {0, *numbers}
             pattern = tuple((word.form.lower(), word.upos, word.xpos, word.relation) for word in token.words)
-            seen[token.form.lower()][pattern if plain else None] += 1
+            pattern_counts[token.form.lower()][pattern if plain else None] += 1
     result: dict[str, Pattern] = {}
-    for form, counts in seen.items():
-        most, count = counts.most_common(1)[0]
-        if most is not None and count >= OFTEN and counts[None] * 4 <= count:  # nearly always the same
-            result[form] = most
+    for form, counts in pattern_counts.items():
+        commonest, count = counts.most_common(1)[0]
+        if commonest is not None and count >= OFTEN and counts[None] * 4 <= count:  # nearly always the same
+            result[form] = commonest
     return result
 
 

@@ -55,12 +55,12 @@ def measure_dependency(
     parsed = [readings(document, text) for document, text in zip(documents, texts, strict=True)]
     gold = "".join(sentence.conllu() + "\n\n" for sentence in test)
     raw = ud_scores(gold, "".join(format(document, "C") + "\n\n" for document in documents))
-    given = ud_scores(*pretokenized(model, test))
+    given_words = ud_scores(*pretokenized(model, test))
     return {
         "sentences": len(test),
         "sentences_per_second": round(len(test) / seconds, 1),
         "raw": raw,
-        "given_words": {name: given[name] for name in ("UPOS", "XPOS", "UAS", "LAS")},
+        "given_words": {name: given_words[name] for name in ("UPOS", "XPOS", "UAS", "LAS")},
         "phrases": phrase_scores(
             [gold_parsed(sentence) for sentence in test], parsed, "dependency", longest, len(texts)
         ),
@@ -76,8 +76,8 @@ def measure_constituency(
     texts = [sentence.text for sentence, _ in test]
     documents, seconds = parse(pipeline, texts, progress)
     parsed = [readings(document, text) for document, text in zip(documents, texts, strict=True)]
-    given = open_pretokenized(model)
-    document = given([[word.form for word in sentence.words] for sentence, _ in test])
+    word_pipeline = open_pretokenized(model)
+    document = word_pipeline([[word.form for word in sentence.words] for sentence, _ in test])
     pairs = [(tree, result.constituency) for (_, tree), result in zip(test, document.sentences, strict=True)]
     tags = [
         (word.xpos, right.label)
@@ -132,23 +132,23 @@ def phrase_scores(
     """Precision, recall and F1 of phrases by length in tokens, counting every occurrence. A phrase is right if it covers the
     same characters as a phrase of the gold tree. `all` includes every length, `2+` all but single words.
     """
-    right_predicted, right_wanted, total_predicted, total_wanted = (
+    right_predicted, right_gold, total_predicted, total_gold = (
         Counter[int](),
         Counter[int](),
         Counter[int](),
         Counter[int](),
     )
     for truth, readings in zip(gold, predicted, strict=True):
-        wanted = phrase_spans(truth, kind, longest)
-        given = {position for parsed in readings for position in phrase_spans(parsed, kind, longest)}
-        where = {position[:2] for position in wanted}
-        there = {position[:2] for position in given}
-        for first, last, length in given:
+        gold_spans = phrase_spans(truth, kind, longest)
+        predicted_spans = {position for parsed in readings for position in phrase_spans(parsed, kind, longest)}
+        gold_positions = {position[:2] for position in gold_spans}
+        predicted_positions = {position[:2] for position in predicted_spans}
+        for first, last, length in predicted_spans:
             total_predicted[length] += 1
-            right_predicted[length] += (first, last) in where
-        for first, last, length in wanted:
-            total_wanted[length] += 1
-            right_wanted[length] += (first, last) in there
+            right_predicted[length] += (first, last) in gold_positions
+        for first, last, length in gold_spans:
+            total_gold[length] += 1
+            right_gold[length] += (first, last) in predicted_positions
     bands = {f"{low}" if low == high else f"{low}-{high}": (low, high) for low, high in BANDS if low <= longest}
     bands |= {"2+": (2, longest), "all": (1, longest)}
     scores = {}
@@ -157,13 +157,13 @@ def phrase_scores(
         precision = f1(sum(right_predicted[n] for n in lengths), sum(total_predicted[n] for n in lengths), 1)[
             "precision"
         ]
-        recall = f1(sum(right_wanted[n] for n in lengths), 1, sum(total_wanted[n] for n in lengths))["recall"]
-        both = precision + recall
+        recall = f1(sum(right_gold[n] for n in lengths), 1, sum(total_gold[n] for n in lengths))["recall"]
+        total = precision + recall
         scores[name] = {
             "precision": precision,
             "recall": recall,
-            "f1": 2 * precision * recall / both if both else 0.0,
-            "gold": sum(total_wanted[n] for n in lengths),
+            "f1": 2 * precision * recall / total if total else 0.0,
+            "gold": sum(total_gold[n] for n in lengths),
         }
     return scores
 
@@ -179,11 +179,11 @@ def parse(pipeline: Any, texts: Sequence[str], progress: Progress) -> tuple[list
     from stanza.models.common.doc import Document
 
     documents: list[Any] = []
-    begun = time.process_time()
+    started = time.process_time()
     for position in range(0, len(texts), BATCH):
         progress.advance(position, len(texts), "parsing held-out sentences")
         documents += pipeline.bulk_process([Document([], text=text) for text in texts[position : position + BATCH]])
-    seconds = time.process_time() - begun
+    seconds = time.process_time() - started
     progress.advance(len(texts), len(texts), "parsing held-out sentences")
     return documents, seconds
 

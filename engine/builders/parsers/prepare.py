@@ -28,9 +28,9 @@ def write_characters(sentences: Sequence[ConlluSentence], folder: Path, name: st
     while position < len(sentences):
         group = sentences[position : position + rng.randint(1, 4)]
         position += len(group)
-        made = [character_labels(sentence) for sentence in group]
-        texts.append(between.join(text for text, _ in made))
-        labels.append(("0" * len(between)).join(label for _, label in made))
+        labelled = [character_labels(sentence) for sentence in group]
+        texts.append(between.join(text for text, _ in labelled))
+        labels.append(("0" * len(between)).join(label for _, label in labelled))
     (folder / f"{name}.txt").write_text("\n\n".join(texts) + "\n\n", encoding="utf-8")
     (folder / f"{name}.labels").write_text("\n\n".join(labels) + "\n\n", encoding="utf-8")
     counts = [[list(key), count] for key, count in sorted(mwt_counts(sentences).items())]

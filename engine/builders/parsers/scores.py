@@ -10,12 +10,12 @@ from typing import Any
 from engine.phrases.token_spans import is_punctuation
 
 
-def f1(right: float, predicted: float, wanted: float) -> dict[str, float]:
+def f1(right: float, predicted: float, expected: float) -> dict[str, float]:
     """Precision, recall and their harmonic mean, from 0 to 1."""
     precision = right / predicted if predicted else 0.0
-    recall = right / wanted if wanted else 0.0
-    both = precision + recall
-    return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / both if both else 0.0}
+    recall = right / expected if expected else 0.0
+    total = precision + recall
+    return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / total if total else 0.0}
 
 
 def bracket_scores(pairs: Iterable[tuple[Any, Any]]) -> dict[str, float]:
@@ -24,13 +24,13 @@ def bracket_scores(pairs: Iterable[tuple[Any, Any]]) -> dict[str, float]:
     Counted as by evalb (https://nlp.cs.nyu.edu/evalb): all nodes except the root and the parts of speech; punctuation is
     excluded from the words that a bracket covers.
     """
-    right = result = wanted = 0
+    right = result = expected = 0
     for gold, predicted in pairs:
         first, second = brackets(gold), brackets(predicted)
         right += sum((first & second).values())
-        wanted += sum(first.values())
+        expected += sum(first.values())
         result += sum(second.values())
-    return f1(right, result, wanted)
+    return f1(right, result, expected)
 
 
 def brackets(tree: Any) -> Counter[tuple[str, int, int]]:

@@ -127,13 +127,13 @@ def check_size(banks: Treebanks) -> None:
     """Raises InputError if there are too few sentences for training or for choosing the best model."""
     if not any(file.kind == "dependency" for file in banks.files):
         raise InputError("A parser needs dependency trees: give a CoNLL-U treebank (.conllu) of the language too.")
-    for what, parts in (("sentences", banks.sentences), ("constituency trees", banks.trees)):
-        given = len(parts.train) + len(parts.dev) + len(parts.test)
-        if what == "constituency trees" and not given:
+    for unit, parts in (("sentences", banks.sentences), ("constituency trees", banks.trees)):
+        total = len(parts.train) + len(parts.dev) + len(parts.test)
+        if unit == "constituency trees" and not total:
             continue
         if len(parts.train) < FEWEST or not parts.dev:
             raise InputError(
-                f"The treebanks hold {len(parts.train)} {what} to learn from and {len(parts.dev)} to choose the best model "
+                f"The treebanks hold {len(parts.train)} {unit} to learn from and {len(parts.dev)} to choose the best model "
                 f"by: at least {FEWEST} and 1 are needed, besides files named -dev and -test."
             )
 
@@ -159,7 +159,7 @@ def train_parts(
 ) -> tuple[dict[str, Path], dict[str, float]]:
     """Train every part in turn, skipping finished ones; returns the file of each processor, and the seconds by part trained."""
     cache = StepCache(work)
-    made = content_hash(
+    fingerprint = content_hash(
         digest_files(map(str, sources.treebanks)),
         digest_files([str(source.path) for source in sources.vectors_text]),
         [source.column for source in sources.vectors_text],
@@ -176,10 +176,10 @@ def train_parts(
     for index, part in enumerate(parts):
         target = room.model(part)
         files[part] = target
-        if cache.is_fresh(part, made, target):
+        if cache.is_fresh(part, fingerprint, target):
             continue
         progress.begin(STAGES[part][0] if part in STAGES else "Training word vectors", index, len(parts))
-        begun = time.monotonic()
+        started = time.monotonic()
         cache.invalidate(part)
         half = work / f"{part}.part.pt"
         half.unlink(missing_ok=True)
@@ -189,8 +189,8 @@ def train_parts(
             with watched(progress, room.options.minutes, half) as watch:
                 run_stage(part, room, watch, half)
         os.replace(half, target)
-        cache.mark_done(part, made)
-        seconds[part] = round(time.monotonic() - begun, 1)
+        cache.mark_done(part, fingerprint)
+        seconds[part] = round(time.monotonic() - started, 1)
     return files, seconds
 
 
@@ -198,13 +198,13 @@ def shrunk(files: dict[str, Path], work: Path) -> dict[str, Path]:
     """The parts as shipped, in half precision; the vector file is unchanged."""
     small = work / "small"
     small.mkdir(exist_ok=True)
-    made = {}
+    shipped = {}
     for part, file in files.items():
-        made[part] = file
+        shipped[part] = file
         if part != "pretrain":
-            made[part] = small / file.name
-            shrink(part, file, made[part], files["pretrain"])
-    return made
+            shipped[part] = small / file.name
+            shrink(part, file, shipped[part], files["pretrain"])
+    return shipped
 
 
 def make_vectors(room: Room, sources: ParserSources, contractions: bool, target: Path, progress: Progress) -> None:
@@ -231,22 +231,24 @@ def tokenizer_of(room: Room, contractions: bool) -> Any:
     )
 
 
-def write_words(path: Path, sentences: Sequence[ConlluSentence], given: Path | None, least: int) -> None:
-    """Write the words that occur at least twice in the treebanks, and those of the list `given`, one per line.
+def write_words(path: Path, sentences: Sequence[ConlluSentence], word_list: Path | None, least: int) -> None:
+    """Write the words that occur at least twice in the treebanks, and those of the list `word_list`, one per line.
 
     A line of the list holds a word and, optionally, its frequency (as in jieba's dict.txt); words below `least` are left out.
     Raises InputError on a list that is not text or yields no words.
     """
     counts = Counter(token.form for sentence in sentences for token in sentence.tokens)
     words = {word for word, count in counts.items() if count >= TWICE and len(word) >= SHORTEST}
-    if given is not None:
+    if word_list is not None:
         results = set()
-        for line in read_text(given).splitlines():
+        for line in read_text(word_list).splitlines():
             cells = line.split()
             rare = len(cells) > 1 and cells[1].isdecimal() and int(cells[1]) < least
             if cells and not rare and SHORTEST <= len(cells[0]) <= LONGEST and cells[0].isalpha():
                 results.add(cells[0])
         if not results:
-            raise InputError(f"{given} holds no words of {SHORTEST} to {LONGEST} characters: give one word per line.")
+            raise InputError(
+                f"{word_list} holds no words of {SHORTEST} to {LONGEST} characters: give one word per line."
+            )
         words |= results
     path.write_text("".join(f"{word}\n" for word in sorted(words)), encoding="utf-8")

@@ -37,9 +37,9 @@ class TreebankFile:
 
     def skip(self, line: int, reason: str) -> None:
         self.skipped[reason] += 1
-        shown = self.lines.setdefault(reason, [])
-        if len(shown) < SHOWN:
-            shown.append(line)
+        numbers = self.lines.setdefault(reason, [])
+        if len(numbers) < SHOWN:
+            numbers.append(line)
 
     def __str__(self) -> str:
         unit = "sentences" if self.kind == "dependency" else "trees"
@@ -99,18 +99,18 @@ def read_treebanks(paths: Sequence[Path], *, held_out: float = 0.05, seed: int =
         if not file.kept:
             raise InputError(f"{file}. No sentence in it can be used: give a CoNLL-U or a bracketed treebank.")
     kinds = {file.kind for file in files}
-    given = {(file.kind, file.part) for file in files}
-    missing = {part for kind in kinds for part in ("dev", "test") if (kind, part) not in given}
+    explicit = {(file.kind, file.part) for file in files}
+    missing = {part for kind in kinds for part in ("dev", "test") if (kind, part) not in explicit}
     split: dict[str, TreebankSplits[Any]] = {"dependency": TreebankSplits(), "constituency": TreebankSplits()}
     # A sentence in a file named -dev or -test is also held out where it occurs in another file.
     names = {letters: file.part for file, letters, _ in results if file.part in ("dev", "test")}
     for file, letters, item in results:
         part = file.part or names.get(letters) or _drawn(letters, missing, held_out, seed)
-        if part in ("dev", "test") and not file.part and (file.kind, part) in given:
+        if part in ("dev", "test") and not file.part and (file.kind, part) in explicit:
             continue  # this kind has its own dev or test file: the sentence is only excluded from training
         getattr(split[file.kind], part).append(item)
-    wanted = {leaves_text(tree) for tree in split["constituency"].test}
-    texts = {letters: item for file, letters, item in results if file.kind == "dependency" and letters in wanted}
+    test_texts = {leaves_text(tree) for tree in split["constituency"].test}
+    texts = {letters: item for file, letters, item in results if file.kind == "dependency" and letters in test_texts}
     return Treebanks(files, split["dependency"], split["constituency"], texts)
 
 

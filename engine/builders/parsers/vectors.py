@@ -69,9 +69,9 @@ def segment(sentences: Sequence[str], pipeline: Any, progress: Progress) -> Iter
     from stanza.models.common.doc import Document
 
     progress.advance(0, len(sentences), "cutting text into words")
-    rest = iter(sentences)
+    remaining = iter(sentences)
     done = 0
-    while batch := list(islice(rest, CHUNK)):
+    while batch := list(islice(remaining, CHUNK)):
         for document in pipeline.bulk_process([Document([], text=text) for text in batch]):
             for sentence in document.sentences:
                 yield [word.text for word in sentence.words]
@@ -139,10 +139,10 @@ def save_vectors(words: Sequence[str], vectors: Any, path: Path) -> None:
 
     table = np.zeros((len(VOCAB_PREFIX) + len(words), vectors.shape[1]), dtype=np.float32)
     table[len(VOCAB_PREFIX) :] = vectors
-    made = Pretrain(str(path), save_to_file=False)
-    made._vocab = PretrainedWordVocab(list(words))
-    made._emb = torch.from_numpy(table)
-    made.save(str(path))
+    pretrain = Pretrain(str(path), save_to_file=False)
+    pretrain._vocab = PretrainedWordVocab(list(words))
+    pretrain._emb = torch.from_numpy(table)
+    pretrain.save(str(path))
     if not path.is_file():  # stanza only warns
         raise OSError(f"{path} was not written")
 

@@ -71,19 +71,19 @@ def meaning(name: str) -> str:
         return role
     if word in LANGUAGE_WORDS:
         return LANGUAGE_WORDS[word]
-    bare = word.replace("_", "-").split("-")[0]
-    if len(word) <= 10 and bare in CODES:
-        return bare
+    base = word.replace("_", "-").split("-")[0]
+    if len(word) <= 10 and base in CODES:
+        return base
     return ""
 
 
 def looks_like_header(cells: Sequence[str]) -> bool:
     """Whether this first row holds column names: all cells (or most of three or more) are known names, including one for text."""
-    known = [word for word in map(meaning, cells) if word]
-    if not any(word not in (OTHER, DOMAIN) for word in known):
+    meanings = [word for word in map(meaning, cells) if word]
+    if not any(word not in (OTHER, DOMAIN) for word in meanings):
         return False
-    filled = sum(bool(cell.strip()) for cell in cells)
-    return len(known) == filled if len(cells) <= 2 else 2 * len(known) > filled
+    nonblank = sum(bool(cell.strip()) for cell in cells)
+    return len(meanings) == nonblank if len(cells) <= 2 else 2 * len(meanings) > nonblank
 
 
 def columns_of_header(cells: Sequence[str], language: str, source_language: str | None) -> Columns | None:
@@ -91,8 +91,8 @@ def columns_of_header(cells: Sequence[str], language: str, source_language: str 
     language = base_language(language)
     words = [meaning(cell) for cell in cells]
 
-    def first(*wanted: str) -> int | None:
-        return next((words.index(word) for word in wanted if word in words), None)
+    def first(*candidates: str) -> int | None:
+        return next((words.index(word) for word in candidates if word in words), None)
 
     text = first(language, TARGET)
     source = first(SOURCE, *([base_language(source_language)] if source_language else []))
@@ -103,6 +103,6 @@ def columns_of_header(cells: Sequence[str], language: str, source_language: str 
     if text is None:
         return None
     if source is None:
-        others = [i for i, word in enumerate(words) if word in CODES and i != text]
-        source = others[0] if len(others) == 1 else None
+        other_columns = [i for i, word in enumerate(words) if word in CODES and i != text]
+        source = other_columns[0] if len(other_columns) == 1 else None
     return Columns(len(cells), text, source, first(DOMAIN))

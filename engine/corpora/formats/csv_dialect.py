@@ -56,24 +56,24 @@ def sniff(lines: Sequence[str], delimiters: str) -> Dialect:
             best = result
     if best:
         return best[3]
-    one = Dialect(delimiters[0], True)
-    whole = [row for row in _parse(lines, one) if row]
+    quoted = Dialect(delimiters[0], True)
+    records = [row for row in _parse(lines, quoted) if row]
     wrapped = any(line.startswith('"') and line.endswith('"') for line in lines)
-    if wrapped and whole and all(len(row) == 1 for row in whole) and _is_quoted(lines, delimiters[0]):
-        return one
+    if wrapped and records and all(len(row) == 1 for row in records) and _is_quoted(lines, delimiters[0]):
+        return quoted
     return Dialect(None, False)
 
 
 def _parse(lines: Sequence[str], dialect: Dialect) -> list[list[str]]:
     rows = []
-    rest = list(lines)
-    while rest:
-        source = iter(rest)
+    pending = list(lines)
+    while pending:
+        source = iter(pending)
         cells = parse_record(source, dialect)
-        left = list(source)
+        remaining = list(source)
         if cells is None:  # malformed quotes: split this line as it is and restart at the next one
-            cells, left = rest[0].split(dialect.delimiter), rest[1:]
-        rest = left
+            cells, remaining = pending[0].split(dialect.delimiter), pending[1:]
+        pending = remaining
         if any(cell.strip() for cell in cells):
             rows.append(cells)
     return rows
@@ -100,29 +100,29 @@ def _is_quoted(lines: Sequence[str], delimiter: str) -> bool:
     )
     dialect = Dialect(delimiter, True)
     same = [0] * len(rules)
-    seen = broken = spanned = 0
-    rest = list(lines)
-    while rest:
-        source = iter(rest)
+    quoted = broken = spanned = 0
+    pending = list(lines)
+    while pending:
+        source = iter(pending)
         cells = parse_record(source, dialect)
-        left = list(source)
+        remaining = list(source)
         if cells is None:
             # Malformed quotes, or the sample ends inside a cell with line breaks.
             broken += 1
-            left = rest[1:]
-        elif '"' in (raw := "\n".join(rest[: len(rest) - len(left)])):
-            seen += 1
+            remaining = pending[1:]
+        elif '"' in (raw := "\n".join(pending[: len(pending) - len(remaining)])):
+            quoted += 1
             spanned += "\n" in raw
             for index, rule in enumerate(rules):
                 same[index] += raw == delimiter.join(_written(cell, rule) for cell in cells)
-        rest = left
+        pending = remaining
     if delimiter == "\t":
         widths = {line.count("\t") for line in lines if line.strip()}
         if spanned and len(widths) == 1 and widths != {0}:
             return False  # every line is a complete row: single quotes at the ends of cells only look like a pair
-        return seen > 0 and max(same) >= 0.95 * (seen + broken)
+        return quoted > 0 and max(same) >= 0.95 * (quoted + broken)
     # In comma tables quoting is the standard, unless many quotes are malformed.
-    return broken <= 0.1 * (seen + broken)
+    return broken <= 0.1 * (quoted + broken)
 
 
 def _written(cell: str, rule: Callable[[str], bool]) -> str:

@@ -254,7 +254,7 @@ class Odt(Paragraphs):
 
     def seen(self, tag: str, attributes: dict[str, str]) -> None:
         if self.is_paragraph(self.path[-1]):
-            inside = any(local_name(one).endswith("-index") or "table-of-content" in one for one in self.path)
+            inside = any(local_name(name).endswith("-index") or "table-of-content" in name for name in self.path)
             self.begin(contents=inside)
         elif not self.path[-1].startswith(ODF_TEXT):
             return

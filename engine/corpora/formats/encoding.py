@@ -137,30 +137,30 @@ def detect_encoding(path: Path, languages: Sequence[str] = ()) -> str:
 
 
 def _refuse_known_formats(path: Path, head: bytes) -> None:
-    textless = next((what for magic, what in TEXTLESS if head.startswith(magic)), "")
+    textless = next((kind for magic, kind in TEXTLESS if head.startswith(magic)), "")
     if head[4:8] == b"ftyp":
         textless = MEDIA
     if textless:
         raise CorpusError("{path} is {what}, not text. Provide a text file.", path=path, what=Message(textless))
-    for magic, what in MAGIC:
+    for magic, kind in MAGIC:
         if head.startswith(magic):
             raise CorpusError(
                 "{path} is {what}, not text; save its text as a UTF-8 text file and use that.",
                 path=path,
-                what=Message(what),
+                what=Message(kind),
             )
     if head.startswith(b"PK\x03\x04"):
-        what = mark("a zip archive")
+        kind = mark("a zip archive")
         try:
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
-            what = next((name for part, name in OFFICE if any(item.startswith(part) for item in names)), what)
+            kind = next((name for part, name in OFFICE if any(item.startswith(part) for item in names)), kind)
         except (zipfile.BadZipFile, OSError):
             pass
         raise CorpusError(
             "{path} is {what}, not text; save its text as a UTF-8 text file and use that.",
             path=path,
-            what=Message(what),
+            what=Message(kind),
         )
 
 
@@ -218,9 +218,9 @@ def _legacy(path: Path, languages: Sequence[str]) -> str:
     elif guess and guess.startswith("utf_"):
         candidates = [guess]
     else:
-        wanted = _wanted(languages)
-        trusted = guess in wanted and sum(byte > 127 for byte in sample) >= TELLING
-        candidates = [guess, *wanted] if trusted else [*wanted, guess]
+        expected = _wanted(languages)
+        trusted = guess in expected and sum(byte > 127 for byte in sample) >= TELLING
+        candidates = [guess, *expected] if trusted else [*expected, guess]
     for name in filter(None, candidates):
         text = _decode(sample, name)
         if text is not None and (name == guess or _plausible(text, name)) and _decodes(path, name):
@@ -242,9 +242,9 @@ def _wanted(languages: Sequence[str]) -> list[str]:
 def _but_for_a_few_lines(sample: bytes, name: str) -> bool:
     """Whether this is text in that encoding with a few lines pasted from another; those lines are skipped later."""
     lines = sample.decode(name, errors="replace").splitlines()
-    good = [line for line in lines if "�" not in line]
-    text = "\n".join(good)
-    return len(lines) - len(good) <= PASTED * len(lines) and _texty(text) and _plausible(text, name)
+    intact = [line for line in lines if "�" not in line]
+    text = "\n".join(intact)
+    return len(lines) - len(intact) <= PASTED * len(lines) and _texty(text) and _plausible(text, name)
 
 
 def _telling_sample(path: Path) -> bytes:

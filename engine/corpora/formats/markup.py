@@ -96,7 +96,7 @@ class TaggedMarkup:
                 run = []
                 parts.append(child.before)
                 if self._is_untranslated(child):
-                    parts.append("".join(one.raw(self._kind) for one in child.children))
+                    parts.append("".join(node.raw(self._kind) for node in child.children))
                 else:
                     self._walk(child, parts)
                 parts.append(child.after)
@@ -124,9 +124,9 @@ class TaggedMarkup:
             return
         written: list[tuple[str, str]] = []
         words: set[int] = set()
-        filled: TaggedText = []
-        self._fill(nodes, filled, written, words)
-        stripped = _stripped(filled, words)
+        tagged: TaggedText = []
+        self._fill(nodes, tagged, written, words)
+        stripped = _stripped(tagged, words)
         if not any(map(str.isalnum, text_of(stripped))):
             parts.append("".join(node.raw(self._kind) for node in nodes))
             return

@@ -41,8 +41,8 @@ def columns_of_rows(rows: Sequence[Sequence[str]], request: Request) -> Columns 
 
     (of_text, text), (of_source, source) = map(likeliest, request.languages)
     sure = min(of_text, of_source) >= SURE
-    both = sum(bool(row[text].strip() and row[source].strip()) for row in table)
-    return Columns(len(shares), text, source) if sure and text != source and both >= FEWEST else None
+    pair_count = sum(bool(row[text].strip() and row[source].strip()) for row in table)
+    return Columns(len(shares), text, source) if sure and text != source and pair_count >= FEWEST else None
 
 
 def as_pairs(cells: Sequence[Cell], columns: Columns | None) -> Iterator[Record | SkippedLine]:
@@ -52,12 +52,12 @@ def as_pairs(cells: Sequence[Cell], columns: Columns | None) -> Iterator[Record 
         yield from flat
         return
     texts, sources = cells[columns.text], cells[columns.source]
-    known = [item for item in (*texts, *sources) if isinstance(item, SkippedLine)]
-    if known:
-        yield known[0]
+    skipped = [item for item in (*texts, *sources) if isinstance(item, SkippedLine)]
+    if skipped:
+        yield skipped[0]
     elif not any(item.text.strip() for item in texts):
         yield Record(flat[0].line if flat else 0, "")
     elif len(texts) == len(sources):
-        yield from (Record(one.line, one.text, other.text) for one, other in zip(texts, sources, strict=True))
+        yield from (Record(item.line, item.text, source.text) for item, source in zip(texts, sources, strict=True))
     else:
         yield Record(texts[0].line, " ".join(item.text for item in texts), " ".join(item.text for item in sources))

@@ -136,7 +136,7 @@ def _without_running_heads(pages: Iterator[tuple[int, list[str]]]) -> Iterator[t
     def bare() -> tuple[int, list[str]]:
         number, lines = ahead.popleft()
         head, foot = _edges(lines)
-        around = [*before, *(_edges(others) for _, others in ahead)]
+        around = [*before, *(_edges(other_lines) for _, other_lines in ahead)]
         before.append((head, foot))
         if head and any(head == other for other, _ in around):
             lines = lines[1:]
@@ -177,8 +177,8 @@ def paragraphs(lines: Sequence[str]) -> Iterator[str]:
 
 def _width(lines: Sequence[str]) -> int:
     """The usual length of a full line."""
-    filled = sorted(len(line) for line in lines if line)
-    return filled[min(len(filled) - 1, int(0.9 * len(filled)))] if filled else 0
+    lengths = sorted(len(line) for line in lines if line)
+    return lengths[min(len(lengths) - 1, int(0.9 * len(lengths)))] if lengths else 0
 
 
 def _joined(before: str, line: str) -> str:

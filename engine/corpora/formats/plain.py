@@ -19,8 +19,8 @@ def read_plain(path: Path, request: Request) -> Reading:
     notes: list[str] = []
     warnings: list[str] = []
     ahead = [line.text for line in file.look_ahead()]
-    filled = [text for text in ahead if text.strip()]
-    if len(filled) >= 5 and sum(text.count("\t") == 1 for text in filled) >= 0.9 * len(filled):
+    nonblank = [text for text in ahead if text.strip()]
+    if len(nonblank) >= 5 and sum(text.count("\t") == 1 for text in nonblank) >= 0.9 * len(nonblank):
         warnings.append(
             Message(
                 "{file} looks like a table with tabs; to use its columns, change the file's ending to .tsv.",
@@ -45,15 +45,15 @@ def is_wrapped(lines: list[str]) -> bool:
 
     Verse (short, uneven lines) and text with one sentence per line (sentence ends) do not.
     """
-    filled = [line.rstrip() for line in lines if line.strip()]
-    if len(filled) < 20 or len(filled) > 0.97 * len(lines):
+    nonblank = [line.rstrip() for line in lines if line.strip()]
+    if len(nonblank) < 20 or len(nonblank) > 0.97 * len(lines):
         return False
-    width = sorted(map(len, filled))[int(0.95 * len(filled))]
-    if not 50 <= width <= 120 or max(map(len, filled)) > width + 15:
+    width = sorted(map(len, nonblank))[int(0.95 * len(nonblank))]
+    if not 50 <= width <= 120 or max(map(len, nonblank)) > width + 15:
         return False
-    full = sum(len(line) >= 0.8 * width for line in filled)
-    ended = sum(line.endswith(ENDS) for line in filled)
-    return full >= 0.6 * len(filled) and ended <= 0.4 * len(filled)
+    full = sum(len(line) >= 0.8 * width for line in nonblank)
+    ended = sum(line.endswith(ENDS) for line in nonblank)
+    return full >= 0.6 * len(nonblank) and ended <= 0.4 * len(nonblank)
 
 
 def _paragraphs(file: TextFile) -> Iterator[Record | SkippedLine]:

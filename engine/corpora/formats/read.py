@@ -56,4 +56,4 @@ def open_samples(path: Path, request: Request) -> Reading:
 def all_records(path: Path, request: Request, max_records: int | None = None) -> list[Record]:
     """The first `max_records` records (all by default) of a file of samples, without skipped lines."""
     items = open_samples(path, request).items
-    return list(islice((one for one in items if isinstance(one, Record)), max_records))
+    return list(islice((item for item in items if isinstance(item, Record)), max_records))

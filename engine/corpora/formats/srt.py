@@ -35,10 +35,10 @@ def read_srt(path: Path, request: Request) -> Reading:
     file = TextFile(path, request)
 
     def items() -> Iterator[Record | SkippedLine]:
-        some = False
+        any_cue = False
         waiting: tuple[Cue, str] | None = None
         for cue in _cues(file):
-            some = True
+            any_cue = True
             if cue.cut:
                 yield SkippedLine(cue.line, TOO_LONG, cue.lines[-1] if cue.lines else "")
                 continue
@@ -52,7 +52,7 @@ def read_srt(path: Path, request: Request) -> Reading:
                 waiting = (cue, text)
         if waiting:
             yield Record(waiting[0].line, waiting[1])
-        if not some:
+        if not any_cue:
             raise CorpusError(
                 "{path} contains no subtitles: no line with times, such as 00:00:01,000 --> 00:00:02,000.", path=path
             )
@@ -69,7 +69,7 @@ def _cues(file: TextFile) -> Iterator[Cue]:
         if times:
             if cue:
                 yield cue
-            parts = [whole_number(one) or 0 for one in times.groups()]
+            parts = [whole_number(group) or 0 for group in times.groups()]
             cue, number = Cue(line.number, _seconds(parts[:4]), _seconds(parts[4:])), None
             continue
         if number is not None and cue:

@@ -65,26 +65,26 @@ def _rows(file: TextFile, dialect: Dialect) -> Iterator[TableRow | SkippedLine]:
         if line.cut:
             yield SkippedLine(line.number, TOO_LONG, line.text)
             continue
-        taken = [line]
-        cells = parse_record(_continued(file, taken), dialect)
+        consumed = [line]
+        cells = parse_record(_continued(file, consumed), dialect)
         if cells is None:
             # The quote is part of the text or unclosed: split this line as it is and restart at the next one.
-            file.put_back(taken[1:])
-            taken = taken[:1]
+            file.put_back(consumed[1:])
+            consumed = consumed[:1]
             cells = line.text.split(dialect.delimiter)
         yield TableRow(line.number, cells, line.text)
 
 
-def _continued(file: TextFile, taken: list[Line]) -> Iterator[str]:
-    """The lines that an open quote may span, up to a limit; each is appended to `taken`."""
-    size = len(taken[0].text)
-    yield taken[0].text
-    while len(taken) < OPEN_LINES and (line := next(file, None)) is not None:
+def _continued(file: TextFile, consumed: list[Line]) -> Iterator[str]:
+    """The lines that an open quote may span, up to a limit; each is appended to `consumed`."""
+    size = len(consumed[0].text)
+    yield consumed[0].text
+    while len(consumed) < OPEN_LINES and (line := next(file, None)) is not None:
         size += len(line.text)
         if line.cut or size > file.limit:
             file.put_back([line])
             return
-        taken.append(line)
+        consumed.append(line)
         yield line.text
 
 
@@ -130,12 +130,12 @@ def _by_language(table: Sequence[Sequence[str]], width: int, request: Request) -
         identify([clean(row[i]) for row in table], *request.languages, max_texts=CELLS) or {} for i in range(width)
     ]
     text = max(range(width), key=lambda i: (shares[i].get(language, 0.0), i))
-    others = [i for i in range(width) if i != text]
+    other_columns = [i for i in range(width) if i != text]
     if request.source_language:
-        wanted = base_language(request.source_language)
-        source = max(others, key=lambda i: shares[i].get(wanted, 0.0))
-        return Columns(width, text, source if shares[source].get(wanted, 0.0) >= 0.3 else None)
-    for i in others:
+        source_language = base_language(request.source_language)
+        source = max(other_columns, key=lambda i: shares[i].get(source_language, 0.0))
+        return Columns(width, text, source if shares[source].get(source_language, 0.0) >= 0.3 else None)
+    for i in other_columns:
         code, share = next(iter(shares[i].items()), ("", 0.0))
         # A column with many repetitions holds labels or names, so its language is uncertain.
         varied = len({row[i] for row in table}) * 2 > len(table)

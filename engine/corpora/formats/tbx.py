@@ -77,17 +77,17 @@ def read_tbx(path: Path, language: str, source_language: str = "") -> Iterator[t
     if not languages:
         raise CorpusError("{file} contains no terms.", file=path.name)
     other = Message(language_name(languages.most_common(1)[0][0]))
-    wanted = Message(language_name(language))
+    target = Message(language_name(language))
     if plain_language(language) not in languages:
         raise CorpusError(
             "{file} has no terms in {language}; most of its terms are in {other}.",
             file=path.name,
-            language=wanted,
+            language=target,
             other=other,
         )
     raise CorpusError(
         "{file} has no concept with a term in {source} and one in {language} that may be used.",
-        file=path.name, source=Message(language_name(source_language)), language=wanted,
+        file=path.name, source=Message(language_name(source_language)), language=target,
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def pairs_of(concept: list[ConceptTerm], language: str, source_language: str) ->
     usable = [(rank, _distance(term, language), term) for term in targets if (rank := term.rank) is not None]
     if not usable:
         return []
-    target = min(usable, key=lambda one: one[:2][::-1])[2].text
+    target = min(usable, key=lambda item: item[:2][::-1])[2].text
     if not source_language:
         return [("", target)]
     sources = [term for term in concept if plain_language(term.language) == plain_language(source_language)]

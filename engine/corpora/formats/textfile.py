@@ -71,9 +71,9 @@ class TextFile:
 
     def look_ahead(self, lines: int = 500, chars: int = 1_000_000) -> list[Line]:
         """The next lines, without consuming them, up to about `lines` lines or `chars` characters."""
-        seen: list[Line] = []
-        while len(seen) < lines and chars > 0 and (line := next(self, None)) is not None:
-            seen.append(line)
+        ahead: list[Line] = []
+        while len(ahead) < lines and chars > 0 and (line := next(self, None)) is not None:
+            ahead.append(line)
             chars -= len(line.text)
-        self.put_back(seen)
-        return seen
+        self.put_back(ahead)
+        return ahead

@@ -85,21 +85,23 @@ class Tmx(UnitHandler):
             self.sides.stated_languages[plain_language(code)] += 1
         target = self._variant(self.sides.request.language)
         if target is None:
-            shown = self.variants[0][2].text if self.variants else ""
-            return SkippedLine(self.unit_line, OTHER_LANGUAGES, shown)
+            text = self.variants[0][2].text if self.variants else ""
+            return SkippedLine(self.unit_line, OTHER_LANGUAGES, text)
         _, line, flow = target
-        wanted = self.sides.request.source_language
-        if wanted:
-            source = self._variant(wanted)
+        source_language = self.sides.request.source_language
+        if source_language:
+            source = self._variant(source_language)
         else:
-            others = [one for one in self.variants if plain_language(one[0]) != self.sides.language]
-            source = others[0] if len(others) == 1 else None
+            other_variants = [variant for variant in self.variants if plain_language(variant[0]) != self.sides.language]
+            source = other_variants[0] if len(other_variants) == 1 else None
         if flow.cut or (source and source[2].cut):
             return SkippedLine(line, TOO_LONG, flow.text)
         return Record(line, flow.text, source[2].text if source else None, self.domain)
 
     def _variant(self, language: str) -> tuple[str, int, Flow] | None:
         """The variant with the exact language code, otherwise the first in the same language."""
-        fitting = [one for one in self.variants if plain_language(one[0]) == plain_language(language)]
-        exact = [one for one in fitting if one[0].replace("_", "-").lower() == language.replace("_", "-").lower()]
-        return next(iter([*exact, *fitting]), None)
+        matches = [variant for variant in self.variants if plain_language(variant[0]) == plain_language(language)]
+        exact = [
+            variant for variant in matches if variant[0].replace("_", "-").lower() == language.replace("_", "-").lower()
+        ]
+        return next(iter([*exact, *matches]), None)

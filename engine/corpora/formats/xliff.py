@@ -91,18 +91,18 @@ class Xliff(UnitHandler):
 
     def _unit(self) -> Iterator[Record | SkippedLine]:
         source, target = self.flows.get("source"), self.flows.get("target")
-        shown = next((flow.text for flow in (target, source) if flow), "")
+        text = next((flow.text for flow in (target, source) if flow), "")
         if not self.meant:
-            yield SkippedLine(self.unit_line, NOT_MEANT, shown)
+            yield SkippedLine(self.unit_line, NOT_MEANT, text)
         elif any(flow.cut for flow in self.flows.values()):
-            yield SkippedLine(self.unit_line, TOO_LONG, shown)
+            yield SkippedLine(self.unit_line, TOO_LONG, text)
         else:
             marked = self.flows.get("seg-source")
             pairs: list[tuple[str | None, str | None]] = [
                 (source.text if source else None, target.text if target else None)
             ]
             if marked and target and len(target.pieces) > 1 and set(target.pieces) <= set(marked.pieces):
-                pairs = [("".join(marked.pieces[one]), "".join(target.pieces[one])) for one in target.pieces]
+                pairs = [("".join(marked.pieces[key]), "".join(target.pieces[key])) for key in target.pieces]
             for left, right in pairs:
                 record = self.sides.record(self.unit_line, left, right, self.source_code, self.target_code)
                 if self.state in UNDONE and isinstance(record, Record) and record.text == right:

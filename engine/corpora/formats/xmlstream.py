@@ -126,22 +126,22 @@ def parse(
     parser.SkippedEntityHandler = unknown
     handler.line = lambda: parser.CurrentLineNumber
     decoder = codecs.getincrementaldecoder(encoding)("replace")
-    rest = ""
+    pending = ""
     try:
         while chunk := file.read(CHUNK):
             read(len(chunk))
-            text = (rest + decoder.decode(chunk)).translate(CONTROLS)
-            held = OPEN_REFERENCE.search(text)
-            text, rest = (text[: held.start()], held[0]) if held else (text, "")
+            text = (pending + decoder.decode(chunk)).translate(CONTROLS)
+            incomplete = OPEN_REFERENCE.search(text)
+            text, pending = (text[: incomplete.start()], incomplete[0]) if incomplete else (text, "")
             parser.Parse(CONTROL_REFERENCE.sub(" ", text), False)
             while handler.items:
                 yield handler.items.popleft()
-        parser.Parse(CONTROL_REFERENCE.sub(" ", rest + decoder.decode(b"", True)), True)
+        parser.Parse(CONTROL_REFERENCE.sub(" ", pending + decoder.decode(b"", True)), True)
     except expat.ExpatError as error:
-        what = expat.ErrorString(error.code) or "unknown error"
+        reason = expat.ErrorString(error.code) or "unknown error"
         raise CorpusError(
             "{where}, line {lineno}: the XML is damaged ({what}); save or export the file again.",
-            where=where, lineno=error.lineno, what=what,
+            where=where, lineno=error.lineno, what=reason,
         ) from None  # fmt: skip
     while handler.items:
         yield handler.items.popleft()

@@ -71,11 +71,11 @@ def capacity() -> dict[str, float]:
     return {str(name): float(value) for name, value in import_ray().cluster_resources().items()}
 
 
-def room(own: Mapping[str, float]) -> int:
-    """How many jobs or actors that need `own`, as returned by `share`, currently fit in the cluster."""
+def room(resources: Mapping[str, float]) -> int:
+    """How many jobs or actors that need `resources`, as returned by `share`, currently fit in the cluster."""
     free = import_ray().available_resources()
-    wanted = {"CPU": own["num_cpus"], "GPU": own["num_gpus"]}
-    return int(min(free.get(name, 0.0) // amount for name, amount in wanted.items() if amount))
+    amounts = {"CPU": resources["num_cpus"], "GPU": resources["num_gpus"]}
+    return int(min(free.get(name, 0.0) // amount for name, amount in amounts.items() if amount))
 
 
 def wants_gpu(settings: Settings) -> bool:

@@ -59,23 +59,24 @@ class RayMap:
         self, stage: str, arguments: Mapping[str, Any], parts: Sequence[Any], progress: Progress
     ) -> Iterator[Any] | None:
         join(self.settings.ray_address)
-        own = share(self.settings, gpu=wants_gpu(self.settings) and not stage.endswith(":Parse"))
-        actors = min(self.settings.ray_actors, len(parts), room(own))
+        resources = share(self.settings, gpu=wants_gpu(self.settings) and not stage.endswith(":Parse"))
+        actors = min(self.settings.ray_actors, len(parts), room(resources))
         if actors < 1:
             log.info("no room in the cluster for %s: done here", stage)
             return None
         log.info("%s: %d parts over up to %d actors", stage, len(parts), actors)
-        device = "cuda" if own["num_gpus"] else "cpu"
-        given = json.dumps({**arguments, "settings": without_secrets(self.settings.replace(device=device))})
+        device = "cuda" if resources["num_gpus"] else "cpu"
+        worker_arguments = json.dumps({**arguments, "settings": without_secrets(self.settings.replace(device=device))})
         rows = [{"part": json.dumps(part)} for part in parts]
-        return self._results(rows, stage, given, actors, own, progress)
+        return self._results(rows, stage, worker_arguments, actors, resources, progress)
 
     def _results(
-        self, rows: list[dict[str, str]], stage: str, arguments: str, actors: int, own: Mapping[str, float], progress: Progress
+        self, rows: list[dict[str, str]], stage: str, arguments: str, actors: int, resources: Mapping[str, float],
+        progress: Progress,
     ) -> Iterator[Any]:  # fmt: skip
         result: queue.Queue[Any] = queue.Queue()
         over = threading.Event()
-        work = functools.partial(_run, rows, stage, arguments, actors, dict(own), result, over)
+        work = functools.partial(_run, rows, stage, arguments, actors, dict(resources), result, over)
         threading.Thread(target=work, name="ray-data", daemon=True).start()
         done = 0
         try:
@@ -98,7 +99,7 @@ class RayMap:
 
 
 def _run(
-    rows: list[dict[str, str]], stage: str, arguments: str, actors: int, own: dict[str, float], output: queue.Queue[Any],
+    rows: list[dict[str, str]], stage: str, arguments: str, actors: int, resources: dict[str, float], output: queue.Queue[Any],
     over: threading.Event,
 ) -> None:  # fmt: skip
     """In a thread, put each result into the queue as it arrives, or the error that ended the work."""
@@ -112,7 +113,7 @@ def _run(
         context.print_on_execution_start = False
         results = data.from_items(rows, override_num_blocks=len(rows)).map_batches(
             Worker, fn_constructor_args=(stage, arguments), batch_size=1,
-            compute=data.ActorPoolStrategy(size=actors), **own,
+            compute=data.ActorPoolStrategy(size=actors), **resources,
         )  # fmt: skip
         for row in results.iter_rows():
             if over.is_set():  # leaving the loop stops the actors

@@ -63,10 +63,10 @@ class Translator:
     async def translate(self, work: str, texts: list[str]) -> Json:
         """The translations, or the error as serialised by `describe_error`."""
         try:
-            asked = _read(work)
-            if asked.plugin:
-                await self.held(asked.plugin)
-            return {"done": await asyncio.wrap_future(self.batcher.submit(asked, texts))}
+            spec = _read(work)
+            if spec.plugin:
+                await self.held(spec.plugin)
+            return {"done": await asyncio.wrap_future(self.batcher.submit(spec, texts))}
         except OverloadedError as error:
             return {"busy": error.message}
         except Exception as error:
@@ -104,21 +104,23 @@ def start_replicas(settings: Settings, count: int) -> Json:
     import_ray()
     from ray import serve
 
-    held = serve.multiplexed(max_num_models_per_replica=settings.loaded_plugins)(Translator.held)
-    served = type("Translator", (Translator,), {"held": held, "__module__": __name__, "__doc__": Translator.__doc__})
-    own = share(settings, gpu=wants_gpu(settings))
-    device = "cuda" if own["num_gpus"] else "cpu"
+    multiplexed = serve.multiplexed(max_num_models_per_replica=settings.loaded_plugins)(Translator.held)
+    served = type(
+        "Translator", (Translator,), {"held": multiplexed, "__module__": __name__, "__doc__": Translator.__doc__}
+    )
+    resources = share(settings, gpu=wants_gpu(settings))
+    device = "cuda" if resources["num_gpus"] else "cpu"
     sent = without_secrets(settings.replace(home=str(settings.home_dir.resolve()), ray_address=address, device=device))
     more = count - replicas(settings)["running"]
-    if more > max(0, room(own)):  # Serve would wait forever
+    if more > max(0, room(resources)):  # Serve would wait forever
         raise InputError(
             "The cluster has room for {room} more copies of the translator now, not {more}. Ask for fewer, or add "
             "nodes.",
-            room=max(0, room(own)),
+            room=max(0, room(resources)),
             more=more,
         )
     deployment = serve.deployment(
-        name="Translator", num_replicas=count, max_ongoing_requests=MOST_AT_ONCE, ray_actor_options=own,
+        name="Translator", num_replicas=count, max_ongoing_requests=MOST_AT_ONCE, ray_actor_options=resources,
         health_check_period_s=2, health_check_timeout_s=30, graceful_shutdown_timeout_s=5,
     )(served)  # fmt: skip
     serve.start(proxy_location="Disabled")
@@ -144,8 +146,8 @@ def replicas(settings: Settings) -> Json:
         return {"state": "", "running": 0, "address": address}
     running = sum(
         count
-        for one in status.deployments.values()
-        for state, count in one.replica_states.items()
+        for deployment in status.deployments.values()
+        for state, count in deployment.replica_states.items()
         if state == "RUNNING"
     )
     return {"state": str(getattr(status.status, "value", status.status)), "running": running, "address": address}
@@ -175,12 +177,12 @@ class ReplicaBatcher(Batcher):
 
     def _ask(self, work: TranslationSpec, texts: list[str]) -> list[str]:
         sent = json.dumps(asdict(work))
-        for left in reversed(range(TRIES)):
+        for tries_left in reversed(range(TRIES)):
             try:
                 answer = self._translator(work.plugin).remote(sent, texts).result(timeout_s=READY_SECONDS)
                 break
             except Exception as error:
-                if type(error).__name__ not in GONE or not left:
+                if type(error).__name__ not in GONE or not tries_left:
                     raise
                 time.sleep(0.5)  # Serve replaces the replica; repeating a translation is safe
         if "busy" in answer:
@@ -220,7 +222,7 @@ def about(settings: Settings, tries: int = 20) -> Mapping[int, Json]:
 
     def ask() -> list[Json]:
         answers = [handle.about.remote() for _ in range(tries)]
-        return [one.result(timeout_s=60) for one in answers]
+        return [answer.result(timeout_s=60) for answer in answers]
 
     # In a separate thread, since Serve's responses cannot be awaited synchronously inside a running event loop.
     with ThreadPoolExecutor(1) as pool:

@@ -53,12 +53,12 @@ def run_child(job_id: int, payload: Mapping[str, Any], log: str) -> int:
 
 
 def _spawn(job_id: int, payload: Json, log: Path) -> subprocess.Popen[bytes]:
-    for left in reversed(range(SPAWN_TRIES)):
+    for tries_left in reversed(range(SPAWN_TRIES)):
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
             return spawn("engine.jobs.backends.ray_child", [str(job_id)], payload, log)
         except OSError:  # a shared folder not mounted yet, or a temporary lack of memory
-            if not left:
+            if not tries_left:
                 raise
             time.sleep(0.5)
     raise AssertionError("not reached")
@@ -91,18 +91,18 @@ class RayProcess:
 
     def _result(self, seconds: float) -> int | None:
         ray = import_ray()
-        known = ray.exceptions
+        exceptions = ray.exceptions
         try:
             ready, _ = ray.wait([self._task], timeout=seconds)
             return int(ray.get(ready[0])) if ready else None
-        except known.TaskCancelledError:
+        except exceptions.TaskCancelledError:
             return LOST_CODE
-        except known.RayTaskError as error:
+        except exceptions.RayTaskError as error:
             cause = error.cause
             return int(cause.errno or 1) if isinstance(cause, OSError) else 1
-        except known.OutOfMemoryError:  # killed by Ray to protect the node
+        except exceptions.OutOfMemoryError:  # killed by Ray to protect the node
             return LOST_CODE
-        except known.RayError:  # the node, its raylet or the task's process was lost
+        except exceptions.RayError:  # the node, its raylet or the task's process was lost
             self.lost = True
             return LOST_CODE
 
@@ -139,18 +139,18 @@ class RayBackend:
 
     def start(self, job: JobRow, payload: Json, log: Path) -> RayProcess:
         selected = {name: getattr(self.settings, name) for name in ("home", "database_url", "ray_address")}
-        given = payload["settings"] | selected
-        own = share(self.settings, gpu=given["device"].startswith("cuda"))
-        task = self._task.options(**own, name=f"job {job.id} ({job.kind}), attempt {job.attempt}")
-        return RayProcess(task.remote(job.id, payload | {"settings": given}, str(log.resolve())))
+        job_settings = payload["settings"] | selected
+        resources = share(self.settings, gpu=job_settings["device"].startswith("cuda"))
+        task = self._task.options(**resources, name=f"job {job.id} ({job.kind}), attempt {job.attempt}")
+        return RayProcess(task.remote(job.id, payload | {"settings": job_settings}, str(log.resolve())))
 
     def slots(self, settings: Settings) -> list[Slot]:
         """The slots that fit in the cluster when the worker starts, minus the actors of a job."""
-        there, threads = capacity(), settings.threads or 1
-        count = max(1, int(there.get("CPU", 0) // threads) - settings.ray_actors)
+        resources, threads = capacity(), settings.threads or 1
+        count = max(1, int(resources.get("CPU", 0) // threads) - settings.ray_actors)
         if not wants_gpu(settings):
             return [Slot(CPU, ("", CPU), "cpu", threads) for _ in range(count)]
-        gpus = max(1, int(there.get("GPU", 0) / settings.gpus_per_job))
+        gpus = max(1, int(resources.get("GPU", 0) / settings.gpus_per_job))
         return [
             *(Slot(GPU, ("", GPU), "cuda", threads) for _ in range(gpus)),
             *(Slot(CPU, (CPU,), "cpu", threads) for _ in range(max(1, count - gpus))),

@@ -28,5 +28,5 @@ def raise_remote_error(error: Mapping[str, Any]) -> None:
     if "trace" in error:
         raise RuntimeError(f"{error['error']}: {error['sentence']}\n{error['trace']}")
     kind = getattr(errors, error["error"], TailorError)
-    known = inspect.isclass(kind) and issubclass(kind, TailorError)
-    raise (kind if known else TailorError)(unpack(error)["sentence"])
+    is_tailor_error = inspect.isclass(kind) and issubclass(kind, TailorError)
+    raise (kind if is_tailor_error else TailorError)(unpack(error)["sentence"])

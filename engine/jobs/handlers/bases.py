@@ -27,11 +27,13 @@ def run(context: JobContext) -> Json:
     """Add the base, unless an earlier attempt already did; returns its name and folder."""
     from engine.base.registry import BaseRegistry
 
-    request, shelf = check(context.job.arguments), BaseRegistry(context.settings)
+    request, registry = check(context.job.arguments), BaseRegistry(context.settings)
     name = request["name"] or Path(request["origin"]).name
-    entry = next((one for one in shelf.entries() if one.name == name and not one.shipped), None)
+    entry = next(
+        (candidate for candidate in registry.entries() if candidate.name == name and not candidate.shipped), None
+    )
     if entry is None or context.job.attempt < 2 or entry.origin.get("origin") != request["origin"]:
-        entry = shelf.add(
+        entry = registry.add(
             request["origin"],
             name=name,
             revision=request["revision"],

@@ -52,14 +52,14 @@ def run(context: JobContext) -> Json:
     number = int(arguments["comparison_id"])
     sheet = store.sheets.get(number)
     project = store.projects.get(sheet.project_id)
-    further = further_of(context.settings, project, sheet.lines, str(arguments.get("terms", "")))
-    asked = bool(arguments.get("measure", True))
-    steps = STEPS if asked else 2
+    extra_metrics = further_of(context.settings, project, sheet.lines, str(arguments.get("terms", "")))
+    measure_requested = bool(arguments.get("measure", True))
+    steps = STEPS if measure_requested else 2
     progress.begin("Loading the base", 0, steps)
     translate = translator_of(store, project, ModelCache(context.settings))
-    ground = ground_of(context.settings, context.workspace, project, translate.base)
+    eval_context = ground_of(context.settings, context.workspace, project, translate.base)
     if sheet.lines > CLOSELY:
-        ground.notes.append(
+        eval_context.notes.append(
             Message(
                 "For more than {count:,} sentences, use `tailormt evaluate` to compute TER and approximate "
                 "randomisation.",
@@ -67,22 +67,22 @@ def run(context: JobContext) -> Json:
             )
         )
     if any(system.get("enforced") for system in sheet.systems):
-        ground.notes.append(ENFORCED)
+        eval_context.notes.append(ENFORCED)
     while True:
-        _translate(context, number, enforcing(translate, further.terms), project.target, steps)
+        _translate(context, number, enforcing(translate, extra_metrics.terms), project.target, steps)
         sheet = store.sheets.get(number)
-        if not asked and (
-            context.settings.comet or len(sheet.systems) < 2 or not ready(sheet.systems, translate, ground)
+        if not measure_requested and (
+            context.settings.comet or len(sheet.systems) < 2 or not ready(sheet.systems, translate, eval_context)
         ):
-            figures = None
+            metrics = None
         else:
             lines = list(store.sheets.lines(number))
-            figures = measure(lines, sheet.systems, translate, ground, progress, further)
+            metrics = measure(lines, sheet.systems, translate, eval_context, progress, extra_metrics)
         if sheet.revision == store.sheets.get(number).revision and not store.sheets.pending(number, 1):
             break  # otherwise a strength was changed meanwhile
-    if figures is not None:
-        store.sheets.update(number, figures=figures)
-        scorers = load_style(ground.texts, translate.base, ground.folder) if ground.texts else None
+    if metrics is not None:
+        store.sheets.update(number, figures=metrics)
+        scorers = load_style(eval_context.texts, translate.base, eval_context.folder) if eval_context.texts else None
         again = list(scored_by_style(lines, scorers)) if scorers is not None else []
         for begin in range(0, len(again), 1000):
             store.sheets.rescored(number, again[begin : begin + 1000])
@@ -106,10 +106,10 @@ def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) 
     """The additional metrics of a comparison with this number of lines; `terms` is the text of a glossary."""
     from engine.evaluation.comet import Comet
 
-    wanted = parse_terms(terms.splitlines(), Message("The terms"), project.target, project.source)
+    parsed_terms = parse_terms(terms.splitlines(), Message("The terms"), project.target, project.source)
     closely = lines <= CLOSELY
     return ExtraMetrics(
-        closely, TRIALS if closely else 0, wanted, source_language=project.source, comet=Comet.of(settings)
+        closely, TRIALS if closely else 0, parsed_terms, source_language=project.source, comet=Comet.of(settings)
     )
 
 

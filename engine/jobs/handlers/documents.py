@@ -88,8 +88,8 @@ class Documents:
         self, project: ProjectRow, file: Path, options: Mapping[str, Any] | None = None, name: str = ""
     ) -> FirstReading:
         """Read a document and report how much to translate. Raises DocumentError, OptionError, TransientError on failure."""
-        given = DocumentOptions.from_mapping(options or {})
-        context = Context(_plain(name or file.name), project.source, project.target, given)
+        document_options = DocumentOptions.from_mapping(options or {})
+        context = Context(_plain(name or file.name), project.source, project.target, document_options)
         return first_reading(file, context, self.settings.max_upload_mib << 20)
 
     def add(
@@ -112,12 +112,12 @@ class Documents:
         from engine.jobs import enqueue
 
         name = _plain(name or file.name)
-        given = DocumentOptions.from_mapping(options or {})
+        document_options = DocumentOptions.from_mapping(options or {})
         check_strength(strength)
         if plugin is not None and plugin.project_id != project.id:
             raise InputError("{plugin} belongs to another project. Choose a plugin of this one.", plugin=plugin.name)
-        known = Path(name).suffix.lower() in ENDINGS
-        if read is None and (not known or not file.is_file() or file.stat().st_size <= EARLY_BYTES):
+        supported = Path(name).suffix.lower() in ENDINGS
+        if read is None and (not supported or not file.is_file() or file.stat().st_size <= EARLY_BYTES):
             read = self.read(project, file, options, name)
         language = plainly_other(read.excerpt, project.source, project.target) if read else ""
         folder = self._folder(project.id) / secrets.token_hex(8)
@@ -131,7 +131,7 @@ class Documents:
             "plugin_id": plugin.id if plugin else None,
             "plugin": plugin.name if plugin else "",
             "strength": strength,
-            "options": given.to_mapping(),
+            "options": document_options.to_mapping(),
             **({"terms": terms} if terms.strip() else {}),
             **({"language": language} if language else {}),
         }
@@ -190,8 +190,8 @@ def _document(job: JobRow) -> TranslatedDocument:
 
 def _plain(name: str) -> str:
     """A file name without folders and without characters that are unsafe in file systems or headers."""
-    bare = re.sub(r"[\x00-\x1f\x7f/\\:*?\"<>|]+", "_", Path(name).name).strip(" .")
-    stem, ending = Path(bare).stem[:120], Path(bare).suffix[:20]
+    cleaned = re.sub(r"[\x00-\x1f\x7f/\\:*?\"<>|]+", "_", Path(name).name).strip(" .")
+    stem, ending = Path(cleaned).stem[:120], Path(cleaned).suffix[:20]
     return f"{stem or 'document'}{ending}"
 
 

@@ -54,13 +54,13 @@ def ablation(context: JobContext) -> Json:
     sources, references = arguments.get("sources") or [], arguments.get("references") or []
     if not sources:
         sources, references = _held_out(context)
-    wanted = Ablation(sources, references, arguments["against"])
-    figures = ablate_bundle(
-        Path(row.path), wanted, base=_pair(context).forward, settings=context.settings, progress=context.progress
+    request = Ablation(sources, references, arguments["against"])
+    report = ablate_bundle(
+        Path(row.path), request, base=_pair(context).forward, settings=context.settings, progress=context.progress
     )
-    for one in (figures["base"], *figures["variants"]):
-        one.pop("translations", None)  # too large for a row of the store
-    return figures
+    for variant in (report["base"], *report["variants"]):
+        variant.pop("translations", None)  # too large for a row of the store
+    return report
 
 
 def _held_out(context: JobContext) -> tuple[list[str], list[str]]:
@@ -96,13 +96,13 @@ def proportions(context: JobContext) -> Json:
     from engine.workflows.explore.domain_proportions import explore_plugin
 
     corpus, pair = Corpus.load(context.workspace), _pair(context)
-    shown = _fit(context, corpus, pair)
+    result = _fit(context, corpus, pair)
     number = context.job.arguments.get("plugin_id")
     if number is not None:
         row = _plugin(context, int(number))
         plugin = Plugin.load(row.path, pair.forward, cache=context.settings.home_dir / "unpacked")
-        shown = explore_plugin(pair.forward, plugin, row.id, context.workspace, context.progress)
-    return {"domains": shown["domains"], "seconds": shown["seconds"]}
+        result = explore_plugin(pair.forward, plugin, row.id, context.workspace, context.progress)
+    return {"domains": result["domains"], "seconds": result["seconds"]}
 
 
 def proportions_of_plugin(context: JobContext, plugin_id: int, method: str) -> None:
@@ -136,7 +136,7 @@ def _fit(context: JobContext, corpus: Corpus, pair: LanguagePair) -> Shown:
         pair,
         context.workspace,
         context.settings.assets_dir,
-        samples_key=content_hash([[one.text, one.source or "", one.domain] for one in corpus.segments]),
+        samples_key=content_hash([[segment.text, segment.source or "", segment.domain] for segment in corpus.segments]),
         progress=progress,
     )
 

@@ -38,8 +38,8 @@ def choose_weight(
     bound = plain[0] + COST if plain else 0.0
     allowed = [i for i in range(len(WEIGHTS)) if not plain or plain[i] <= bound]
     best = min(allowed, key=lambda i: losses[i])
-    figures = {"losses": losses, "losses_general": plain}
-    return {"weight": WEIGHTS[best], **{name: [round(one, 4) for one in row] for name, row in figures.items()}}
+    measured = {"losses": losses, "losses_general": plain}
+    return {"weight": WEIGHTS[best], **{name: [round(loss, 4) for loss in row] for name, row in measured.items()}}
 
 
 def mean_losses(
@@ -61,4 +61,4 @@ def mean_losses(
             tokens += len(gold)
             done += len(rows)
             progress.advance(done, len(encoded))
-    return [float(one) / max(1, tokens) for one in losses]
+    return [float(loss) / max(1, tokens) for loss in losses]

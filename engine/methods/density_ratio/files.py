@@ -62,6 +62,6 @@ def _fits(model: Mapping[str, Tensor], order: int, words: int) -> bool:
             return False
         if bool((level["keys"].diff() <= 0).any()) or int(tokens.min()) < 0 or int(tokens.max()) >= words:
             return False
-        if not all(bool(((level[one] >= 1) & level[one].isfinite()).all()) for one in ("sums", "counts")):
+        if not all(bool(((level[column] >= 1) & level[column].isfinite()).all()) for column in ("sums", "counts")):
             return False
     return bool(unigram.isfinite().all())

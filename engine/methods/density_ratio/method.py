@@ -58,13 +58,13 @@ class DensityRatioMethod(LogitDifference):
         from engine.methods.density_ratio.choose_weight import choose_weight
 
         base, folder = samples.pair.forward, samples.workspace
-        known = read_json(folder / CHOICE)
-        if not known:
+        choice = read_json(folder / CHOICE)
+        if not choice:
             progress.begin("Counting n-grams", progress.index, progress.steps)
             models = {"style": _count(base, [segment.text for segment in samples.train], config.order)}
             if config.against == "general":
-                own = [segment.text for segment in (*samples.train, *samples.valid)]
-                plain = general_domain(samples.settings.assets_dir, base.target, exclude=own)
+                targets = [segment.text for segment in (*samples.train, *samples.valid)]
+                plain = general_domain(samples.settings.assets_dir, base.target, exclude=targets)
                 models["general"] = _count(base, plain, config.order)
             save(models, folder)
             artefacts = Artefacts(files=_files(folder))
@@ -72,11 +72,11 @@ class DensityRatioMethod(LogitDifference):
                 module = self.build(base, artefacts, config.replace(weight=0.0))
                 general = samples.general_pairs(progress)
                 progress.begin("Choosing the weight", progress.index, progress.steps)
-                known = choose_weight(base, module, samples.pairs("valid")[::2], general, progress)
+                choice = choose_weight(base, module, samples.pairs("valid")[::2], general, progress)
             else:
-                known = {"weight": config.weight}
-            write_json(folder / CHOICE, known, "the weight")
-        return Artefacts(files=_files(folder), config=config.replace(weight=known["weight"]))
+                choice = {"weight": config.weight}
+            write_json(folder / CHOICE, choice, "the weight")
+        return Artefacts(files=_files(folder), config=config.replace(weight=choice["weight"]))
 
     def open(self, folder: Path, base: BaseModel, config: DensityRatioConfig) -> Artefacts:
         return Artefacts(files=_files(folder))
@@ -108,7 +108,7 @@ class DensityRatioMethod(LogitDifference):
         """Count n-grams of other samples, with the same weight and general text."""
         from engine.methods.density_ratio.ngrams import Ngrams
 
-        style = _count(base, [one.target for one in pairs], module.config.order)
+        style = _count(base, [pair.target for pair in pairs], module.config.order)
         models = {"style": style} | ({"general": dict(module.general.named_buffers())} if module.general else {})
         module.style = Ngrams(style).to(base.device)
         return Artefacts(files={FILE: save(models, workspace)})

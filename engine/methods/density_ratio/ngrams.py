@@ -33,13 +33,13 @@ def count(
             history[at + back : at + len(row), -1 - back] = row[: len(row) - back]
         at += len(row)
     tokens = np.fromiter((token for row in labels for token in row), dtype=np.int64, count=len(history))  # (N,)
-    seen = np.bincount(tokens, minlength=words)  # (V,)
-    types = int((seen > 0).sum())
-    unigram = (seen + types / words) / (len(tokens) + types)  # (V,)
+    counts = np.bincount(tokens, minlength=words)  # (V,)
+    types = int((counts > 0).sum())
+    unigram = (counts + types / words) / (len(tokens) + types)  # (V,)
     result = {"unigram": torch.from_numpy(unigram).float()}
     for m in range(1, order):
-        known = (history[:, -m:] != NONE).all(1)  # (N,)
-        result |= _level(fold(torch.from_numpy(history[known][:, -m:])).numpy(), tokens[known], m)
+        complete = (history[:, -m:] != NONE).all(1)  # (N,)
+        result |= _level(fold(torch.from_numpy(history[complete][:, -m:])).numpy(), tokens[complete], m)
     return result
 
 

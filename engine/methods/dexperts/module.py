@@ -69,15 +69,15 @@ class DExpertsModule(nn.Module):
         self.expert, self.anti = LanguageModel(*shape), LanguageModel(*shape)
         if hidden == output.shape[1]:
             with torch.no_grad():
-                known = output.float()  # (V, d)
-                self.expert.network.wte.weight.copy_(known * (STD / known.std()))  # (V, d)
+                embeddings = output.float()  # (V, d)
+                self.expert.network.wte.weight.copy_(embeddings * (STD / embeddings.std()))  # (V, d)
         self.anti.load_state_dict(self.expert.state_dict())
 
     def difference(self, inputs: Tensor, real: Tensor | None = None) -> Tensor:
         """z⁺ - z⁻ (B, T, V) at all positions of decoder inputs (B, T), or (M, V) where `real` (B, T) is true."""
         states = [model.states(inputs) for model in (self.expert, self.anti)]  # (B, T, h) each
         if real is not None:
-            states = [one[real] for one in states]  # (M, h) each
+            states = [state[real] for state in states]  # (M, h) each
         return self.expert.logits(states[0]) - self.anti.logits(states[1])  # (B, T, V) or (M, V)
 
     def next_difference(self, prefixes: Tensor, memory: PrefixCache) -> Tensor:
@@ -90,13 +90,13 @@ class DExpertsModule(nn.Module):
             chosen = torch.tensor(cached_rows, device=prefixes.device)  # (R,)
             for cache in memory.caches:
                 cache.batch_select_indices(chosen)
-            fresh = prefixes[:, -1:]  # (R, 1)
+            inputs = prefixes[:, -1:]  # (R, 1)
         else:
             memory.caches = [DynamicCache(), DynamicCache()]
-            fresh = prefixes  # (R, t)
+            inputs = prefixes  # (R, t)
         memory.rows = {tuple(row): number for number, row in enumerate(rows)}
         last = [
-            model.logits(model.states(fresh, cache)[:, -1])  # (R, V)
+            model.logits(model.states(inputs, cache)[:, -1])  # (R, V)
             for model, cache in zip((self.expert, self.anti), memory.caches, strict=True)
         ]
         return last[0] - last[1]  # (R, V)

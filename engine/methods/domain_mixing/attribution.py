@@ -21,7 +21,7 @@ def attributions(
     with torch.no_grad():
         _, (side, ids, states) = run(base, sources, labels)
         model = module.proportion_model()
-        shares = model.proportions(side, [one[0] for one in states])  # (T, P, k)
+        shares = model.proportions(side, [state[0] for state in states])  # (T, P, k)
     tokens = base.tokenizer.convert_ids_to_tokens(ids[0].tolist())
     real = real_tokens(base, ids)[0].tolist()  # (T,)
     rows = []
@@ -30,7 +30,7 @@ def attributions(
             continue
         for layer, values in enumerate(shares[position].tolist()):
             ranked = sorted(zip(values, module.domains, strict=True), key=lambda pair: -pair[0])[:top]
-            items: list[dict[str, object]] = [{"text": name, "source": "", "weight": one} for one, name in ranked]
+            items: list[dict[str, object]] = [{"text": name, "source": "", "weight": weight} for weight, name in ranked]
             # Position of the token among the labels, which are the inputs shifted by one.
             rows.append(row(position - 1, tokens[position], layer, "decoder", 1.0, items))
     return rows

@@ -53,14 +53,19 @@ def fit_layer(
 
 
 def best_ridge(
-    train: tuple[Tensor, Tensor], held: tuple[Tensor, Tensor], domains: int, *, epsilon: float, weights: Sequence[float]
+    train: tuple[Tensor, Tensor],
+    held_out: tuple[Tensor, Tensor],
+    domains: int,
+    *,
+    epsilon: float,
+    weights: Sequence[float],
 ) -> float:
     """The ridge with the lowest L_mix of held-out words at one layer; each part consists of states (n, d) and domains (n,)."""
 
     def loss(ridge: float) -> float:
         layer = fit_layer(*train, domains, epsilon=epsilon, ridge=ridge, weights=weights)
-        share = torch.tensor(list(weights), device=held[1].device)[held[1]]  # (n,)
+        share = torch.tensor(list(weights), device=held_out[1].device)[held_out[1]]  # (n,)
         with torch.no_grad():
-            return float((share * word_losses(layer(held[0].float()), held[1], epsilon)).sum())
+            return float((share * word_losses(layer(held_out[0].float()), held_out[1], epsilon)).sum())
 
     return min(RIDGES, key=loss)

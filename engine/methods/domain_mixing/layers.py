@@ -17,8 +17,8 @@ def mix(logits: Tensor, epsilon: float) -> Tensor:
 
 def word_losses(logits: Tensor, domain: Tensor, epsilon: float) -> Tensor:
     """-log D_J(x) (n,) of words with logits (n, k), where J (n,) is the domain of the word's sentence."""
-    own = mix(logits, epsilon).gather(1, domain[:, None])[:, 0]  # (n,)
-    return -own.clamp(min=1e-12).log()  # (n,); ε = 0 allows a proportion of 0
+    proportion = mix(logits, epsilon).gather(1, domain[:, None])[:, 0]  # (n,)
+    return -proportion.clamp(min=1e-12).log()  # (n,); ε = 0 allows a proportion of 0
 
 
 class ProportionLayer(nn.Module):

@@ -73,13 +73,13 @@ class DomainMixing(Method):
     def cost(self, config: DomainMixingConfig, work: Workload) -> Cost:
         shape, k, rank = work.shape, max(2, work.domains), config.rank
         maps = 4 * shape.encoder + 8 * shape.decoder
-        one = k * rank * 2 * shape.d if rank else k * shape.d * shape.d
+        per_map = k * rank * 2 * shape.d if rank else k * shape.d * shape.d
         units = shape.encoder * shape.encoder_hidden + shape.decoder * shape.hidden
         layers = shape.encoder + shape.decoder
         wide = k * rank * (layers * shape.d + units) if rank else k * shape.d * units
         forward = 2 * wide if config.feed_forward else 0
         shares = layers * k * (shape.d + 1)
-        return Cost(weights=maps * one + forward + shares, training=0.95, preparing=2.0)
+        return Cost(weights=maps * per_map + forward + shares, training=0.95, preparing=2.0)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: DomainMixingConfig) -> MixingModule:
         from engine.methods.domain_mixing.model import TENSORS, ProportionModel
@@ -151,8 +151,8 @@ def make_general(samples: Samples, config: DomainMixingConfig, progress: Progres
         return []
     if not file.exists():
         progress.begin("Translating the general sample back", progress.index, progress.steps)
-        mine = [segment.text for segment in samples.train]
-        texts = general_domain(samples.settings.assets_dir, samples.pair.forward.target, exclude=mine)
+        targets = [segment.text for segment in samples.train]
+        texts = general_domain(samples.settings.assets_dir, samples.pair.forward.target, exclude=targets)
         texts = texts[: max(40, len(samples.pairs("train")))]
         sources = back_translate_all(
             samples.pair.backward, texts, samples.workspace / "general_pairs.partial.jsonl", progress

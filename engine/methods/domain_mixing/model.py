@@ -59,7 +59,7 @@ class ProportionModel:
         from engine.methods.domain_mixing.layers import mix
 
         with torch.no_grad():
-            rows = [mix(layer(one), self.epsilon) for layer, one in zip(self.layers[side], states, strict=True)]
+            rows = [mix(layer(state), self.epsilon) for layer, state in zip(self.layers[side], states, strict=True)]
             return torch.stack(rows, dim=1)  # (n, P, k)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -93,15 +93,17 @@ class ProportionModel:
                     name=name,
                 )
         try:
-            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+            metadata = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
             tensors = load_file(folder / TENSORS)
         except (OSError, ValueError, SafetensorError) as error:
             raise BundleError(
                 "The proportions in {folder} cannot be read ({error}). Fit them again.", folder=folder, error=error
             ) from None
-        if not isinstance(about, dict) or not all(isinstance(about.get(key), kind) for key, kind in NEEDED.items()):
+        if not isinstance(metadata, dict) or not all(
+            isinstance(metadata.get(key), kind) for key, kind in NEEDED.items()
+        ):
             raise BundleError("The proportions in {folder} are invalid. Fit them again.", folder=folder / ABOUT)
-        model = cls(**{key: value for key, value in about.items() if key in {*NEEDED, "held_out"}}, layers={})
+        model = cls(**{key: value for key, value in metadata.items() if key in {*NEEDED, "held_out"}}, layers={})
         if base is not None and model.base_fingerprint != base.fingerprint():
             raise BundleError(
                 "The proportions in {folder} were fitted on another base than {base}. Fit them on this one.",
@@ -120,10 +122,10 @@ def _layers(folder: Path, side: str, tensors: dict[str, Tensor], domains: int) -
     from engine.methods.domain_mixing.layers import ProportionLayer
 
     shape = tensors[f"{side}.weight"].shape  # (P, k, d)
-    wanted = {"weight": shape, "bias": shape[:2], "mean": (shape[0], *shape[2:]), "spread": (shape[0], *shape[2:])}
+    expected = {"weight": shape, "bias": shape[:2], "mean": (shape[0], *shape[2:]), "spread": (shape[0], *shape[2:])}
     for part in PARTS:
         result = tensors.get(f"{side}.{part}")
-        if len(shape) != 3 or shape[1] != domains or result is None or tuple(result.shape) != tuple(wanted[part]):
+        if len(shape) != 3 or shape[1] != domains or result is None or tuple(result.shape) != tuple(expected[part]):
             raise BundleError(
                 "{folder}: {side}.{part} is missing or has the wrong shape. Fit the proportions again.",
                 folder=folder / TENSORS, side=side, part=part,

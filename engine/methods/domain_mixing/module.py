@@ -57,15 +57,15 @@ class MixingModule(nn.Module):
         experts: dict[str, nn.ModuleDict] = {}
         for side, layer, name, linear in maps_of(base, config.feed_forward):
             inputs, outputs = sizes(linear)
-            one = experts.setdefault(f"{side}_{layer}", nn.ModuleDict())
-            one[name.replace(".", "_")] = MixedDelta(inputs, outputs, k, config.rank)
+            group = experts.setdefault(f"{side}_{layer}", nn.ModuleDict())
+            group[name.replace(".", "_")] = MixedDelta(inputs, outputs, k, config.rank)
         self.experts = nn.ModuleDict(experts)
         self.register_buffer("domain_weights", torch.tensor(start.weights), persistent=False)
         self.seen: dict[tuple[str, int], Tensor] | None = None  # logits R x, recorded to compute L_mix
         for side, layers in start.layers.items():
-            for mine, theirs in zip(self.proportion_layers(side), layers, strict=True):
+            for new_layer, start_layer in zip(self.proportion_layers(side), layers, strict=True):
                 for part in PARTS:
-                    getattr(mine, part).data.copy_(getattr(theirs, part))
+                    getattr(new_layer, part).data.copy_(getattr(start_layer, part))
 
     def proportion_layers(self, side: str) -> Any:
         """The proportion layers of a side, from the bottom up."""
@@ -112,7 +112,7 @@ class MixingModule(nn.Module):
         expert: MixedDelta,
         position: tuple[str, int],
         now: dict[tuple[str, int], Tensor],
-        own: bool,
+        recompute: bool,
         strength: float,
     ) -> Any:
         """A forward hook that adds Σ_j D_j(x) ΔW_j x to the output of a map of the base for the input x."""
@@ -120,7 +120,7 @@ class MixingModule(nn.Module):
         def hook(linear: nn.Module, args: Any, output: Tensor) -> Tensor:
             x = args[0]  # (B, T, in)
             # The encoder's output was repeated for beams since it was observed, so its shares are computed from the input.
-            shares = now[position] if not own else self.again(position, x)  # (B, T, k)
+            shares = now[position] if not recompute else self.again(position, x)  # (B, T, k)
             return output + (strength * expert(x, shares)).to(output.dtype)  # (B, T, out)
 
         return hook

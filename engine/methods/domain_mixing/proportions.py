@@ -73,30 +73,30 @@ def fit_proportions(
     epsilon, ridge, balance = config.epsilon, config.ridge, config.balance
     names = list(sentences)
     check_domains(sentences)
-    given = all(parts(one)[0] for some in sentences.values() for one in some)
-    side_base = None if given else reversed_base(base)
+    has_sources = all(parts(sentence)[0] for group in sentences.values() for sentence in group)
+    side_base = None if has_sources else reversed_base(base)
     with base.lock, torch.inference_mode(False):
         budget = min(
             config.words, LARGEST // (2 * base.d_model * sum(proportion_layer_counts(base).values()) * len(names))
         )
-        drawn = [draw(base, list(sentences[name]), budget, random.Random(f"{seed}/{name}")) for name in names]
-        chosen = [one for one, _ in drawn for one in one]
-        owner = torch.tensor([j for j, (some, _) in enumerate(drawn) for _ in some])  # (sentences,)
-        targets = [parts(one)[1] for one in chosen]
-        sources = short(base, [parts(one)[0] or "" for one in chosen]) if given else None
+        samples = [draw(base, list(sentences[name]), budget, random.Random(f"{seed}/{name}")) for name in names]
+        chosen = [sentence for group, _ in samples for sentence in group]
+        owner = torch.tensor([j for j, (group, _) in enumerate(samples) for _ in group])  # (sentences,)
+        targets = [parts(sentence)[1] for sentence in chosen]
+        sources = short(base, [parts(sentence)[0] or "" for sentence in chosen]) if has_sources else None
         result = collect(base, sources, base.encode_target(targets), progress=progress)
         if side_base is not None:
             result |= collect(side_base, short(side_base, targets), None, progress=progress)
-    weights = domain_weights([total for _, total in drawn], balance)
+    weights = domain_weights([total for _, total in samples], balance)
     model = ProportionModel(
-        names, epsilon, {}, weights, ridge or 0.0, "source" if given else "target" if side_base else "", given,
+        names, epsilon, {}, weights, ridge or 0.0, "source" if has_sources else "target" if side_base else "", has_sources,
         base.fingerprint(),
     )  # fmt: skip
-    held = held_out(owner, seed)
+    is_held_out = held_out(owner, seed)
     steps, done = sum(len(tokens.states) for tokens in result.values()), 0
     for side, tokens in sorted(result.items()):
         domain = owner.to(tokens.sentence.device)[tokens.sentence]  # (n,)
-        out = held.to(tokens.sentence.device)[tokens.sentence]  # (n,)
+        out = is_held_out.to(tokens.sentence.device)[tokens.sentence]  # (n,)
         scale = domain_weights(torch.bincount(domain[~out], minlength=len(names)).tolist(), balance)
         with one_thread():
             if ridge is None and side == "decoder":  # fitted first; the ridge is used for both sides
@@ -132,15 +132,15 @@ def corpus_proportions(
 
     from engine.methods.domain_mixing.states import collect
 
-    known = [(j, *parts(one)) for j, name in enumerate(model.domains) for one in pairs.get(name, ())]
+    rows = [(j, *parts(pair)) for j, name in enumerate(model.domains) for pair in pairs.get(name, ())]
     result: dict[str, CorpusSummary] = {}
-    if known:
+    if rows:
         with base.using(plugin):
-            sources = short(base, [source or "" for _, source, _ in known])
-            labels = [row[: base.max_tokens] for row in base.encode_target([target for _, _, target in known])]
+            sources = short(base, [source or "" for _, source, _ in rows])
+            labels = [row[: base.max_tokens] for row in base.encode_target([target for _, _, target in rows])]
             tokens_of = collect(base, sources, labels, progress=progress)
         for side, tokens in sorted(tokens_of.items()):
-            owner = torch.tensor([j for j, _, _ in known], device=tokens.sentence.device)  # (sentences,)
+            owner = torch.tensor([j for j, _, _ in rows], device=tokens.sentence.device)  # (sentences,)
             shares = model.proportions(side, tokens.states)  # (n, P, k)
             result[side] = corpus_summary(base, model, side, tokens, shares, owner[tokens.sentence], True)
     return result
@@ -152,11 +152,11 @@ def check_domains(sentences: Mapping[str, Sequence[Sentence]]) -> None:
         raise CorpusError(
             "Proportions need two domains or more. Provide a file for each domain, or a general one as another."
         )
-    for name, some in sentences.items():
-        if len(some) < LEAST:
+    for name, group in sentences.items():
+        if len(group) < LEAST:
             raise CorpusError(
                 "The domain {name} has {count} sentences; at least {least} are needed. Add more.",
-                name=name, count=len(some), least=LEAST,
+                name=name, count=len(group), least=LEAST,
             )  # fmt: skip
 
 
@@ -181,10 +181,10 @@ def draw(
     chosen: list[Sentence] = []
     pieces = 0
     for begin in range(0, len(sentences), 256):
-        some = sentences[begin : begin + 256]
-        for one, ids in zip(some, base.encode_target([parts(one)[1] for one in some]), strict=True):
+        batch = sentences[begin : begin + 256]
+        for sentence, ids in zip(batch, base.encode_target([parts(sentence)[1] for sentence in batch]), strict=True):
             if 1 < len(ids) <= min(LONGEST, base.max_tokens) and (pieces < words or len(chosen) < LEAST):
-                chosen.append(one)
+                chosen.append(sentence)
                 pieces += len(ids)
         if pieces >= words:
             break
@@ -196,11 +196,11 @@ def held_out(owner: torch.Tensor, seed: int) -> torch.Tensor:
     import torch
 
     draw_ = torch.Generator().manual_seed(seed)
-    held = torch.zeros(len(owner), dtype=torch.bool)
+    mask = torch.zeros(len(owner), dtype=torch.bool)
     for j in owner.unique():
         rows = (owner == j).nonzero()[:, 0]
-        held[rows[torch.randperm(len(rows), generator=draw_)[: max(1, len(rows) // HELD_OUT)]]] = True
-    return held  # (sentences,)
+        mask[rows[torch.randperm(len(rows), generator=draw_)[: max(1, len(rows) // HELD_OUT)]]] = True
+    return mask  # (sentences,)
 
 
 def figures(shares: torch.Tensor, domain: torch.Tensor, sentence: torch.Tensor, side: str) -> HeldOut:
@@ -211,20 +211,20 @@ def figures(shares: torch.Tensor, domain: torch.Tensor, sentence: torch.Tensor, 
     """
     import torch
 
-    own, right = [], []
+    proportions, right = [], []
     for j in domain.unique():
-        some = shares[domain == j]  # (m, P, k)
-        own.append(some[..., j].mean(0))  # (P,)
-        right.append((some.argmax(-1) == j).float().mean(0))  # (P,)
-    mean, leaning = torch.stack(own).mean(0), torch.stack(right).mean(0)  # (P,), (P,)
-    whole = [shares[sentence == i].mean((0, 1)).argmax() == domain[sentence == i][0] for i in sentence.unique()]
+        domain_shares = shares[domain == j]  # (m, P, k)
+        proportions.append(domain_shares[..., j].mean(0))  # (P,)
+        right.append((domain_shares.argmax(-1) == j).float().mean(0))  # (P,)
+    mean, leaning = torch.stack(proportions).mean(0), torch.stack(right).mean(0)  # (P,), (P,)
+    correct = [shares[sentence == i].mean((0, 1)).argmax() == domain[sentence == i][0] for i in sentence.unique()]
     return {
         "layers": layer_names(side, shares.shape[1]),
         "words": len(shares),
         "own_proportion": rounded(mean.cpu()),
         "words_leaning_right": rounded(leaning.cpu()),
-        "sentences": len(whole),
-        "sentences_leaning_right": round(float(sum(map(int, whole))) / max(1, len(whole)), 4),
+        "sentences": len(correct),
+        "sentences_leaning_right": round(float(sum(map(int, correct))) / max(1, len(correct)), 4),
     }
 
 
@@ -310,9 +310,9 @@ def proportions_of(
     where = tokens.sentence.tolist()
     spaceless = unspaced(language_of(base, model, side))
     for row, i in enumerate(selected):
-        mine = [index for index, owner in enumerate(where) if owner == row]
-        words = words_of([pieces[index] for index in mine], unspaced=spaceless)
-        values = [shares[[mine[j] for j in members]].mean(0) for _, members in words]
+        indices = [index for index, owner in enumerate(where) if owner == row]
+        words = words_of([pieces[index] for index in indices], unspaced=spaceless)
+        values = [shares[[indices[j] for j in members]].mean(0) for _, members in words]
         results[i] = described(model, side, clean[i], [text for text, _ in words], values)
     return results
 

@@ -62,7 +62,7 @@ def collect(
             real = real_tokens(base, ids)  # (B, T)
             where = torch.tensor(batch, device=ids.device)[:, None].expand_as(ids)[real]  # (n,)
             selected = [
-                one[real].clamp(-LARGEST, LARGEST).half() if half else one[real] for one in states
+                state[real].clamp(-LARGEST, LARGEST).half() if half else state[real] for state in states
             ]  # (n, d) each
             result.setdefault(side, []).append((where, ids[real], selected))
         done += len(batch)
@@ -84,10 +84,10 @@ def run(base: BaseModel, inputs: Tensor, labels: Tensor | None) -> list[tuple[st
 
     A source with one row is used for all rows. The decoder's tokens are its inputs, so their states predict the next tokens.
     """
-    seen: dict[tuple[str, int], Tensor] = {}
+    recorded: dict[tuple[str, int], Tensor] = {}
 
     def observe(side: str, layer: int, states: Tensor) -> None:
-        seen[side, layer] = states
+        recorded[side, layer] = states
 
     with watching(base, observe):
         encoded = base.encoder_states(inputs)  # (B, S, d)
@@ -103,4 +103,4 @@ def run(base: BaseModel, inputs: Tensor, labels: Tensor | None) -> list[tuple[st
             )
             sides.append(("decoder", before))
     counts = proportion_layer_counts(base)
-    return [(side, ids, [seen[side, i] for i in range(counts[side])]) for side, ids in sides]
+    return [(side, ids, [recorded[side, i] for i in range(counts[side])]) for side, ids in sides]

@@ -18,18 +18,18 @@ def words_of(tokens: Sequence[str], *, unspaced: bool) -> list[tuple[str, list[i
     If `unspaced`, every piece is a word, except that runs of Latin letters and digits and the bytes of a character stay together.
     """
     words: list[list[int]] = []
-    fresh = True  # the next token begins a word
+    start = True  # the next token begins a word
     for i, token in enumerate(tokens):
         begins = token.startswith(START)
         body = token[1:] if begins else token
-        joined = bool(words) and not begins and not fresh and _continues(tokens, i, body, unspaced)
-        lone = bool(words) and fresh and not _text(tokens, words[-1])  # a space marker belongs to the following token
+        joined = bool(words) and not begins and not start and _continues(tokens, i, body, unspaced)
+        lone = bool(words) and start and not _text(tokens, words[-1])  # a space marker belongs to the following token
         if joined or lone:
             words[-1].append(i)
         else:
             words.append([i])
         # A word starts after separate punctuation, with or without a space.
-        fresh = not body or (_is_punctuation(body) and not joined)
+        start = not body or (_is_punctuation(body) and not joined)
     return [(_text(tokens, word), word) for word in words]
 
 

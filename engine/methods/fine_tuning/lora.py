@@ -32,8 +32,8 @@ class LowRank(nn.Module):
         self.slots: list[tuple[nn.Module, str, Any, float]] = []
         result = targets(base, config)
         self.changes_encoder = any("encoder" in full.split(".") for full, _, _ in result)
-        made = wrappers([parent._modules[name] for _, parent, name in result], config)
-        for (full, parent, name), wrapper in zip(result, made, strict=True):
+        lora_wrappers = wrappers([parent._modules[name] for _, parent, name in result], config)
+        for (full, parent, name), wrapper in zip(result, lora_wrappers, strict=True):
             self.slots.append((parent, name, wrapper, float(wrapper.scaling[NAME])))
             self.put(full, wrapper)
 
@@ -113,11 +113,11 @@ def wrappers(linears: list[Any], config: FineTuningConfig) -> list[Any]:
     holder = nn.Module()
     for number, linear in enumerate(linears):
         holder.add_module(f"map{number}", linear)
-    wanted = LoraConfig(
+    lora_config = LoraConfig(
         r=config.rank,
         lora_alpha=config.lora_alpha,
         lora_dropout=config.lora_dropout,
         target_modules=[f"map{number}" for number in range(len(linears))],
     )
-    changed = inject_adapter_in_model(wanted, holder, adapter_name=NAME)
+    changed = inject_adapter_in_model(lora_config, holder, adapter_name=NAME)
     return [changed._modules[f"map{number}"] for number in range(len(linears))]

@@ -31,10 +31,10 @@ class HoulsbyAdapter(LayerMethod):
     def cost(self, config: HoulsbyAdapterConfig, work: Workload) -> Cost:
         encoder, decoder = layer_counts(config, work.shape)
         blocks, d = set(config.places), work.shape.d
-        one = 2 * d * config.bottleneck + config.bottleneck + d
+        per_adapter = 2 * d * config.bottleneck + config.bottleneck + d
         adapters = encoder * len(blocks - {"encoder_attn"}) + decoder * len(blocks)
         norms = (2 * encoder + 3 * decoder) * 2 * d if config.layer_norms else 0
-        return Cost(weights=adapters * one + norms, training=0.7)
+        return Cost(weights=adapters * per_adapter + norms, training=0.7)
 
     def positions(self, layer: nn.Module, config: HoulsbyAdapterConfig) -> list[str]:
         results = [name for name in attentions(layer) if name in config.places]

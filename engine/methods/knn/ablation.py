@@ -34,19 +34,19 @@ def another_datastore(
         raise UnavailableError(
             "The bundle contains the codes of the keys and not the keys (keep_keys=no), so there is no such mean."
         )
-    own = store.vectors()  # (N, d)
+    vectors = store.vectors()  # (N, d)
     if kind == "noise":
-        keys = gaussian_like(own, len(store), material.generator()).to(own)  # (N, d)
+        keys = gaussian_like(vectors, len(store), material.generator()).to(vectors)  # (N, d)
         index = None if knn.reader is not None else build_index(keys, options.index, options)
         return Knn(dataclasses.replace(store, keys=keys), index, options, base.device, knn.adaptive, knn.gate)
-    mean = own.float().mean(0, keepdim=True).to(own)  # (1, d)
+    mean = vectors.float().mean(0, keepdim=True).to(vectors)  # (1, d)
     if knn.reader is not None:  # the shortlist still selects tokens, but the keys no longer rank them
         return Knn(
             dataclasses.replace(store, keys=mean.expand(len(store), -1)), None, options, base.device, gate=knn.gate
         )
     tokens = evenly_spaced(store.tokens, MOST if knn.adaptive is None else options.k or 1)  # (n,)
     keys = mean.expand(len(tokens), -1).contiguous()  # (n, d)
-    one = dataclasses.replace(
+    mean_store = dataclasses.replace(
         store, keys=keys, tokens=tokens, sentences=store.sentences[: len(tokens)], positions=store.positions[: len(tokens)]
     )  # fmt: skip
-    return Knn(one, None, options.replace(index="flat", k=len(tokens)), base.device, knn.adaptive, knn.gate)
+    return Knn(mean_store, None, options.replace(index="flat", k=len(tokens)), base.device, knn.adaptive, knn.gate)

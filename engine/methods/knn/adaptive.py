@@ -78,11 +78,11 @@ def train_adaptive(evidence: Evidence, k: int, temperature: float, progress: Pro
         hit = tokens == evidence.gold[:, None]  # (M, K)
         logs = torch.log1p(distances.clamp(max=FAR))  # (M, K)
         network.mean, network.std = logs.mean(), logs.std(unbiased=False).clamp(min=1e-3)
-        held = evidence.sentences % 10 == 9  # (M,)
-        if not bool(held.any()) or bool(held.all()):
-            held = torch.zeros_like(held)
-            held[::10] = True
-        learn, check = (~held).nonzero()[:, 0], held.nonzero()[:, 0]  # (m,), (m',)
+        held_out = evidence.sentences % 10 == 9  # (M,)
+        if not bool(held_out.any()) or bool(held_out.all()):
+            held_out = torch.zeros_like(held_out)
+            held_out[::10] = True
+        learn, check = (~held_out).nonzero()[:, 0], held_out.nonzero()[:, 0]  # (m,), (m',)
 
         def loss(rows: Tensor) -> Tensor:
             mass = network(distances[rows], tokens[rows], temperature).double()  # (r, K)

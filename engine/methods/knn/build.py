@@ -155,10 +155,10 @@ def another(
     by_sentence = options.retrieval == "sentence"
     datastore = datastore.in_eight_bits() if by_sentence else datastore
     index = None if by_sentence else build_index(datastore.vectors(), options.index, options)
-    fresh = Knn(datastore, index, options, base.device, knn.adaptive, knn.gate)
+    new_knn = Knn(datastore, index, options, base.device, knn.adaptive, knn.gate)
     if not by_sentence and not options.keep_keys and options.index == "ivfpq":
-        fresh.forget_keys()
-    return fresh, fresh.save(folder)
+        new_knn.forget_keys()
+    return new_knn, new_knn.save(folder)
 
 
 def retune(
@@ -184,7 +184,7 @@ def bleu_with(base: BaseModel, plugin: TrainedMethod | None, pairs: Sequence[Sen
     """A function that returns the BLEU of translating the pairs with a datastore, together with the plugin if any."""
     from engine.decoding.translate import translate
 
-    sources, references = [one.source for one in pairs], [one.target for one in pairs]
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
 
     def value(knn: Knn) -> float:
         if plugin is not None:

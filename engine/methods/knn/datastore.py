@@ -65,26 +65,26 @@ class Datastore:
         """Record the pairs in one teacher-forced pass of the base, customized or not. Raises CorpusError if there are no pairs."""
         if not len(pairs):
             raise CorpusError("A datastore needs sentence pairs, and there are none. Add samples.")
-        room = sum(map(len, pairs.labels))
+        total = sum(map(len, pairs.labels))
         keys: Any = torch.empty(0)
-        columns = {name: torch.empty(room, dtype=torch.int32) for name in ("tokens", "sentences", "positions")}  # (N,)
-        filled = 0
+        columns = {name: torch.empty(total, dtype=torch.int32) for name in ("tokens", "sentences", "positions")}  # (N,)
+        count = 0
         for part in forced(base, pairs, plugin, location, progress=progress):
-            if not filled:
-                keys = torch.empty(room, part.states.shape[1], dtype=torch.float16)  # (N, d)
-            end = filled + len(part.tokens)
+            if not count:
+                keys = torch.empty(total, part.states.shape[1], dtype=torch.float16)  # (N, d)
+            end = count + len(part.tokens)
             largest = torch.finfo(torch.float16).max
-            keys[filled:end] = part.states.clamp(-largest, largest).to("cpu", torch.float16)
+            keys[count:end] = part.states.clamp(-largest, largest).to("cpu", torch.float16)
             for name, column in columns.items():
-                column[filled:end] = getattr(part, name).to("cpu", torch.int32)
-            filled = end
+                column[count:end] = getattr(part, name).to("cpu", torch.int32)
+            count = end
         # Sorted by sentence, so that the same pairs give the same file regardless of batching.
         sort_keys = (
-            columns["sentences"][:filled].long() * (1 + int(columns["positions"][:filled].max()))
-            + columns["positions"][:filled].long()
+            columns["sentences"][:count].long() * (1 + int(columns["positions"][:count].max()))
+            + columns["positions"][:count].long()
         )  # (N,)
-        order = sort_keys.argsort()[: max_entries or filled]  # (N,)
-        texts = [(one.source, one.target) for one in pairs.sentences]
+        order = sort_keys.argsort()[: max_entries or count]  # (N,)
+        texts = [(pair.source, pair.target) for pair in pairs.sentences]
         tokens, sentences, positions = (column[order] for column in columns.values())  # (N,) each
         built = cls(keys[order], tokens, sentences, positions, texts)
         built.sources = built.indexed(base, pairs.sources)

@@ -150,7 +150,7 @@ class Knn:
                     [target for _, target in self.datastore.texts], [s for s, _ in self.datastore.texts]
                 )
             pairs = [batch.pairs.sentences[i] for i in batch.rows]
-            blocked = [sorted(self._own.of(one.source, one.target)) for one in pairs]
+            blocked = [sorted(self._own.of(pair.source, pair.target)) for pair in pairs]
         self.reader.set_source(base, rows, blocked)
 
     @contextlib.contextmanager
@@ -184,8 +184,8 @@ class Knn:
         k = min(self.options.k or 1, len(self.datastore))
         ask = None
         if self.options.skip_above < 1:
-            whole = flat.float() if bias is None else flat.float() + bias  # (R, V)
-            sure = (whole.max(-1).values - whole.logsumexp(-1)).exp() >= self.options.skip_above  # (R,)
+            full_logits = flat.float() if bias is None else flat.float() + bias  # (R, V)
+            sure = (full_logits.max(-1).values - full_logits.logsumexp(-1)).exp() >= self.options.skip_above  # (R,)
             ask = (~sure).nonzero()[:, 0]  # (r,)
             if not len(ask):
                 return logits
@@ -211,32 +211,32 @@ class Knn:
             self.set_source(base, sources)
             with self.attach(base):
                 force(base, sources, labels)
-            seen = self.seen
+            recorded = self.seen
         finally:
             self.seen = None
-        if not seen:
+        if not recorded:
             return []
-        positions = seen["ask"].tolist() if "ask" in seen else range(len(tokens))
+        positions = recorded["ask"].tolist() if "ask" in recorded else range(len(tokens))
         rows = []
         for index, position in enumerate(positions):
-            mass = seen["mass"][index]  # (k,)
+            mass = recorded["mass"][index]  # (k,)
             share = float(mass.sum())
             best = mass.topk(min(top, len(mass))).indices.tolist()
-            items = [self.item(base, seen, index, i, share) for i in best if float(mass[i]) > 0]
+            items = [self.item(base, recorded, index, i, share) for i in best if float(mass[i]) > 0]
             rows.append(row(position, tokens[position], -1, "datastore", 1 - share, items))
         return rows
 
     def item(
-        self, base: BaseModel, seen: dict[str, torch.Tensor], index: int, neighbour: int, share: float
+        self, base: BaseModel, recorded: dict[str, torch.Tensor], index: int, neighbour: int, share: float
     ) -> dict[str, object]:
-        entry = int(seen["rows"][index, neighbour])
+        entry = int(recorded["rows"][index, neighbour])
         source, target = self.datastore.sentence(entry)
         return {
             "text": target,
             "source": source,
-            "weight": float(seen["mass"][index, neighbour]) / share,
+            "weight": float(recorded["mass"][index, neighbour]) / share,
             "token": base.tokenizer.convert_ids_to_tokens([int(self.tokens[entry])])[0],
-            "distance": float(seen["distances"][index, neighbour]),
+            "distance": float(recorded["distances"][index, neighbour]),
             "at": int(self.datastore.positions[entry]),
             "row": entry,
         }

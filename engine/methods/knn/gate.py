@@ -58,8 +58,13 @@ class NeighbourGate:
 
     def scores(self, cosines: torch.Tensor, coverage: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
         """The scores s (..., k) of the rows."""
-        log_sharpness, by_coverage, one, two = self.weights[:4]
-        return log_sharpness.exp() * cosines + by_coverage * coverage + one * (context >= 1) + two * (context >= 2)
+        log_sharpness, by_coverage, by_first, by_second = self.weights[:4]
+        return (
+            log_sharpness.exp() * cosines
+            + by_coverage * coverage
+            + by_first * (context >= 1)
+            + by_second * (context >= 2)
+        )
 
     def masses(self, rows: GateInputs, weight: float = MOST_WEIGHT, strength: float = 1.0) -> torch.Tensor:
         """The probability mass (..., k) of each row; the rows of a position sum to at most `strength` times `weight`, λ."""

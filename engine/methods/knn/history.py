@@ -104,8 +104,8 @@ class Steps:
 
     def layer(self) -> Any:
         """The additional layer of the cache; None if there is no cache or no such layer yet."""
-        mine = getattr(self.cache, "tailormt_layers", {}).get(id(self))
-        return None if mine is None else self.cache.layers[mine]
+        index = getattr(self.cache, "tailormt_layers", {}).get(id(self))
+        return None if index is None else self.cache.layers[index]
 
     def sentences(self, count: int) -> torch.Tensor:
         """The index (r,) of each row's sentence in the batch of `count` sentences."""
@@ -117,8 +117,8 @@ class Steps:
     def hypotheses(self, sentences: torch.Tensor) -> int:
         """The number of consecutive rows per sentence; 1 if it is not the same for all sentences."""
         changes = int((sentences[1:] != sentences[:-1]).sum()) + 1
-        each, rest = divmod(len(sentences), changes)
-        alike = not rest and bool((sentences.view(changes, each) == sentences.view(changes, each)[:, :1]).all())
+        each, remainder = divmod(len(sentences), changes)
+        alike = not remainder and bool((sentences.view(changes, each) == sentences.view(changes, each)[:, :1]).all())
         return each if alike else 1
 
     def written(self, begins: torch.Tensor, none: int) -> torch.Tensor:
@@ -126,12 +126,12 @@ class Steps:
         there are fewer than two.
         """
         layer = self.layer()
-        one = self.ids[:, :1].new_full((len(self.ids), 1), none)  # (r, 1)
+        before = self.ids[:, :1].new_full((len(self.ids), 1), none)  # (r, 1)
         if layer is not None:
-            one = layer.keys[:, 0, -1:, 0]  # (r, 1)
-        whole = torch.cat([one, self.ids], 1)  # (r, n + 1)
-        whole = whole.masked_fill(torch.isin(whole, begins), none)  # (r, n + 1)
-        return torch.stack([whole[:, 1:], whole[:, :-1]], -1)  # (r, n, 2)
+            before = layer.keys[:, 0, -1:, 0]  # (r, 1)
+        tokens = torch.cat([before, self.ids], 1)  # (r, n + 1)
+        tokens = tokens.masked_fill(torch.isin(tokens, begins), none)  # (r, n + 1)
+        return torch.stack([tokens[:, 1:], tokens[:, :-1]], -1)  # (r, n, 2)
 
     def history(self, sentences: torch.Tensor, tokens: torch.Tensor, rows: torch.Tensor) -> History:
         """The history of each row including the current inputs; candidates (r, n, k) are kept for the next step."""
@@ -147,25 +147,25 @@ class Steps:
             k = layer.values.shape[-1] // 2
             last = layer.values[:, 0, -1:]  # (r, 1, 2k)
             first = proposed(last[..., :k], last[..., k:], ids[:, :1])  # (r, 1)
-        here = torch.stack([ids, torch.cat([first, inner], 1), sentences[:, None].expand_as(ids)], -1)  # (r, n, 3)
-        whole = here if layer is None else torch.cat([layer.keys[:, 0], here], 1)  # (r, L, 3)
+        current = torch.stack([ids, torch.cat([first, inner], 1), sentences[:, None].expand_as(ids)], -1)  # (r, n, 3)
+        combined = current if layer is None else torch.cat([layer.keys[:, 0], current], 1)  # (r, L, 3)
         if self.cache is not None:
             if layer is None:
                 layer = self.new_layer(DynamicLayer)
-            layer.keys = whole[:, None]
+            layer.keys = combined[:, None]
             layer.values = torch.cat([tokens[:, -1:], rows[:, -1:]], -1)[:, None]  # (r, 1, 1, 2k)
-        return History(whole[..., 0], whole[..., 1], ids.shape[1])
+        return History(combined[..., 0], combined[..., 1], ids.shape[1])
 
     def new_layer(self, kind: Any) -> Any:
         layers = self.cache.layers
         while len(layers) < self.layers:  # the decoder's layers, which may not exist yet
             layers.append(kind())
-        mine = kind()
-        mine.is_initialized = True
-        layers.append(mine)
-        known = getattr(self.cache, "tailormt_layers", {})
-        self.cache.tailormt_layers = {**known, id(self): len(layers) - 1}
-        return mine
+        layer = kind()
+        layer.is_initialized = True
+        layers.append(layer)
+        layer_indices = getattr(self.cache, "tailormt_layers", {})
+        self.cache.tailormt_layers = {**layer_indices, id(self): len(layers) - 1}
+        return layer
 
 
 def proposed(tokens: torch.Tensor, rows: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:

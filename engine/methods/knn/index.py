@@ -59,8 +59,8 @@ def build_index(keys: torch.Tensor, kind: str, options: KnnOptions) -> Any:
     else:
         index = ivfpq(faiss, count, d, options)
         draw = torch.Generator().manual_seed(1)
-        some = torch.randperm(count, generator=draw)[:TRAINING] if count > TRAINING else torch.arange(count)  # (n,)
-        index.train(keys[some].float().numpy())
+        sample = torch.randperm(count, generator=draw)[:TRAINING] if count > TRAINING else torch.arange(count)  # (n,)
+        index.train(keys[sample].float().numpy())
     add_keys(index, keys)
     if kind == "hnsw":
         full = index.storage
@@ -79,8 +79,8 @@ def give_keys(faiss: Any, index: Any, keys: torch.Tensor) -> None:
 def ivfpq(faiss: Any, count: int, d: int, options: KnnOptions) -> Any:
     if count < 16:
         raise CorpusError("An ivfpq index needs 16 entries or more; there are {count}. Use index=flat.", count=count)
-    fitting = max(1, min(4096, count // PER_LIST, 1 << int(4 * count**0.5).bit_length() - 1))
-    lists = min(options.lists or fitting, count)
+    default_lists = max(1, min(4096, count // PER_LIST, 1 << int(4 * count**0.5).bit_length() - 1))
+    lists = min(options.lists or default_lists, count)
     parts = max(m for m in range(1, min(options.code_bytes, d) + 1) if d % m == 0)  # must divide d
     bits = min(8, count.bit_length() - 1)
     index = faiss.IndexIVFPQ(faiss.IndexFlatL2(d), d, lists, parts, bits)
@@ -157,15 +157,15 @@ def sound_lists(faiss: Any, index: Any, entries: int, d: int) -> bool:
         return False
     if codes.centroids.size() != codes.d * codes.ksub or lists.code_size != codes.code_size:
         return False
-    seen = 0
+    total = 0
     for i in range(index.nlist):
         size = lists.list_size(i)
-        seen += size
+        total += size
         if size:
             ids = faiss.rev_swig_ptr(lists.get_ids(i), size)
             if ids.min() < 0 or ids.max() >= entries:
                 return False
-    return seen == entries
+    return total == entries
 
 
 def make_search(kind: str, index: Any, keys: torch.Tensor | None, device: Any, options: KnnOptions) -> Search:

@@ -54,16 +54,16 @@ def mix(
     exp(logits + bias), if already known.
     """
     kind = torch.float64 if logits.dtype == torch.float64 else torch.float32
-    whole = logits.to(kind) if bias is None else logits.to(kind) + bias  # (R, V)
-    lse = whole.logsumexp(-1, keepdim=True) if lse is None else lse.to(kind)  # (R, 1)
+    full_logits = logits.to(kind) if bias is None else logits.to(kind) + bias  # (R, V)
+    lse = full_logits.logsumexp(-1, keepdim=True) if lse is None else lse.to(kind)  # (R, 1)
     mass = mass.to(kind)  # (R, k)
-    rest = 1 - mass.sum(-1, keepdim=True)  # (R, 1), 1 - λ
-    here = whole.gather(1, tokens)  # (R, k)
-    brought = lse + torch.log(by_token(tokens, mass) / rest)  # (R, k), -inf for mass 0
-    mixed = torch.logaddexp(here, brought)  # (R, k)
+    base_share = 1 - mass.sum(-1, keepdim=True)  # (R, 1), 1 - λ
+    token_logits = full_logits.gather(1, tokens)  # (R, k)
+    brought = lse + torch.log(by_token(tokens, mass) / base_share)  # (R, k), -inf for mass 0
+    mixed = torch.logaddexp(token_logits, brought)  # (R, k)
     if bias is not None:
-        there = bias.to(kind).expand_as(whole).gather(1, tokens)  # (R, k)
-        mixed = torch.where(torch.isfinite(there), mixed - there, mixed)  # (R, k); forbidden tokens remain so
+        token_bias = bias.to(kind).expand_as(full_logits).gather(1, tokens)  # (R, k)
+        mixed = torch.where(torch.isfinite(token_bias), mixed - token_bias, mixed)  # (R, k); forbidden tokens remain so
     mixed = mixed.to(logits.dtype)
     if logits.requires_grad or mixed.requires_grad:
         return logits.scatter(1, tokens, mixed)  # (R, V)

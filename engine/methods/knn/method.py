@@ -44,7 +44,7 @@ class KnnMethod(Method):
         from engine.methods.knn.build import make_knn
 
         knn, files, _ = make_knn(
-            samples.pair.forward, [one for one in samples.pairs("memory") if one.source], samples.pairs("valid")[::2], config,
+            samples.pair.forward, [pair for pair in samples.pairs("memory") if pair.source], samples.pairs("valid")[::2], config,
             samples.workspace, progress=progress, general=lambda: samples.general_pairs(progress),
         )  # fmt: skip
         return Artefacts(files=files, config=KnnConfig.from_mapping(knn.options.to_mapping()))

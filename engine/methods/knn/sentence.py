@@ -134,24 +134,26 @@ class SentenceReader:
         if self.inner is None:
             self.inner = inner_pieces(base)  # (V,)
         self.begins = torch.tensor(sorted(skip), device=self.device)  # (b,)
-        most = self.options.shortlist or 1
+        top_k = self.options.shortlist or 1
         texts = [joined(base.tokenizer.convert_ids_to_tokens(row)) for row in plain]
         self.rows = [
-            self.rows_of(*self.sources.shortlist(row, most, blocked[i] if blocked else ()), texts[i])
+            self.rows_of(*self.sources.shortlist(row, top_k, blocked[i] if blocked else ()), texts[i])
             for i, row in enumerate(plain)
         ]
-        self.about = torch.cat([torch.tensor([NONE], device=self.device), *(one.about for one in self.rows)])
-        self.coverage = torch.cat([self.mean.new_zeros(1), *(one.coverage for one in self.rows)])
-        counts = torch.tensor([1, *(len(one.about) for one in self.rows)], device=self.device)  # (1 + B,)
+        self.about = torch.cat(
+            [torch.tensor([NONE], device=self.device), *(shortlist.about for shortlist in self.rows)]
+        )
+        self.coverage = torch.cat([self.mean.new_zeros(1), *(shortlist.coverage for shortlist in self.rows)])
+        counts = torch.tensor([1, *(len(shortlist.about) for shortlist in self.rows)], device=self.device)  # (1 + B,)
         self.starts = counts.cumsum(0)[:-1]  # (B,)
         if self.gate is not None:
             pad = torch.nn.utils.rnn.pad_sequence
-            self.before_rows = pad([one.about[:, 4:] for one in self.rows], batch_first=True)  # (B, R, 2)
-            self.covered = pad([one.coverage for one in self.rows], batch_first=True)  # (B, R)
+            self.before_rows = pad([shortlist.about[:, 4:] for shortlist in self.rows], batch_first=True)  # (B, R, 2)
+            self.covered = pad([shortlist.coverage for shortlist in self.rows], batch_first=True)  # (B, R)
         self.allowed = torch.tensor([repeats(row) for row in plain], device=self.device)  # (B,)
 
     def rows_of(
-        self, sentences: NDArray[np.int64], coverage: NDArray[np.float32], known: float, text: str
+        self, sentences: NDArray[np.int64], coverage: NDArray[np.float32], known_share: float, text: str
     ) -> Shortlist:
         """The rows of the samples `sentences` (S,) that may be copied into a translation of the text."""
         assert self.datastore.keys is not None
@@ -160,9 +162,9 @@ class SentenceReader:
         tokens = self.datastore.tokens[entries].long()  # (R,)
         last, one_before = self.before(entries, 1), self.before(entries, 2)  # (R,) each
         needed = torch.where(self.inner[tokens], last, torch.full_like(last, ANY))  # (R,)
-        about = torch.stack([tokens, entries, ranks, needed, last, one_before], -1).to(self.device)  # (R, 6)
+        columns = torch.stack([tokens, entries, ranks, needed, last, one_before], -1).to(self.device)  # (R, 6)
         shares = torch.from_numpy(coverage)[ranks].to(self.device)  # (R,)
-        return Shortlist(keys, 1 / keys.norm(dim=-1).clamp(min=1e-6), about, shares, known)
+        return Shortlist(keys, 1 / keys.norm(dim=-1).clamp(min=1e-6), columns, shares, known_share)
 
     def before(self, entries: torch.Tensor, count: int) -> torch.Tensor:
         """The tokens (R,) that are `count` positions before the entries (R,) in their sentences, or `NO_TOKEN`."""
@@ -177,14 +179,14 @@ class SentenceReader:
         """The best k rows for queries (A, n, d) of A sentences of the batch, in descending order: by the gate's scores if there is
         a gate and `written` (A, n, 2), the last two tokens before each prediction, is given; otherwise by cosine.
         """
-        asked = torch.nn.functional.normalize(queries.float() - self.mean, dim=-1)  # (A, n, d)
+        normalised = torch.nn.functional.normalize(queries.float() - self.mean, dim=-1)  # (A, n, d)
         rows = [self.rows[i] for i in sentences]
-        wide = max(len(one.scale) for one in rows)
+        wide = max(len(shortlist.scale) for shortlist in rows)
         count = min(k, wide)
-        each = asked.new_full((*asked.shape[:2], wide), NO_ROW)  # (A, n, R) cosines
-        for i, one in enumerate(rows):
+        each = normalised.new_full((*normalised.shape[:2], wide), NO_ROW)  # (A, n, R) cosines
+        for i, shortlist in enumerate(rows):
             # With the keys on the left they are read only once, which is twice as fast.
-            torch.mul((one.keys @ asked[i].T).T, one.scale, out=each[i, :, : len(one.scale)])
+            torch.mul((shortlist.keys @ normalised[i].T).T, shortlist.scale, out=each[i, :, : len(shortlist.scale)])
         which = torch.tensor(list(sentences), device=each.device)  # (A,)
         if self.gate is not None and written is not None:
             fits = context(self.before_rows[which, None, :wide], written)  # (A, n, R)
@@ -206,21 +208,23 @@ class SentenceReader:
     # -- at each step
 
     @contextlib.contextmanager
-    def attach(self, base: BaseModel, strength: float, seen: dict[str, torch.Tensor] | None = None) -> Iterator[None]:
+    def attach(
+        self, base: BaseModel, strength: float, recorded: dict[str, torch.Tensor] | None = None
+    ) -> Iterator[None]:
         """Hook the base's output layer for the duration of the block."""
         head = base.model.get_output_embeddings()
         bias = output_bias(base)
         with StateCapture(base, self.options.keys) as tap, Steps(base) as steps:
 
             def mixed(module: Any, args: Any, logits: torch.Tensor) -> torch.Tensor:
-                return self.interpolate(tap.states, logits, bias, strength, steps, seen)
+                return self.interpolate(tap.states, logits, bias, strength, steps, recorded)
 
             with head.register_forward_hook(mixed):
                 yield
 
     def interpolate(
         self, states: torch.Tensor, logits: torch.Tensor, bias: torch.Tensor | None, strength: float, steps: Steps,
-        seen: dict[str, torch.Tensor] | None = None,
+        recorded: dict[str, torch.Tensor] | None = None,
     ) -> torch.Tensor:  # fmt: skip
         """The logits (…, V) of the mixture at positions with states (…, d)."""
         queries, real = steps.laid_out(states.detach())  # (r, n, d), (r, n) or None
@@ -232,11 +236,11 @@ class SentenceReader:
             min(self.options.k or CANDIDATES, len(self.datastore)), written.reshape(len(once), -1, 2),
         )  # (A, m * n, k)  # fmt: skip
         cosines = result.cosines.view(*queries.shape[:2], -1)  # (r, n, k)
-        about = result.about.view(*cosines.shape, len(NONE))  # (r, n, k, 6)
-        tokens, entries = about[..., 0], about[..., 1]  # (r, n, k) each
+        columns = result.about.view(*cosines.shape, len(NONE))  # (r, n, k, 6)
+        tokens, entries = columns[..., 0], columns[..., 1]  # (r, n, k) each
         history = steps.history(sentences, tokens, entries)
         refused = again(history, tokens, entries, self.allowed[sentences])  # (r, n, k)
-        refused |= torn(about[..., 3], steps.ids)  # (r, n, k)
+        refused |= torn(columns[..., 3], steps.ids)  # (r, n, k)
         cosines = cosines.masked_fill(refused, NO_ROW)  # (r, n, k)
 
         def of_logits(value: torch.Tensor) -> torch.Tensor:
@@ -244,9 +248,9 @@ class SentenceReader:
             return value[real] if real is not None else value.flatten(0, 1)
 
         flat = logits.view(-1, logits.shape[-1])  # (R, V)
-        whole = flat.float() if bias is None else flat.float() + bias  # (R, V)
-        top = whole.amax(-1, keepdim=True)  # (R, 1)
-        lse = top - torch.log_softmax(whole, -1).amax(-1, keepdim=True)  # (R, 1); faster than logsumexp
+        full_logits = flat.float() if bias is None else flat.float() + bias  # (R, V)
+        top = full_logits.amax(-1, keepdim=True)  # (R, 1)
+        lse = top - torch.log_softmax(full_logits, -1).amax(-1, keepdim=True)  # (R, 1); faster than logsumexp
         tokens, cosines = of_logits(tokens), of_logits(cosines)  # (R, k) each
         if self.gate is None:
             mass = copied(
@@ -255,14 +259,14 @@ class SentenceReader:
             )  # (R, k)  # fmt: skip
         else:
             rows = GateInputs(
-                cosines, of_logits(result.coverage.view(*queries.shape[:2], -1)), of_logits(context(about[..., 4:], written)),
+                cosines, of_logits(result.coverage.view(*queries.shape[:2], -1)), of_logits(context(columns[..., 4:], written)),
                 of_logits(self.known(sentences)[:, None].expand(queries.shape[:2])),
                 (top - lse)[:, 0].detach(),
             )  # fmt: skip
             weight = MOST_WEIGHT if self.options.weight is None else self.options.weight
             mass = self.gate.masses(rows, weight, strength)  # (R, k)
-        if seen is not None:
-            seen |= {"rows": of_logits(entries), "mass": mass, "distances": 1 - cosines}
+        if recorded is not None:
+            recorded |= {"rows": of_logits(entries), "mass": mass, "distances": 1 - cosines}
         asking = (mass.sum(-1) > LITTLE).nonzero()[:, 0]  # (r',)
         if not len(asking):
             return logits

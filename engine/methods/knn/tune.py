@@ -97,9 +97,9 @@ def tune(
 
     progress = progress or Progress()
     options = knn.options
-    most = len(knn.datastore)
-    wanted = [options.k] if options.k else [k for k in NEIGHBOURS if k <= most] or [1]
-    evidence = gather(base, knn, pairs, plugin, max(wanted), progress)
+    max_k = len(knn.datastore)
+    k_values = [options.k] if options.k else [k for k in NEIGHBOURS if k <= max_k] or [1]
+    evidence = gather(base, knn, pairs, plugin, max(k_values), progress)
     alone = -float(evidence.log_p.double().mean())
     finite = evidence.distances[evidence.distances.isfinite()]
     unit = float(finite.median()) if len(finite) else 1.0
@@ -108,7 +108,7 @@ def tune(
     ]  # fmt: skip
     weights = [options.weight] if options.weight is not None else list(WEIGHTS)
     rows: list[tuple[float, int, float, float]] = []
-    for k in wanted:
+    for k in k_values:
         for temperature in dict.fromkeys(temperatures):
             progress.check()
             values = likelihood(evidence, k, temperature, weights, options.skip_above)
@@ -119,14 +119,14 @@ def tune(
     rows.remove(fewest)
     rows.insert(0, fewest)
     loss, k, temperature, weight = fewest
-    about: dict[str, object] = {}
+    bleu_figures: dict[str, object] = {}
     if options.finalists and translated is not None and not options.adaptive:
-        chosen, about = choose_by_bleu(knn, distinct(rows, options.finalists), translated, progress)
+        chosen, bleu_figures = choose_by_bleu(knn, distinct(rows, options.finalists), translated, progress)
         loss, k, temperature, weight = chosen
     network = None
     if options.adaptive:
         # Zheng et al. (2021) use 8 neighbours; the network can choose fewer.
-        k = min(options.k or 8, most)
+        k = min(options.k or 8, max_k)
         if not options.temperature:
             temperature = min((row for row in rows if row[1] == k), default=rows[0])[2]
         network = train_adaptive(evidence, k, temperature, progress)
@@ -140,7 +140,7 @@ def tune(
         "loss": round(loss, 4),
         "tokens": len(evidence.gold),
         "best": best,
-        **about,
+        **bleu_figures,
     }
     return tuned, figures
 

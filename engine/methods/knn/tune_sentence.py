@@ -60,8 +60,8 @@ def gather_sentences(
     """Run the model over the pairs and record the rows that each target token would read. Raises CorpusError without pairs."""
     assert knn.reader is not None
     k = min(knn.options.k or CANDIDATES, len(knn.datastore))
-    wanted = knn.options.shortlist or max(SHORTLISTS)
-    reader = knn.reader.with_settings(knn.options.replace(shortlist=wanted))
+    shortlist = knn.options.shortlist or max(SHORTLISTS)
+    reader = knn.reader.with_settings(knn.options.replace(shortlist=shortlist))
     parts = []
     for part in forced(base, pairs, plugin, knn.options.keys, probabilities=True, progress=progress):
         assert part.log_p is not None
@@ -75,15 +75,15 @@ def gather_sentences(
         queries[owner[order], position] = part.states[order]
         result = reader.nearest(queries, range(len(which)), 4 * k)  # (B, n, K)
         at = owner[order], position
-        about = result.about[at]  # (m, K, 6)
-        tokens, ranks = about[..., 0], about[..., 2]  # (m, K) each
+        columns = result.about[at]  # (m, K, 6)
+        tokens, ranks = columns[..., 0], columns[..., 2]  # (m, K) each
         written = previous(part.tokens[order], position, NO_TOKEN)  # (m, 2)
-        cosines = result.cosines[at].masked_fill(torn(about[..., 3], written[:, 0]), NO_ROW)  # (m, K)
+        cosines = result.cosines[at].masked_fill(torn(columns[..., 3], written[:, 0]), NO_ROW)  # (m, K)
         assert part.top is not None
         parts.append(
             (
                 part.log_p[order], part.tokens[order], cosines, tokens, ranks, result.coverage[at],
-                context(about[..., 4:], written), reader.known(owner[order]), part.top[order].clamp(min=1e-9).log(),
+                context(columns[..., 4:], written), reader.known(owner[order]), part.top[order].clamp(min=1e-9).log(),
             )
         )  # fmt: skip
     if not parts:
@@ -170,7 +170,7 @@ def learned(
 def nearly_best(losses: list[tuple[float, int]]) -> int:
     """The index of the (loss, shortlist) to choose: the shortest shortlist among those that are nearly as good as the best."""
     bound = min(losses)[0] + NEAR
-    return min((i for i, one in enumerate(losses) if one[0] <= bound), key=lambda i: (losses[i][1], losses[i][0]))
+    return min((i for i, pair in enumerate(losses) if pair[0] <= bound), key=lambda i: (losses[i][1], losses[i][0]))
 
 
 def grid(evidence: SentenceEvidence, options: KnnOptions, progress: Progress) -> list[dict[str, object]]:

@@ -33,8 +33,8 @@ class Lhuc(LayerMethod):
         attention = (encoder + 2 * decoder) * work.shape.d if "attention" in config.places else 0
         hidden = encoder * work.shape.encoder_hidden + decoder * work.shape.hidden
         forward = hidden if "feed_forward" in config.places else 0
-        whole = (encoder + decoder) * work.shape.d if "layer" in config.places else 0
-        return Cost(weights=attention + forward + whole, training=0.9)
+        outputs = (encoder + decoder) * work.shape.d if "layer" in config.places else 0
+        return Cost(weights=attention + forward + outputs, training=0.9)
 
     def positions(self, layer: nn.Module, config: LhucConfig) -> list[str]:
         result = attentions(layer) if "attention" in config.places else []

@@ -81,13 +81,13 @@ class Service:
             ThreadPoolExecutor(self.config.concurrency) as pool,
         ):
             indices = {pool.submit(self.answer, client, body): i for i, body in enumerate(bodies)}
-            open_ones: set[Future[str]] = set(indices)
+            pending: set[Future[str]] = set(indices)
             try:
-                while open_ones:
-                    progress.advance(len(bodies) - len(open_ones), len(bodies), self.usage.note(self.config))
-                    done, open_ones = wait(open_ones, timeout=0.5, return_when=FIRST_COMPLETED)
-                    for one in done:
-                        answers[indices[one]] = one.result()
+                while pending:
+                    progress.advance(len(bodies) - len(pending), len(bodies), self.usage.note(self.config))
+                    done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        answers[indices[future]] = future.result()
             except BaseException:
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)

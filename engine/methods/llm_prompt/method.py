@@ -107,8 +107,8 @@ class LlmPrompt(Method):
         check_allowed(config, load_settings().endpoints)
         service = Service(config)
         selected = [i for i, text in enumerate(texts) if text.strip()]
-        some = [" ".join(texts[i].split()) for i in selected]
-        prompts = preview(base, module, some, inner(some) if config.draft and some else None)
+        sentences = [" ".join(texts[i].split()) for i in selected]
+        prompts = preview(base, module, sentences, inner(sentences) if config.draft and sentences else None)
         try:
             answers = service.ask([request["body"] for request in prompts], progress)
         finally:
@@ -128,9 +128,9 @@ class LlmPrompt(Method):
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, Any]]:
         """A single row: the samples in the request for this sentence, weighted by their overlap."""
-        shown = module.examples.chosen(source, module.config)[:top]
+        matches = module.examples.chosen(source, module.config)[:top]
         pairs = module.examples.pairs
-        items = [{"text": pairs[i][1], "source": pairs[i][0], "weight": value} for i, value in shown]
+        items = [{"text": pairs[i][1], "source": pairs[i][0], "weight": value} for i, value in matches]
         return [{"position": 0, "token": "", "layer": -1, "place": "prompt", "gate": 0.0, "items": items}]
 
 
@@ -151,12 +151,12 @@ def requests_for(
     url = f"{config.base_url.rstrip('/')}/chat/completions"
     results = []
     for i, text in enumerate(texts):
-        shown = [examples.pairs[position] for position, _ in examples.chosen(text, config)]
-        message = messages(text, shown, languages, config, drafts[i] if drafts else None)
+        pairs = [examples.pairs[position] for position, _ in examples.chosen(text, config)]
+        message = messages(text, pairs, languages, config, drafts[i] if drafts else None)
         results.append({"url": url, "body": body(message, config)})
     return results
 
 
 def load(file: Path) -> Examples:
     """Load the samples. Raises BundleError naming the line that cannot be read."""
-    return Examples(tuple((one.source, one.target) for one in load_sentences(file)))
+    return Examples(tuple((pair.source, pair.target) for pair in load_sentences(file)))

@@ -19,9 +19,9 @@ def ngrams(text: str) -> frozenset[str]:
     return frozenset(plain[i : i + n] for n in WIDTHS for i in range(len(plain) - n + 1))
 
 
-def overlap(one: frozenset[str], other: frozenset[str]) -> float:
+def overlap(first: frozenset[str], second: frozenset[str]) -> float:
     """Dice's coefficient 2 |A ∩ B| / (|A| + |B|), from 0 to 1."""
-    return 2 * len(one & other) / (len(one) + len(other)) if one or other else 0.0
+    return 2 * len(first & second) / (len(first) + len(second)) if first or second else 0.0
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,24 @@ class Examples:
 
     def chosen(self, text: str, config: LlmPromptConfig) -> list[tuple[int, float]]:
         """(index, overlap) of the samples shown for a text: by descending overlap, ties by index, or in random order."""
-        own = ngrams(text)
+        text_grams = ngrams(text)
         if config.choice == "random":
             draw = random.Random(f"{config.seed}/{text}")
             selected = draw.sample(range(len(self.pairs)), min(config.examples, len(self.pairs)))
-            return [(position, overlap(own, self.grams[position])) for position in selected]
-        weighed = [(overlap(own, grams), -position) for position, grams in enumerate(self.grams)]
+            return [(position, overlap(text_grams, self.grams[position])) for position in selected]
+        weighed = [(overlap(text_grams, grams), -position) for position, grams in enumerate(self.grams)]
         return [(-position, value) for value, position in sorted(weighed, reverse=True)[: config.examples]]
 
 
 def language_name(tag: str) -> str:
     """The name of a language tag for the prompt: `Chinese (zh)`, `Portuguese, Brazil (pt-BR)`."""
-    known = [subtag_names().get(part, "") for part in tag.split("-")]
-    return f"{', '.join(name for name in known if name)} ({tag})" if known[0] else tag
+    names = [subtag_names().get(part, "") for part in tag.split("-")]
+    return f"{', '.join(name for name in names if name)} ({tag})" if names[0] else tag
 
 
 def messages(
     text: str,
-    shown: Sequence[tuple[str, str]],
+    pairs: Sequence[tuple[str, str]],
     languages: tuple[str, str],
     config: LlmPromptConfig,
     draft: str | None = None,
@@ -61,13 +61,13 @@ def messages(
     """The chat messages: the task, the samples as earlier turns with the nearest last, and the sentence."""
     source, target = (language_name(tag) for tag in languages)
     task = f"You translate from {source} to {target}. Answer with the translation alone, in one line."
-    if shown:
+    if pairs:
         task += " Write in the style of the earlier translations: their words, their grammar, their punctuation."
     if draft is not None:
         task += " Each sentence comes with a draft translation; mend its meaning and its style."
     texts = [{"role": "system", "content": " ".join([task, *config.instruction.split()])}]
-    for one, other in reversed(shown):
-        texts += [{"role": "user", "content": one}, {"role": "assistant", "content": other}]
+    for sample_source, sample_target in reversed(pairs):
+        texts += [{"role": "user", "content": sample_source}, {"role": "assistant", "content": sample_target}]
     question = text if draft is None else f"{text}\n\nDraft: {draft}"
     return [*texts, {"role": "user", "content": question}]
 

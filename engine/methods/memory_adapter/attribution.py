@@ -30,8 +30,8 @@ def attributions(
     return reads_of(base, module.readers(), *given(base, source, translation), items)
 
 
-def item(known: list[dict[str, Any]], row: int, weight: float) -> dict[str, Any]:
-    result = known[row] if row < len(known) else {"target": "", "source": ""}
+def item(phrases: list[dict[str, Any]], row: int, weight: float) -> dict[str, Any]:
+    result = phrases[row] if row < len(phrases) else {"target": "", "source": ""}
     return {"text": result["target"], "source": result["source"], "weight": weight, "row": row}
 
 

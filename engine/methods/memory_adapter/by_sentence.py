@@ -99,10 +99,10 @@ def loss_with_general_text(base: BaseModel, module: SentenceReaders, batch: Batc
     with module.silent(), torch.no_grad():
         base_log_p = log_probabilities(base, part)  # (m, V)
     divergence = (base_log_p.exp() * (base_log_p - log_p[which])).sum(-1)  # (m,)
-    own, smoothing = log_p[~which], module.config.label_smoothing  # (M - m, V)
-    gold = -own.gather(1, labels[~which][:, None]).sum()  # ()
-    smoothed = (1 - smoothing) * gold - smoothing * own.mean(-1).sum()  # ()
-    nll, drift = gold / max(1, len(own)), divergence.sum() / len(divergence)
+    sample_log_p, smoothing = log_p[~which], module.config.label_smoothing  # (M - m, V)
+    gold = -sample_log_p.gather(1, labels[~which][:, None]).sum()  # ()
+    smoothed = (1 - smoothing) * gold - smoothing * sample_log_p.mean(-1).sum()  # ()
+    nll, drift = gold / max(1, len(sample_log_p)), divergence.sum() / len(divergence)
     return Loss((smoothed + GENERAL * divergence.sum()) / len(labels), {"nll": nll.item(), "drift": drift.item()})
 
 
@@ -162,8 +162,8 @@ def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Materi
         )
     else:  # noise replaces both the keys and, by shuffling, the tokens
         keys = {
-            location: Keys.of(gaussian_like(own[:], len(own), material.generator(number)))
-            for number, (location, own) in enumerate(memory.keys.items())
+            location: Keys.of(gaussian_like(location_keys[:], len(location_keys), material.generator(number)))
+            for number, (location, location_keys) in enumerate(memory.keys.items())
         }
         memory = memory.changed(keys=keys, tokens=memory.tokens[material.order(len(memory))])
     module.set_memory(memory, base)
@@ -195,10 +195,10 @@ def attributions(
 
 def item(base: BaseModel, memory: SentenceMemory, row: int, weight: float) -> dict[str, Any]:
     """A row of the memory as plain data, in the same form as entries in kNN decoding."""
-    known = memory.sentences[memory.sentence_of(row)] if memory.sentences else None
+    sentence = memory.sentences[memory.sentence_of(row)] if memory.sentences else None
     return {
-        "text": known.target if known else "",
-        "source": known.source if known else "",
+        "text": sentence.target if sentence else "",
+        "source": sentence.source if sentence else "",
         "weight": weight,
         "token": base.tokenizer.convert_ids_to_tokens([int(memory.tokens[row])])[0],
         "row": row,

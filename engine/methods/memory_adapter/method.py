@@ -95,7 +95,7 @@ class MemoryAdapter(Method):
         if not pairs_file.exists():
             if phrases is None or not phrases.phrases:
                 raise CorpusError("No phrases were found in the samples. Add more sentences in the target language.")
-            known = aligned_sources(samples, [phrase.text for phrase in phrases], config.aligner, progress)
+            phrase_sources = aligned_sources(samples, [phrase.text for phrase in phrases], config.aligner, progress)
             progress.begin("Translating phrases back", progress.index, progress.steps)
             rules = PairRules(
                 order=config.order,
@@ -110,7 +110,7 @@ class MemoryAdapter(Method):
                 pair.backward,
                 layers,
                 rules,
-                known=known,
+                known=phrase_sources,
                 round_trip=pair.forward if config.round_trip else None,
                 partial=workspace / "phrase_pairs.partial.jsonl",
                 progress=progress,
@@ -136,9 +136,9 @@ class MemoryAdapter(Method):
         return Artefacts(open_memory(folder, base), files, folder=folder)
 
     def cost(self, config: MemoryAdapterConfig, work: Workload) -> Cost:
-        shape, d, most = work.shape, work.shape.d, config.phrases_per_layer
+        shape, d, per_layer = work.shape, work.shape.d, config.phrases_per_layer
         layers = len(set(config.layers)) if config.layers is not None else 0
-        own = shape.decoder * (2 * d * config.bottleneck + config.bottleneck + d) if config.bottleneck else 0
+        added = shape.decoder * (2 * d * config.bottleneck + config.bottleneck + d) if config.bottleneck else 0
         terms = 1.5 if config.alpha or config.beta else 1.0
         part = part_of(config.fine_tune, work.sourced)
         tuned = shape.part(part) if part != "none" else 0.0
@@ -146,15 +146,17 @@ class MemoryAdapter(Method):
         if config.retrieval == "sentence":
             readers = (layers or min(config.reading_layers, shape.decoder)) * len(config.places)
             r = min(config.key_size, d)
-            own += readers * (r * r + d * d + 64 * d)
+            added += readers * (r * r + d * d + 64 * d)
             return Cost(
-                weights=own + tuned, bytes_each=(4 * own + tuned) / (own + tuned), training=1.1 + slower, terms=terms,
+                weights=added + tuned, bytes_each=(4 * added + tuned) / (added + tuned), training=1.1 + slower, terms=terms,
                 units=work.held, preparing=1.1, decoding=1.3, files=work.held * (6 + (r + 1) * readers),
             )  # fmt: skip
-        own += (layers or shape.decoder) * len(config.places) * (3 * d * d + (2 * d * d + d if config.gate else 0) + 1)
-        selected = min(work.phrases, most * shape.decoder) if most else work.phrases
+        added += (
+            (layers or shape.decoder) * len(config.places) * (3 * d * d + (2 * d * d + d if config.gate else 0) + 1)
+        )
+        selected = min(work.phrases, per_layer * shape.decoder) if per_layer else work.phrases
         return Cost(
-            weights=own + tuned, bytes_each=(4 * own + tuned) / (own + tuned), training=0.9 + slower, terms=terms,
+            weights=added + tuned, bytes_each=(4 * added + tuned) / (added + tuned), training=0.9 + slower, terms=terms,
             units=selected, preparing=8.6, files=selected * (4 * d + 90),
         )  # fmt: skip
 
@@ -220,7 +222,7 @@ class MemoryAdapter(Method):
         return with_tuned(weights, module.tuned.packed()) if module.tuned is not None else weights
 
     def unpacked(self, module: Any, weights: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
-        tuned = {key.removeprefix(TUNED_KEYS): one for key, one in weights.items() if key.startswith(TUNED_KEYS)}
+        tuned = {key.removeprefix(TUNED_KEYS): weight for key, weight in weights.items() if key.startswith(TUNED_KEYS)}
         return with_tuned(weights, module.tuned.unpacked(tuned)) if module.tuned is not None else weights
 
     def prepare_for_inference(self, module: Any) -> None:
@@ -242,15 +244,15 @@ class MemoryAdapter(Method):
 
     @contextlib.contextmanager
     def observed(self, module: Any) -> Iterator[dict[str, Any]]:
-        figures: dict[str, Any] = {}
+        observations: dict[str, Any] = {}
         if module.config.retrieval == "global":
-            yield figures
+            yield observations
             return
         for _, _, reader in module.readers():
             reader.seen = {}
         try:
-            yield figures
-            figures["readers"] = by_sentence.reading_figures(module)
+            yield observations
+            observations["readers"] = by_sentence.reading_figures(module)
         finally:
             for _, _, reader in module.readers():
                 reader.seen = None
@@ -264,9 +266,9 @@ class MemoryAdapter(Method):
             return by_sentence.ablate(base, module, kind, material)
         module.keep_graphs(None)
         if kind in ("foreign", "oracle"):
-            made = self.prepare(material.samples(kind), module.config, material.progress)
-            assert made.memory is not None
-            module.set_memory(made.memory)
+            artefacts = self.prepare(material.samples(kind), module.config, material.progress)
+            assert artefacts.memory is not None
+            module.set_memory(artefacts.memory)
         for number, (_, _, reader) in enumerate(module.readers()):
             rows = reader.memory  # (N, d)
             if kind == "empty" or not len(rows):
@@ -279,7 +281,7 @@ class MemoryAdapter(Method):
                 reader.search = "exact"  # an index has no separate values
         self.prepare_for_inference(module)
         if kind == "shuffled":
-            for _, _, reader in (one for one in module.readers() if len(one[2].memory) > 1):
+            for _, _, reader in (entry for entry in module.readers() if len(entry[2].memory) > 1):
                 reader.values = reader.values[material.order(len(reader.values)).to(reader.values.device)]  # (N, d)
 
     def batches_beams_per_sentence(self, module: Any) -> bool:
@@ -342,8 +344,8 @@ class MemoryAdapter(Method):
 
 def with_tuned(weights: Mapping[str, torch.Tensor], tuned: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The weights with `tuned` replacing the base's tuned weights."""
-    own = {key: one for key, one in weights.items() if not key.startswith(TUNED_KEYS)}
-    return own | {TUNED_KEYS + key: one for key, one in tuned.items()}
+    untuned = {key: weight for key, weight in weights.items() if not key.startswith(TUNED_KEYS)}
+    return untuned | {TUNED_KEYS + key: weight for key, weight in tuned.items()}
 
 
 def hook_points(base: BaseModel, module: Any, strength: float) -> list[HookPoint]:

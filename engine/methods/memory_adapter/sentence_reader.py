@@ -84,8 +84,8 @@ class Reading:
 
     def of(self, active: Tensor, content: Content) -> Reading:
         """The reading of the sentences `active` (b,), given their content."""
-        own = {name: getattr(self, name)[active] for name in ("keys", "bonus", "coverage", "known", "any")}
-        return replace(self, content=content, **own)
+        selected = {name: getattr(self, name)[active] for name in ("keys", "bonus", "coverage", "known", "any")}
+        return replace(self, content=content, **selected)
 
 
 class SentenceReader(nn.Module):
@@ -123,10 +123,10 @@ class SentenceReader(nn.Module):
         compared = F.normalize(keys + SLOW * (keys @ self.match.T), dim=-1)  # (B, R, r)
         coverage = shortlist.coverage.to(kind)  # (B, R)
         bonus = (by_coverage * coverage).masked_fill(~shortlist.real, LEAST)[:, None]  # (B, 1, R)
-        known, any_row = shortlist.known, shortlist.real.any(-1)  # (B,) each
+        known_share, any_row = shortlist.known, shortlist.real.any(-1)  # (B,) each
         self.batch = self.reading = Reading(
             project, -project @ self.mean, sharpness, by_coverage, sharpness * compared, content, bonus, coverage,
-            known.to(kind)[:, None, None], any_row.to(kind)[:, None, None],
+            known_share.to(kind)[:, None, None], any_row.to(kind)[:, None, None],
         )  # fmt: skip
 
     def forward(self, anchor: Tensor, query: Tensor, strength: float = 1.0) -> Tensor:

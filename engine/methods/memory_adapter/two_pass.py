@@ -37,10 +37,10 @@ class CachedFirstPass:
             return lambda *args, **kwargs: self.outputs[index]
 
         lower = list(self.layers)[: max(0, layer)]
-        for index, one in enumerate(lower):
-            one.forward = same(index)
+        for index, module in enumerate(lower):
+            module.forward = same(index)
         try:
             yield
         finally:
-            for one in lower:
-                del one.forward  # restores the method of the class
+            for module in lower:
+                del module.forward  # restores the method of the class

@@ -174,23 +174,23 @@ class NgramMemory(Method):
         if encoded is None:
             with torch.no_grad():
                 encoded = base.encoder_states(sources)  # (B, S, d)
-        own = [batch.pairs.sentences[i] for i in batch.rows] if batch is not None else [None] * len(sources)
-        given = [ids[:length] for ids, length in zip(sources.tolist(), mask.sum(1).tolist(), strict=True)]
-        drafts = self.drafts(base, module, given, own)
+        pairs = [batch.pairs.sentences[i] for i in batch.rows] if batch is not None else [None] * len(sources)
+        source_ids = [ids[:length] for ids, length in zip(sources.tolist(), mask.sum(1).tolist(), strict=True)]
+        drafts = self.drafts(base, module, source_ids, pairs)
         rows = [
-            module.retriever.find(base, ids, encoded[row, : len(ids)], own[row], drafts[row])
-            for row, ids in enumerate(given)
+            module.retriever.find(base, ids, encoded[row, : len(ids)], pairs[row], drafts[row])
+            for row, ids in enumerate(source_ids)
         ]
         module.remember(base, rows, encoded, mask)
 
     def drafts(
-        self, base: BaseModel, module: Any, sources: Sequence[list[int]], own: Sequence[SentencePair | None]
+        self, base: BaseModel, module: Any, sources: Sequence[list[int]], pairs: Sequence[SentencePair | None]
     ) -> list[str]:
         """The base's translations of the sentences that need one for retrieval by targets; empty strings for the others."""
         from engine.decoding.greedy_search import bare_translations
 
         result = [""] * len(sources)
-        rows = [i for i, one in enumerate(own) if module.retriever.wants_draft(one)]
+        rows = [i for i, pair in enumerate(pairs) if module.retriever.wants_draft(pair)]
         if rows:
             for i, text in zip(rows, bare_translations(base, [sources[i] for i in rows]), strict=True):
                 result[i] = text
@@ -209,7 +209,7 @@ class NgramMemory(Method):
         def items(layer: int, gated: Any, weights: torch.Tensor) -> list[dict[str, object]]:
             shares = shares_of(owners, weights[: len(owners)])
             read = ((number, module.pairs[number], shares[number]) for number in list(shares)[:top])
-            return [{"text": one.target, "source": one.source, "weight": w, "row": i} for i, one, w in read]
+            return [{"text": pair.target, "source": pair.source, "weight": w, "row": i} for i, pair, w in read]
 
         with base.lock, self.attach(base, module), torch.no_grad():
             self.set_source(base, module, sources)

@@ -120,32 +120,32 @@ class NgramMemoryModule(nn.Module):
     def token_ids(self, base: BaseModel, numbers: Sequence[int]) -> list[tuple[list[int], list[int]]]:
         """Source and target ids of pairs of the retrieval set, truncated to `max_tokens`."""
         new = [i for i in dict.fromkeys(numbers) if i not in self._ids]
-        most = min(self.config.max_tokens, base.max_tokens)
+        limit = min(self.config.max_tokens, base.max_tokens)
         sources = base.encode([self.pairs[i].source for i in new])
         targets = base.encode_target([self.pairs[i].target for i in new])
         for i, source, target in zip(new, sources, targets, strict=True):
-            self._ids[i] = source[:most], target[:most]
+            self._ids[i] = source[:limit], target[:limit]
         return [self._ids[i] for i in numbers]
 
     def remember(self, base: BaseModel, rows: list[list[int]], encoded: Tensor, mask: Tensor) -> None:
         """Encode the pairs retrieved for each of B sentences, given the sentences' frozen encodings (B, S, d) with mask (B, S)."""
         owners = [row for row, numbers in enumerate(rows) for _ in numbers]  # (E,)
         entries = [number for numbers in rows for number in numbers]  # (E,)
-        own = self.norm.weight.dtype
+        dtype = self.norm.weight.dtype
         if not entries:
             self.retrieved = None
             return
         ids = self.token_ids(base, entries)
         where = torch.tensor(owners, device=encoded.device)  # (E,)
-        other, other_mask = encoded[where].to(own), mask[where].bool()  # (E, S, d), (E, S)
+        other, other_mask = encoded[where].to(dtype), mask[where].bool()  # (E, S, d), (E, S)
         if self.config.memory == "source_target":
             tokens, source_mask = padded([source for source, _ in ids], base.pad, base.device)  # (E, L), (E, L)
-            states = self._inputs[0](tokens).to(own)  # (E, L, d)
+            states = self._inputs[0](tokens).to(dtype)  # (E, L, d)
             for layer in self.source:
                 states = layer(states, source_mask, other, other_mask)  # (E, L, d)
             other, other_mask = self.source_norm(states), source_mask  # (E, L, d), (E, L)
         tokens, target_mask = padded([target for _, target in ids], base.pad, base.device)  # (E, L'), (E, L')
-        states = self._inputs[1](tokens).to(own)  # (E, L', d)
+        states = self._inputs[1](tokens).to(dtype)  # (E, L', d)
         for layer in self.target:
             if self.config.memory == "alone":
                 states = layer(states, target_mask)  # (E, L', d)
@@ -156,4 +156,4 @@ class NgramMemoryModule(nn.Module):
             states = self.exchanged(entries, states)  # (E, L', d)
         layout = PackedSentences(target_mask, owners, len(rows))
         numbers = torch.tensor(entries, device=encoded.device)[:, None].expand_as(target_mask)  # (E, L')
-        self.retrieved = Retrieved(layout.put(states), layout.mask, layout.any.to(own), layout.put(numbers), layout)
+        self.retrieved = Retrieved(layout.put(states), layout.mask, layout.any.to(dtype), layout.put(numbers), layout)

@@ -76,12 +76,12 @@ class Retriever:
             self.engine: Any = DenseNgrams(result, lengths, depth=config.search_depth, widths=config.widths)
             return
         sentences = source_words(base, base.encode([pair.source for pair in pairs]))
-        whole = config.retrieval == "idf_sentence"
-        self.engine = IdfSentences(sentences) if whole else IdfNgrams(sentences, config.widths)
+        by_sentence = config.retrieval == "idf_sentence"
+        self.engine = IdfSentences(sentences) if by_sentence else IdfNgrams(sentences, config.widths)
         self.poor = {i for i, pair in enumerate(pairs) if pair.plausibility < POOR}
         if self.poor:
             targets = [words(pair.target) for pair in pairs]
-            self.by_target: Any = IdfSentences(targets) if whole else IdfNgrams(targets, config.widths)
+            self.by_target: Any = IdfSentences(targets) if by_sentence else IdfNgrams(targets, config.widths)
             self.good = set(range(len(pairs))) - self.poor
 
     @cached_property
@@ -90,24 +90,24 @@ class Retriever:
         return OwnText([pair.target for pair in self.pairs], [pair.source for pair in self.pairs])
 
     def find(
-        self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, own: SentencePair | None = None, draft: str = "",
+        self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, pair: SentencePair | None = None, draft: str = "",
     ) -> list[int]:  # fmt: skip
         """Indices of the pairs retrieved for a source sentence, given its ids (S,) and frozen states (S, d), the best first.
 
-        `own` is the pair of the sentence in training: neither it nor near-duplicates are retrieved, and results are cached, since
+        `pair` is the pair of the sentence in training: neither it nor near-duplicates are retrieved, and results are cached, since
         the same pairs recur in every epoch. `draft` is the base's translation of the sentence, required if `wants_draft`.
         """
-        if own is None:
+        if pair is None:
             return self._search(base, ids, states, draft, self.config.neighbours_translating, set())
-        name = own.source, own.target
+        name = pair.source, pair.target
         if name not in self._own_cache:
-            shut = self.own.of(own.source, own.target)
+            shut = self.own.of(pair.source, pair.target)
             self._own_cache[name] = self._search(base, ids, states, draft, self.config.neighbours, shut)
         return self._own_cache[name]
 
-    def wants_draft(self, own: SentencePair | None = None) -> bool:
+    def wants_draft(self, pair: SentencePair | None = None) -> bool:
         """Whether retrieval for a sentence requires the base's translation of it."""
-        return bool(self.poor) and (own is None or (own.source, own.target) not in self._own_cache)
+        return bool(self.poor) and (pair is None or (pair.source, pair.target) not in self._own_cache)
 
     def _search(
         self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, draft: str, top_k: int | None, shut: set[int]

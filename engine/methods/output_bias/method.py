@@ -119,8 +119,8 @@ class Extreme(Method):
         module.current = None
         if batch is None or len(module.names) == 1:
             return
-        known = {name: i for i, name in enumerate(module.names)}
-        owners = [known.get(batch.pairs.sentences[row].domain, -1) for row in batch.rows]
+        domain_indices = {name: i for i, name in enumerate(module.names)}
+        owners = [domain_indices.get(batch.pairs.sentences[row].domain, -1) for row in batch.rows]
         counts = (batch.labels != base.pad).sum(1)  # (B,)
         module.current = torch.tensor(owners, device=counts.device).repeat_interleave(counts)  # (M,)
 
@@ -137,8 +137,8 @@ def read_domains(file: Path) -> list[str]:
     """The names in domains.json. Raises BundleError if it cannot be read."""
     try:
         names = json.loads(file.read_text(encoding="utf-8"))["domains"]
-        good = isinstance(names, list) and all(isinstance(name, str) for name in names)
-        if not good or not names or len(set(names)) != len(names):
+        valid = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if not valid or not names or len(set(names)) != len(names):
             raise ValueError("no list of names")
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise BundleError(

@@ -29,8 +29,8 @@ class ResidualAdapter(LayerMethod):
 
     def cost(self, config: ResidualAdapterConfig, work: Workload) -> Cost:
         d = work.shape.d
-        one = 2 * d * config.bottleneck + 2 * d + (config.bottleneck + d if config.bias else 0)
-        return Cost(weights=sum(layer_counts(config, work.shape)) * one, training=0.65)
+        per_adapter = 2 * d * config.bottleneck + 2 * d + (config.bottleneck + d if config.bias else 0)
+        return Cost(weights=sum(layer_counts(config, work.shape)) * per_adapter, training=0.65)
 
     def positions(self, layer: nn.Module, config: ResidualAdapterConfig) -> list[str]:
         return ["layer"]

@@ -76,12 +76,12 @@ class Rewrite(Method):
         config: RewriteConfig = prepared_settings(samples, RewriteConfig)
         pairs = samples.pairs(part)
         machine = machine_translations(samples, pairs, config.beam, progress, part)
-        both = [
+        machine_pairs = [
             SentencePair(text, pair.target, pair.domain, synthetic=True)
             for text, pair in zip(machine, pairs, strict=True)
             if text
         ]
-        result = Pairs.encode(rewriter_of(base), both)
+        result = Pairs.encode(rewriter_of(base), machine_pairs)
         if part != "train" or not config.denoising:
             return result
         clean = Pairs.encode(rewriter_of(base), [SentencePair(pair.target, pair.target, pair.domain) for pair in pairs])

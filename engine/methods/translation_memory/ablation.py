@@ -20,9 +20,9 @@ def draw_memory(module: Any, kind: str, material: Material) -> None:
     vectors = torch.from_numpy(module.index.vectors)  # (n, v)
     longest = max(map(len, module.rows))
     if kind == "noise":
-        drawn = tokens[torch.randint(len(tokens), (len(tokens),), generator=material.generator())].tolist()  # (N,)
-        rest = iter(drawn)
-        module.rows = [[next(rest) for _ in row] for row in module.rows]
+        sampled = tokens[torch.randint(len(tokens), (len(tokens),), generator=material.generator())].tolist()  # (N,)
+        remaining = iter(sampled)
+        module.rows = [[next(remaining) for _ in row] for row in module.rows]
         vectors = gaussian_like(vectors, len(vectors), material.generator())  # (n, v)
     else:
         module.rows = [evenly_spaced(tokens, longest).tolist()]

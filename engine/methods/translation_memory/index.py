@@ -84,11 +84,11 @@ class Refresher:
             return self.index
         due = step // self.every * self.every
         last = self.current if self.current is not None else due
-        wanted = max(0, due - self.every) if self.waits else last
-        if wanted == due:
+        required = max(0, due - self.every) if self.waits else last
+        if required == due:
             self._begin(step, due)
-        if self.current != wanted or self.index is None:
-            self._take(wanted)
+        if self.current != required or self.index is None:
+            self._take(required)
         self._begin(step, due)
         if not self.waits and self.building is not None and not self.building[1].is_alive():
             self._take(self.building[0])

@@ -249,9 +249,9 @@ class TranslationMemory(Method):
             for row, query in enumerate(queries):
                 shut = self.own(module, batch.pairs.sentences[batch.rows[row]].target) if batch is not None else set()
                 numbers.append([i for i, _ in index.search_unblocked(query, module.config.neighbours, shut)])
-            fresh = batch is not None and module.config.retriever == "trained"
+            recompute = batch is not None and module.config.retriever == "trained"
             selected = batch.labels != base.pad if batch is not None else None  # (B, T)
-            module.remember(numbers, x, fresh, index.vectors, base.pad, selected)
+            module.remember(numbers, x, recompute, index.vectors, base.pad, selected)
 
     def training_index(self, module: Any, step: int) -> Any:
         """The index for a training batch, or the current index for a validation batch, whose `step` is not an update's."""
@@ -288,8 +288,8 @@ class TranslationMemory(Method):
             shares = list(shares_of(owners, retrieved.alpha[0, position]).items())[:top]
             pairs = [(module.pairs[number], number, share) for number, share in shares]
             items: list[dict[str, object]] = [
-                {"text": one.target, "source": one.source, "weight": share, "relevance": relevance[i], "row": i}
-                for one, i, share in pairs
+                {"text": pair.target, "source": pair.source, "weight": share, "relevance": relevance[i], "row": i}
+                for pair, i, share in pairs
             ]
             results.append(row(position, token, -1, "output", 1 - float(retrieved.copying[0, position]), items))
         return results

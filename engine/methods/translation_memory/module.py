@@ -117,10 +117,10 @@ class TranslationMemoryModule(nn.Module):
         return ids, mask, self._inputs[0].tokens(ids).to(kind) + (states - entering)  # (U, L), (U, L), (U, L, d)
 
     def remember(
-        self, numbers: list[list[int]], x: Tensor, fresh: bool, vectors: Any, pad: int, target_mask: Tensor | None
+        self, numbers: list[list[int]], x: Tensor, recompute: bool, vectors: Any, pad: int, target_mask: Tensor | None
     ) -> None:
-        """Encode the sentences retrieved for each of B sentences with vectors x (B, v). If `fresh`, their vectors are computed by
-        E_tgt, so that it gets a gradient; otherwise they are taken from the index.
+        """Encode the sentences retrieved for each of B sentences with vectors x (B, v). If `recompute`, E_tgt computes their
+        vectors, so that it gets a gradient; otherwise they are taken from the index.
         """
         self.retrieved = None
         owners = [row for row, result in enumerate(numbers) for _ in result]  # (E,)
@@ -132,7 +132,7 @@ class TranslationMemoryModule(nn.Module):
         ids, mask, states = self.encode_memory([self.rows[i] for i in unique], pad, x.device)
         if self.exchanged is not None:
             states = self.exchanged(unique, states)  # (U, L, d)
-        if fresh:
+        if recompute:
             z = self.retriever.target(ids, mask)  # (U, v)
         else:
             z = torch.from_numpy(vectors[unique]).to(x)  # (U, v)

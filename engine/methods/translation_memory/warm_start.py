@@ -63,10 +63,10 @@ class WarmStart(nn.Module):
 
     def forward(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> tuple[Tensor, Tensor]:
         """(L_snt, L_tok) for a batch of pairs given as ids."""
-        both = self.encoders
-        x = both.source.state(*padded(list(sources), self.pad, self.device))  # (B, d)
-        z = both.target.state(*padded(list(targets), self.pad, self.device))  # (B, d)
-        snt = sentence_loss(both.source.vector(x), both.target.vector(z), self.temperature)  # ()
+        encoders = self.encoders
+        x = encoders.source.state(*padded(list(sources), self.pad, self.device))  # (B, d)
+        z = encoders.target.state(*padded(list(targets), self.pad, self.device))  # (B, d)
+        snt = sentence_loss(encoders.source.vector(x), encoders.target.vector(z), self.temperature)  # ()
         to_target = self.to_target(x) @ self._words[0].to(x.dtype).T  # (B, V)
         to_source = self.to_source(z) @ self._words[1].to(z.dtype).T  # (B, V)
         words = word_loss(to_target, self.bags(targets), self.mean) + word_loss(
@@ -82,8 +82,8 @@ def recall(
     """The share of sources whose target is the nearest of all targets, and L_snt over all pairs as one batch."""
     x = torch.from_numpy(encode_all(encoders.source, sources, base.pad, base.device))  # (N, v)
     z = torch.from_numpy(encode_all(encoders.target, targets, base.pad, base.device))  # (N, v)
-    own = torch.arange(len(x))  # (N,)
-    return float(((x @ z.T).argmax(1) == own).float().mean()), float(sentence_loss(x, z, temperature))
+    expected = torch.arange(len(x))  # (N,)
+    return float(((x @ z.T).argmax(1) == expected).float().mean()), float(sentence_loss(x, z, temperature))
 
 
 def warm_up(

@@ -49,17 +49,19 @@ def assemble(
     if all(sentence.translation == sentence.masked.text for sentence in sentences):
         return Result(prepared.unit.parts)  # untranslated, so keep it unchanged, including spaces
     doubts: list[str] = []
-    whole = Builder(text, target)
+    builder = Builder(text, target)
     for k, sentence in enumerate(sentences):
         back = restore(sentence.translation, sentence.masked.names)
         if back.lost or back.doubled:
             doubts.append(_put_back(prepared, [sentence.masked.names[name] for name in back.lost]))
-        whole.add(sentence, back, alignments.get(k))
+        builder.add(sentence, back, alignments.get(k))
         flag = flag_of(sentence.translation)
         doubts += [Message(FLAGS[flag])] if flag else _odd(sentence)
-    shown, links = whole.finish()
+    translation, links = builder.finish()
     tagged = any(isinstance(part, Tag) for part in prepared.parts)
-    parts: TaggedText = project(prepared.parts, shown, links, spaced=not unspaced(target)) if tagged else [shown]
+    parts: TaggedText = (
+        project(prepared.parts, translation, links, spaced=not unspaced(target)) if tagged else [translation]
+    )
     parts, doubt = _in_order(prepared, parts)
     parts = _with_shortcut(prepared, parts, target)
     flag = flag_of(flagged("", [flag_of(sentence.translation) for sentence in sentences]))
@@ -160,11 +162,13 @@ class Builder:
                 at = rows[k][0][1] if k >= 0 else 0
             left = "" if self.solid or not at or text[at - 1].isspace() or not text[at - 1].isalnum() else " "
             right = " " if not self.solid and text[at : at + 1].isalnum() else ""
-            fresh: Rows = [((at + len(left) + a, at + len(left) + b), {min(words): 1.0}) for a, b in word_spans(value)]
+            new_rows: Rows = [
+                ((at + len(left) + a, at + len(left) + b), {min(words): 1.0}) for a, b in word_spans(value)
+            ]
             size = len(left) + len(value) + len(right)
             text = text[:at] + left + value + right + text[at:]
             moved: Rows = [((a + size, b + size), row) if a >= at else ((a, b), row) for (a, b), row in rows]
-            rows = [*moved[: k + 1], *fresh, *moved[k + 1 :]]
+            rows = [*moved[: k + 1], *new_rows, *moved[k + 1 :]]
         return text, rows
 
 
@@ -213,9 +217,9 @@ def _odd(sentence: UnitSentence) -> list[Message]:
         return [Message("The model gave no translation.")] if not sentence.masked.names else []
     if _size(translation) > 40 + LONG_RUN * _size(source):
         return [Message("The translation is much longer than its source.")]
-    there = Counter(re.sub(r"\D", "", number) for number in NUMBER.findall(translation))
+    present = Counter(re.sub(r"\D", "", number) for number in NUMBER.findall(translation))
     written = {digits: number for number in NUMBER.findall(source) if len(digits := re.sub(r"\D", "", number)) > 2}
-    missing = Counter(re.sub(r"\D", "", number) for number in NUMBER.findall(source)) - there
+    missing = Counter(re.sub(r"\D", "", number) for number in NUMBER.findall(source)) - present
     return [
         Message("The number {number} is not in the translation.", number=written[digits])
         for digits in missing
@@ -232,7 +236,7 @@ def _in_order(prepared: Prepared, parts: TaggedText) -> tuple[TaggedText, list[M
     text = prepared.text
     atoms = [ord(c) - FIRST for c in ATOM.findall(text)]
     atoms = [k for k in atoms if k < len(prepared.atoms) and isinstance(prepared.atoms[k], str)]
-    there = [
+    placed = [
         k
         for part in parts
         if isinstance(part, str)
@@ -240,11 +244,11 @@ def _in_order(prepared: Prepared, parts: TaggedText) -> tuple[TaggedText, list[M
         if (k := ord(c) - FIRST) < len(prepared.atoms) and isinstance(prepared.atoms[k], str)
     ]
     values = [str(prepared.atoms[k]) for k in atoms]
-    order = [atoms.index(k) for k in there]
+    order = [atoms.index(k) for k in placed]
     numbered = renumbered(values, order, prepared.unit.placeholders)
     if numbered is None:
         # The program that fills them in relies on their order: an awkward sentence is better than a crash.
-        again = iter(sorted(there, key=atoms.index))
+        again = iter(sorted(placed, key=atoms.index))
         moved = [
             part if isinstance(part, Tag) else ATOM.sub(lambda m: _next(prepared, m[0], again), part) for part in parts
         ]
@@ -253,7 +257,7 @@ def _in_order(prepared: Prepared, parts: TaggedText) -> tuple[TaggedText, list[M
                 "Its placeholders can only be distinguished by their order, which the translation had changed: check it."
             )
         ]
-    for k, value in zip(there, numbered, strict=True):
+    for k, value in zip(placed, numbered, strict=True):
         prepared.atoms[k] = value
     return parts, []
 
@@ -273,11 +277,11 @@ def _with_shortcut(prepared: Prepared, parts: TaggedText, target: str) -> Tagged
     letter, mark = prepared.shortcut, prepared.unit.shortcut
     if not letter:
         return parts
-    whole = text_of(parts)
-    bounds = [-1, *break_places(prepared, whole), len(whole)]
+    full_text = text_of(parts)
+    bounds = [-1, *break_places(prepared, full_text), len(full_text)]
     line = min(prepared.shortcut_line, len(bounds) - 2)  # breaks stay in order
     begin = bounds[line] + 1
-    text = whole[begin : bounds[line + 1]]
+    text = full_text[begin : bounds[line + 1]]
     start = re.search(rf"(?<!\w){re.escape(letter)}", text, re.IGNORECASE) or re.search(
         re.escape(letter), text, re.IGNORECASE
     )
@@ -288,19 +292,19 @@ def _with_shortcut(prepared: Prepared, parts: TaggedText, target: str) -> Tagged
     return _inserted(parts, begin + position, mark, before=False)
 
 
-def _inserted(parts: TaggedText, position: int, fresh: str, *, before: bool = True) -> TaggedText:
+def _inserted(parts: TaggedText, position: int, insertion: str, *, before: bool = True) -> TaggedText:
     """Insert text into parts at a position of their text; between two parts, into the one before or after."""
     done: TaggedText = []
     at = 0
     for part in parts:
         size = len(part) if isinstance(part, str) else 0
         if (
-            fresh
+            insertion
             and size
             and (at < position <= at + size or at == position == 0 if before else at <= position < at + size)
         ):
-            part = f"{part[: position - at]}{fresh}{part[position - at :]}"  # type: ignore[index]  # noqa: PLW2901
-            fresh = ""
+            part = f"{part[: position - at]}{insertion}{part[position - at :]}"  # type: ignore[index]  # noqa: PLW2901
+            insertion = ""
         at += size
         done.append(part)
     return done

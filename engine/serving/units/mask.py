@@ -80,7 +80,7 @@ def prepare(unit: Unit, source: str) -> Prepared:
     result = Prepared(unit, [])
     result.percent = any(kind in unit.placeholders for kind in ("printf", "named")) and "%%" in unit.text
     names: list[tuple[str, int]] = []
-    fresh = 1 + max((part.id for part in unit.parts if isinstance(part, Tag)), default=0)
+    next_id = 1 + max((part.id for part in unit.parts if isinstance(part, Tag)), default=0)
     for part in unit.parts:
         if isinstance(part, Tag):
             if part.kind == "alone" and (part.id in unit.words or part.id in unit.breaks):
@@ -91,7 +91,7 @@ def prepare(unit: Unit, source: str) -> Prepared:
         at = 0
         tags = find_tags(part) if unit.markup else []
         markup = [*tags, *find_code(tags), *find_signs(part, unit.placeholders)]
-        for begin, end, kind, name in sorted(markup, key=lambda one: (one[0], -one[1])):
+        for begin, end, kind, name in sorted(markup, key=lambda span: (span[0], -span[1])):
             if begin < at:  # inside a tag or code
                 continue
             _text(result, part[at:begin])
@@ -105,11 +105,11 @@ def prepare(unit: Unit, source: str) -> Prepared:
                 result.written[-id] = raw
                 result.parts.append(Tag("close", id))
                 continue
-            result.written[fresh] = raw
-            result.parts.append(Tag("open" if kind == "open" else "alone", fresh))
+            result.written[next_id] = raw
+            result.parts.append(Tag("open" if kind == "open" else "alone", next_id))
             if kind == "open":
-                names.append((name, fresh))
-            fresh += 1
+                names.append((name, next_id))
+            next_id += 1
         _text(result, part[at:])
     _find_shortcut(result)
     result.parts = _merged(result.parts)
@@ -178,7 +178,7 @@ def _find_shortcut(prepared: Prepared) -> None:
     part = str(prepared.parts[k])
     prepared.shortcut = part[match.end()]
     before = [*prepared.parts[:k], part[: match.start()]]
-    prepared.shortcut_line = len(break_places(prepared, "".join(one for one in before if isinstance(one, str))))
+    prepared.shortcut_line = len(break_places(prepared, "".join(piece for piece in before if isinstance(piece, str))))
     prepared.parts[k] = part[: match.start()] + part[match.end() :]
 
 
@@ -213,28 +213,28 @@ def _sentences(prepared: Prepared, source: str) -> list[tuple[int, int]]:
 
 def _has_words(text: str) -> bool:
     """Whether there are words to translate, not only numbers, signs and atoms; False if there are too many atoms."""
-    rest, atoms = GROUP.subn("", text)
-    return atoms < MOST_ATOMS and any(map(str.isalpha, rest))
+    remainder, atoms = GROUP.subn("", text)
+    return atoms < MOST_ATOMS and any(map(str.isalpha, remainder))
 
 
 def _split(text: str, begin: int, end: int, source: str) -> list[tuple[int, int]]:
     """Spans of the sentences in a section of text, split with stand-ins for atoms; one sentence if `source` is empty."""
-    whole = mask(text, begin, end)
-    if not whole.text:
+    masked = mask(text, begin, end)
+    if not masked.text:
         return []
     ends, at = [], 0
-    for sentence in split_sentences(whole.text, source) if source else [whole.text]:
+    for sentence in split_sentences(masked.text, source) if source else [masked.text]:
         for _ in range(sum(not c.isspace() for c in sentence)):  # splitters may change only spaces
             at += 1
-            while at < len(whole.text) and whole.text[at].isspace():
+            while at < len(masked.text) and masked.text[at].isspace():
                 at += 1
         ends.append(at)
-    cuts = [0, *ends[:-1], len(whole.text)]
+    cuts = [0, *ends[:-1], len(masked.text)]
     results = []
     for a, b in itertools.pairwise(cuts):
-        size = len(whole.text[a:b].rstrip())
+        size = len(masked.text[a:b].rstrip())
         if size:
-            results.append((whole.starts[a], whole.ends[a + size - 1]))
+            results.append((masked.starts[a], masked.ends[a + size - 1]))
     return results
 
 
@@ -250,10 +250,10 @@ def mask(text: str, begin: int, end: int, *, family: int = 0) -> Masked:
     ends: list[int] = []
     names: dict[str, str] = {}
 
-    def add(shown: str, start: int, stop: int) -> None:
-        letters.extend(shown)
-        starts.extend([start] * len(shown))
-        ends.extend([stop] * len(shown))
+    def add(piece: str, start: int, stop: int) -> None:
+        letters.extend(piece)
+        starts.extend([start] * len(piece))
+        ends.extend([stop] * len(piece))
 
     def add_plain(start: int, stop: int) -> None:
         for k in range(start, stop):
@@ -277,7 +277,7 @@ def mask(text: str, begin: int, end: int, *, family: int = 0) -> Masked:
 def restore(translation: str, names: dict[str, str]) -> Restored:
     """Replace the stand-ins in a translation by the text that they represent."""
     text, starts, ends = "", [], []
-    left = dict(names)
+    unplaced = dict(names)
     doubled = False
     at = 0
 
@@ -292,14 +292,14 @@ def restore(translation: str, names: dict[str, str]) -> Restored:
         word = "".join(match[0].split())
         add(translation[at : match.start()])
         at = match.end()
-        value = left.pop(word, "")
+        value = unplaced.pop(word, "")
         doubled = doubled or not value
         begin = len(text)
         text += value
         starts += [begin] * len(match[0])
         ends += [len(text)] * len(match[0])
     add(translation[at:])
-    return Restored(text, starts, ends, list(left), doubled)
+    return Restored(text, starts, ends, list(unplaced), doubled)
 
 
 def decode(prepared: Prepared, parts: Sequence[str | Tag]) -> TaggedText:

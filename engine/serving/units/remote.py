@@ -27,5 +27,5 @@ class Translate:
     def __call__(self, texts: list[str]) -> list[str | list[str]]:
         from engine.decoding.translate import translate
 
-        made = translate(self.base, texts, self.plugin, strength=self.strength, decoding=self.decoding)
-        return [packed(text) for text in made]
+        translations = translate(self.base, texts, self.plugin, strength=self.strength, decoding=self.decoding)
+        return [packed(text) for text in translations]

@@ -112,8 +112,8 @@ class BaseTranslator(Translator):
     def translate_remotely(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
         if self.terms or (self.plugin is not None and not self.bundle):
             return None
-        own = {"bundle": self.bundle, "strength": self.strength, "decoding": self.decoding.to_mapping()}
-        result = map_remotely(TRANSLATE, lambda: base_arguments(self.base) | own, parts, progress)
+        options = {"bundle": self.bundle, "strength": self.strength, "decoding": self.decoding.to_mapping()}
+        result = map_remotely(TRANSLATE, lambda: base_arguments(self.base) | options, parts, progress)
         return None if result is None else ([unpacked(text) for text in part] for part in result)
 
     def align(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[Alignment]:
@@ -142,7 +142,7 @@ class TranslationCache:
             except json.JSONDecodeError:
                 continue
             if isinstance(part, list):
-                self.known |= {text: unpacked(made) for text, made in part}
+                self.known |= {text: unpacked(translation) for text, translation in part}
 
     def add(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Store further translations, all or none of them. Raises StorageError."""
@@ -151,11 +151,11 @@ class TranslationCache:
             return
         with storage_errors("the translations", self.file):
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            fresh = not self.file.exists()
-            rows = [(text, packed(made)) for text, made in pairs]
+            is_new = not self.file.exists()
+            rows = [(text, packed(translation)) for text, translation in pairs]
             with self.file.open("a", encoding="utf-8") as out:
                 # Begin with a newline, since the last line may be truncated.
-                out.write((json.dumps(self.key) if fresh else "") + "\n" + json.dumps(rows, ensure_ascii=False))
+                out.write((json.dumps(self.key) if is_new else "") + "\n" + json.dumps(rows, ensure_ascii=False))
 
 
 def translate_units(
@@ -180,10 +180,10 @@ def translate_units(
     _try_again(prepared, sentences, translator, finished, Quiet(progress))
     alignments = _alignments(prepared, sentences, translator, progress)
     results = []
-    for i, (result, own) in enumerate(zip(prepared, sentences, strict=True)):
+    for i, (result, unit_sentences) in enumerate(zip(prepared, sentences, strict=True)):
         if i % 64 == 0:
             progress.check()
-        results.append(assemble(result, own, alignments.get(i, {}), translator.target))
+        results.append(assemble(result, unit_sentences, alignments.get(i, {}), translator.target))
     return results
 
 
@@ -191,7 +191,7 @@ def _translate(texts: Sequence[str], translator: Translator, finished: Translati
     """Translate each distinct unfinished text, batch by batch."""
     different = list(dict.fromkeys(texts))
     batches = translator.batches(different) if different else []
-    whole = sum(work for _, work in batches)
+    total = sum(work for _, work in batches)
     done = 0.0
     sentences = 0
     # The batches are the same after a stop as without one, so that the results are bit-identical.
@@ -200,11 +200,11 @@ def _translate(texts: Sequence[str], translator: Translator, finished: Translati
     elsewhere = translator.translate_remotely(missing, progress)
     for part, (batch, work) in zip(parts, batches, strict=True):
         progress.advance(
-            SHARE * done / whole, 1.0, Message("{done:,} of {all:,} sentences", done=sentences, all=len(different))
+            SHARE * done / total, 1.0, Message("{done:,} of {all:,} sentences", done=sentences, all=len(different))
         )
         if any(text not in finished.known for text in part):
-            made = translator.translate(part, progress) if elsewhere is None else next(elsewhere)
-            finished.add(list(zip(part, made, strict=True)))
+            translations = translator.translate(part, progress) if elsewhere is None else next(elsewhere)
+            finished.add(list(zip(part, translations, strict=True)))
         done += work
         sentences += len(batch)
     progress.advance(SHARE, 1.0, f"{sentences:,} sentences")
@@ -221,16 +221,16 @@ def _try_again(
     for family in range(1, len(FAMILIES)):
         retries = [
             (i, k, mask(prepared[i].text, *sentence.span, family=family))
-            for i, own in enumerate(sentences)
-            for k, sentence in enumerate(own)
+            for i, unit_sentences in enumerate(sentences)
+            for k, sentence in enumerate(unit_sentences)
             if _trouble(sentence)
         ]
         retries = [(i, k, masked) for i, k, masked in retries if len(masked.names) == len(sentences[i][k].masked.names)]
         _translate([masked.text for _, _, masked in retries], translator, finished, progress)
         for i, k, masked in retries:
-            fresh = UnitSentence(sentences[i][k].span, masked, finished.known[masked.text])
-            if _trouble(fresh) < _trouble(sentences[i][k]):
-                sentences[i][k] = fresh
+            retry = UnitSentence(sentences[i][k].span, masked, finished.known[masked.text])
+            if _trouble(retry) < _trouble(sentences[i][k]):
+                sentences[i][k] = retry
 
 
 def _trouble(sentence: UnitSentence) -> int:
@@ -245,14 +245,14 @@ def _alignments(
     progress: Progress,
 ) -> Mapping[int, dict[int, Alignment]]:
     """{unit index: {sentence index: alignment}} of the sentences that need one."""
-    wanted = [
+    indices = [
         (i, k)
-        for i, own in enumerate(sentences)
-        if any(sentence.translation != sentence.masked.text for sentence in own)
-        for k, sentence in enumerate(own)
+        for i, unit_sentences in enumerate(sentences)
+        if any(sentence.translation != sentence.masked.text for sentence in unit_sentences)
+        for k, sentence in enumerate(unit_sentences)
         if needs_alignment(prepared[i], sentence)
     ]
-    pairs = [(sentences[i][k].masked.text, sentences[i][k].translation) for i, k in wanted]
+    pairs = [(sentences[i][k].masked.text, sentences[i][k].translation) for i, k in indices]
     result: dict[int, dict[int, Alignment]] = {}
     different = list(dict.fromkeys(pairs))
     aligned: dict[tuple[str, str], Alignment] = {}
@@ -260,6 +260,6 @@ def _alignments(
         progress.advance(SHARE + (1 - SHARE) * begin / len(different), 1.0, "placing tags")
         part = different[begin : begin + PART]
         aligned |= zip(part, translator.align(part, Quiet(progress)), strict=True)
-    for (i, k), pair in zip(wanted, pairs, strict=True):
+    for (i, k), pair in zip(indices, pairs, strict=True):
         result.setdefault(i, {})[k] = aligned[pair]
     return result

@@ -78,9 +78,9 @@ class BlobStore:
         An existing blob is not sent again, but in a folder its time is updated if it is older than `fresh_for` seconds, so that
         a concurrent garbage collection skips it. Raises StorageError.
         """
-        known = self._try(f"{path.name} could not be looked up", lambda: self.look(name))
-        if known is not None and known.bytes == size:
-            if known.age < fresh_for:
+        existing = self._try(f"{path.name} could not be looked up", lambda: self.look(name))
+        if existing is not None and existing.bytes == size:
+            if existing.age < fresh_for:
                 return False
             if self.local:
                 with contextlib.suppress(OSError):
@@ -139,10 +139,10 @@ class BlobStore:
                 result = os.stat(self.location(name))
                 return Blob(name, result.st_size, time.time() - result.st_mtime)
             self._system.invalidate_cache(self.location(name))
-            about = self._system.info(self.location(name))
+            info = self._system.info(self.location(name))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return Blob(name, int(about["size"]), _age(about))
+        return Blob(name, int(info["size"]), _age(info))
 
     def fetch(self, name: str, path: Path) -> None:
         """Write a blob to `path`, replacing an existing file; from a folder on the same disk, as a hard link.
@@ -200,16 +200,16 @@ class BlobStore:
 
     def all(self) -> Iterator[Blob]:
         """All blobs. Raises StorageError."""
-        for position, about in self._all().items():
+        for position, info in self._all().items():
             name = position.rsplit("/", 1)[1]
             if len(name) == 64:
-                yield Blob(name, int(about["size"]), _age(about))
+                yield Blob(name, int(info["size"]), _age(info))
 
     def leftovers(self) -> list[tuple[str, float]]:
         """(location, age in seconds) of temporary files left by a crash."""
         return [
-            (position, _age(about))
-            for position, about in self._all().items()
+            (position, _age(info))
+            for position, info in self._all().items()
             if position.rsplit("/", 1)[1].startswith(TEMPORARY)
         ]
 
@@ -219,8 +219,8 @@ class BlobStore:
                 result = {}
                 for file in Path(self.root, "blobs").glob("*/*"):
                     with contextlib.suppress(FileNotFoundError):
-                        about = file.stat()
-                        result[str(file)] = {"size": about.st_size, "mtime": about.st_mtime}
+                        info = file.stat()
+                        result[str(file)] = {"size": info.st_size, "mtime": info.st_mtime}
                 return result
             self._system.invalidate_cache()
             try:
@@ -299,8 +299,8 @@ def _linked(path: Path, file: BinaryIO, size: int, temporary: Path) -> bool:
     """Hard-link the file if its bytes never change in place and it is still the opened one; returns whether it did."""
     if path.name in APPENDED or "partial" in path.name or path.suffix in (".log", ".db") or not _link(path, temporary):
         return False
-    one, other = os.fstat(file.fileno()), temporary.stat()
-    if (one.st_ino, one.st_dev, other.st_size) == (other.st_ino, other.st_dev, size):
+    original, other = os.fstat(file.fileno()), temporary.stat()
+    if (original.st_ino, original.st_dev, other.st_size) == (other.st_ino, other.st_dev, size):
         return True
     temporary.unlink()
     return False
@@ -309,17 +309,17 @@ def _linked(path: Path, file: BinaryIO, size: int, temporary: Path) -> bool:
 def _copy(file: BinaryIO, size: int, name: str, out: Any) -> None:
     """Copy the first `size` bytes. Raises Changed if they do not match the name."""
     file.seek(0)
-    digest, left = hashlib.sha256(), size
-    while left and (block := file.read(min(CHUNK, left))):
+    digest, remaining = hashlib.sha256(), size
+    while remaining and (block := file.read(min(CHUNK, remaining))):
         digest.update(block)
         out.write(block)
-        left -= len(block)
-    if left or digest.hexdigest() != name:
+        remaining -= len(block)
+    if remaining or digest.hexdigest() != name:
         raise Changed
 
 
-def _age(about: Json) -> float:
-    moment: Any = about.get("mtime") or about.get("LastModified")
+def _age(info: Json) -> float:
+    moment: Any = info.get("mtime") or info.get("LastModified")
     stamp = moment.timestamp() if hasattr(moment, "timestamp") else moment
     return max(0.0, time.time() - float(stamp)) if stamp is not None else 0.0
 

@@ -38,10 +38,10 @@ def listing(settings: Settings, store: Store) -> dict[str, Any]:
     result: dict[str, Any] = {"store": blobs.url if blobs else f"{settings.home_dir} (in place)", "workspaces": rows}
     if blobs is not None:
         selected = list(blobs.all())
-        wanted = named(store)
-        idle = [one for one in selected if one.name not in wanted]
-        result |= {"blobs": len(selected), "bytes": sum(one.bytes for one in selected)}
-        result |= {"unnamed": len(idle), "unnamed_bytes": sum(one.bytes for one in idle)}
+        referenced = named(store)
+        idle = [blob for blob in selected if blob.name not in referenced]
+        result |= {"blobs": len(selected), "bytes": sum(blob.bytes for blob in selected)}
+        result |= {"unnamed": len(idle), "unnamed_bytes": sum(blob.bytes for blob in idle)}
     return result
 
 
@@ -60,14 +60,14 @@ def verify(settings: Settings, store: Store, progress: Progress | None = None) -
                 wrong.append({"artefact": entry.sha256, "where": f"{row.workspace}/{path}", "problem": why})
             progress.advance(number + 1, len(rows))
         return wrong
-    wanted = named(store)
+    referenced = named(store)
     progress.begin("Reading artefacts")
-    for number, (name, (_, paths)) in enumerate(sorted(wanted.items())):
+    for number, (name, (_, paths)) in enumerate(sorted(referenced.items())):
         if not blobs.whole(name):
             wrong.append(
                 {"artefact": name, "where": paths[0], "problem": "gone" if blobs.look(name) is None else "changed"}
             )
-        progress.advance(number + 1, len(wanted))
+        progress.advance(number + 1, len(referenced))
     return wrong
 
 
@@ -95,17 +95,17 @@ def collect(settings: Settings, store: Store, *, dry_run: bool = False, hours: f
         return Collected()
     limit = 3600 * (settings.artefacts_keep_hours if hours is None else hours)
     selected = list(blobs.all())
-    wanted = named(store)  # after the listing, to include new references
-    idle = [one for one in selected if one.name not in wanted]
-    old = [one for one in idle if one.age >= limit]
+    referenced = named(store)  # after the listing, to include new references
+    idle = [blob for blob in selected if blob.name not in referenced]
+    old = [blob for blob in idle if blob.age >= limit]
     crumbs = [position for position, age in blobs.leftovers() if age >= limit]
     if not dry_run:
-        for one in old:
-            blobs.remove(one.name)
+        for blob in old:
+            blobs.remove(blob.name)
         for position in crumbs:
             blobs.remove(position)
     return Collected(
-        len(old), sum(one.bytes for one in old), len(crumbs), len(idle) - len(old), [one.name for one in old]
+        len(old), sum(blob.bytes for blob in old), len(crumbs), len(idle) - len(old), [blob.name for blob in old]
     )
 
 

@@ -62,14 +62,14 @@ class WorkspaceSync:
         """(bytes, mtime in ns, inode) of all files of the workspace except temporary ones, by path."""
         result: dict[str, Look] = {}
         for parent, folders, names in os.walk(self.folder):
-            folders[:] = [one for one in folders if not _passing(one)]
+            folders[:] = [folder for folder in folders if not _passing(folder)]
             for name in names:
                 path = Path(parent, name)
                 if _passing(name) or path.is_symlink():
                     continue
                 with contextlib.suppress(FileNotFoundError):
-                    about = path.stat()
-                    result[path.relative_to(self.folder).as_posix()] = (about.st_size, about.st_mtime_ns, about.st_ino)
+                    info = path.stat()
+                    result[path.relative_to(self.folder).as_posix()] = (info.st_size, info.st_mtime_ns, info.st_ino)
         return result
 
     def changed(self) -> bool:
@@ -98,17 +98,17 @@ class WorkspaceSync:
         """Publish local changes; returns the number of files. Raises StorageError, or Changed if the files keep changing."""
         with self._held():
             now = self.hashed()
-            new = {path: one for path, one in now.items() if self.known.get(path) != one}
+            new = {path: entry for path, entry in now.items() if self.known.get(path) != entry}
             gone = [path for path in self.known if path not in now]
             if not new and not gone and self.version:
                 self._remember(now, self.version)
                 return 0
             if self.blobs is not None:
-                for path, one in new.items():
+                for path, entry in new.items():
                     file_path = self.folder / path
                     with self._there(), file_path.open("rb") as file:
-                        self.blobs.put(file_path, file, one.bytes, one.sha256)
-            rows = {path: [one.sha256, one.bytes] for path, one in new.items()}
+                        self.blobs.put(file_path, file, entry.bytes, entry.sha256)
+            rows = {path: [entry.sha256, entry.bytes] for path, entry in new.items()}
             after = self.store.artefacts.merge(self.name, rows, gone, project_id=self.project_id)
             # Files published by others meanwhile are fetched by the next pull.
             self._remember(now, after.version if after.files.keys() == now.keys() else self.version)
@@ -123,23 +123,23 @@ class WorkspaceSync:
             return 0
         with self._held():
             now, count = self.hashed(), 0
-            wanted = {path: FileEntry(sha, size) for path, (sha, size) in row.files.items()}
+            published = {path: FileEntry(sha, size) for path, (sha, size) in row.files.items()}
             after = dict(now)
-            for path in sorted(wanted, key=lambda one: (Path(one).name in LAST, one)):
-                mine, one = now.get(path), wanted[path]
-                if mine == one or (mine is not None and mine != self.known.get(path)):
+            for path in sorted(published, key=lambda path: (Path(path).name in LAST, path)):
+                local, entry = now.get(path), published[path]
+                if local == entry or (local is not None and local != self.known.get(path)):
                     continue
                 self._check_inside(path)
-                self.blobs.fetch(one.sha256, self.folder / path)
-                after[path], count = one, count + 1
-            for path in self.known.keys() - wanted.keys():
+                self.blobs.fetch(entry.sha256, self.folder / path)
+                after[path], count = entry, count + 1
+            for path in self.known.keys() - published.keys():
                 if now.get(path) == self.known[path]:
                     (self.folder / path).unlink(missing_ok=True)
                     after.pop(path, None)
                     count += 1
             self._fresh = self.looks()
             # Locally changed files are left out, so that the next push publishes them.
-            self._remember({path: one for path, one in wanted.items() if after.get(path) == one}, row.version)
+            self._remember({path: entry for path, entry in published.items() if after.get(path) == entry}, row.version)
             return count
 
     def missing(self, row: ArtefactSet) -> Iterator[tuple[str, FileEntry, str]]:
@@ -159,8 +159,8 @@ class WorkspaceSync:
         self.known, self.version = dict(entries), version
         self._looks = {path: look for path, look in self._fresh.items() if path in entries}
         files = {
-            path: {"sha256": one.sha256, "bytes": one.bytes, "look": list(self._looks.get(path, ()))}
-            for path, one in entries.items()
+            path: {"sha256": entry.sha256, "bytes": entry.bytes, "look": list(self._looks.get(path, ()))}
+            for path, entry in entries.items()
         }
         if self.folder.is_dir():
             write_json(self.folder / STATE, {"version": version, "files": files}, "the list of artefacts")
@@ -191,8 +191,8 @@ class WorkspaceSync:
                 import fcntl
 
                 fcntl.flock(file, fcntl.LOCK_EX)
-            fresh = WorkspaceSync(self.folder, self.name, self.store, self.blobs)  # changes by other processes
-            self.version, self.known, self._looks = fresh.version, fresh.known, fresh._looks
+            reloaded = WorkspaceSync(self.folder, self.name, self.store, self.blobs)  # changes by other processes
+            self.version, self.known, self._looks = reloaded.version, reloaded.known, reloaded._looks
             yield
         finally:
             file.close()

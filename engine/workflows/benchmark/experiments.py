@@ -48,27 +48,27 @@ class Experiment:
     pairs: bool = False
 
 
-def read_variant(about: Mapping[str, Any]) -> Variant:
+def read_variant(definition: Mapping[str, Any]) -> Variant:
     """A variant from the file; its `method` and `phrases` settings become flags."""
-    given = dict(about)
+    values = dict(definition)
     flags = [
         part
         for flag, key in (("--method-option", "method"), ("--phrase-option", "phrases"))
-        for setting in given.pop(key, "").format(**SHARED).split()
+        for setting in values.pop(key, "").format(**SHARED).split()
         for part in (flag, setting)
     ]
-    return Variant(**{**given, "flags": tuple(flags), "learn": tuple(given.get("learn", ()))})
+    return Variant(**{**values, "flags": tuple(flags), "learn": tuple(values.get("learn", ()))})
 
 
-def read_experiment(about: Mapping[str, Any]) -> Experiment:
+def read_experiment(definition: Mapping[str, Any]) -> Experiment:
     """An experiment from the file."""
-    own = {
-        "tasks": tuple(about["tasks"]),
-        "variants": tuple(map(read_variant, about["variants"])),
-        "measures": tuple(about.get("measures", Experiment.measures)),
-        "differs": about.get("differs", "").format(**SHARED),
+    converted = {
+        "tasks": tuple(definition["tasks"]),
+        "variants": tuple(map(read_variant, definition["variants"])),
+        "measures": tuple(definition.get("measures", Experiment.measures)),
+        "differs": definition.get("differs", "").format(**SHARED),
     }
-    return Experiment(**{**about, **own})
+    return Experiment(**{**definition, **converted})
 
 
 def layer_variants(layers: int) -> tuple[Variant, ...]:
@@ -79,17 +79,17 @@ def layer_variants(layers: int) -> tuple[Variant, ...]:
     layer_sets = [tuple(range(n)) for n in range(1, layers + 1)] + [tuple(range(n, layers)) for n in range(1, layers)]
     results = []
     for index, chosen in enumerate(layer_sets):
-        about: dict[str, Any] = {
+        definition: dict[str, Any] = {
             "label": f"L{chosen[0] + 1}" + (f" to L{chosen[-1] + 1}" if len(chosen) > 1 else ""),
             "system": "memory_adapter",
             "method": "{by_phrase}" + ("" if len(chosen) == layers else " layers=" + ",".join(map(str, chosen))),
         }
         if layers == 6 or len(chosen) == layers:
-            about["paper"] = {"luxun": {"bleu": paper[index if layers == 6 else 5]}}
-        results.append(read_variant(about))
+            definition["paper"] = {"luxun": {"bleu": paper[index if layers == 6 else 5]}}
+        results.append(read_variant(definition))
     return tuple(results)
 
 
 _FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SHARED: dict[str, str] = _FILE.pop("shared")
-EXPERIMENTS: dict[str, Experiment] = {name: read_experiment(about) for name, about in _FILE.items()}
+EXPERIMENTS: dict[str, Experiment] = {name: read_experiment(definition) for name, definition in _FILE.items()}

@@ -105,13 +105,13 @@ def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[
         progress.advance(sum(work[: len(rows)]), sum(work), f"{task}, {system}")
         folder = bench.folder / task
         cached = folder / f"{system}.json"
-        wanted = bench.identity(task, system)
+        identity = bench.identity(task, system)
         row = read_json(cached)
-        if {key: row.get(key) for key in wanted} != wanted or "error" in row:  # failed rows are retried
+        if {key: row.get(key) for key in identity} != identity or "error" in row:  # failed rows are retried
             _, files = load_task(
                 task, bench.data, folder, sentences=bench.sentences, lines=bench.lines, seed=bench.seed
             )
-            row = {**wanted, **cell(bench, task, system, files, progress)}
+            row = {**identity, **cell(bench, task, system, files, progress)}
             write_json(cached, row, "the bench's result")
         rows.append(row)
     progress.advance(sum(work), sum(work))
@@ -128,18 +128,18 @@ def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], 
     try:
         if system != VANILLA:
             knn = ["--knn"] if system.endswith(KNN) else []
-            options = [part for one in bench.training_options for part in ("--training-option", one)]
+            options = [part for option in bench.training_options for part in ("--training-option", option)]
             hand_down(position, position / f"{system}.workspace")
-            made, _, peak = tailormt(
+            summary, _, peak = tailormt(
                 progress, "customize", *pair, "--samples", str(samples_file(task, files, pairs=bench.pairs)), "--method",
                 system.removesuffix(KNN), *knn, "--budget", budget, *options,
                 "--workspace", str(position / f"{system}.workspace"), "-o", str(bundle),
             )  # fmt: skip
             row |= {
-                **costs(made, peak),
-                "training_seconds": made["seconds"].get("training", 0.0),
+                **costs(summary, peak),
+                "training_seconds": summary["seconds"].get("training", 0.0),
                 "bytes": bundle.stat().st_size,
-                "preset": preset(system, budget, options) + choice(made.get("tried", ())),
+                "preset": preset(system, budget, options) + choice(summary.get("tried", ())),
             }
         flags = decoding_flags(bench.decoding.to_mapping())
         plugin = [] if system == VANILLA else ["--plugin", str(bundle)]
@@ -171,14 +171,14 @@ def samples_file(task: BenchmarkTask, files: Mapping[str, Path], *, pairs: bool)
     return files[kind]
 
 
-def costs(made: Json, peak: float) -> Json:
+def costs(summary: Json, peak: float) -> Json:
     """The costs of making a plugin, from the summary of `tailormt customize`; `peak` in GiB."""
-    shared = sum(made["seconds"].get(step, 0.0) for step in COMMON)  # steps common to all systems of a task
+    shared = sum(summary["seconds"].get(step, 0.0) for step in COMMON)  # steps common to all systems of a task
     return {
-        "seconds": round(made["seconds"]["total"] - shared, 1),
-        "parameters": made.get("parameters", 0),
+        "seconds": round(summary["seconds"]["total"] - shared, 1),
+        "parameters": summary.get("parameters", 0),
         "peak_gib": round(peak, 2),
-        "training": made.get("training", ""),
+        "training": summary.get("training", ""),
     }
 
 
@@ -188,19 +188,21 @@ def preset(system: str, budget: str, flags: Sequence[str] = ()) -> str:
     """
     if system in (VANILLA, AUTO):
         return budget if system == AUTO else ""
-    own: dict[str, dict[str, str]] = {"--method-option": {}, "--training-option": {}}
+    options: dict[str, dict[str, str]] = {"--method-option": {}, "--training-option": {}}
     for flag, value in itertools.pairwise(flags):
-        if flag in own:
-            own[flag] |= named_values([value], flag)
-    request = CustomizeRequest(method=system.removesuffix(KNN), budget=budget, method_options=own["--method-option"])
+        if flag in options:
+            options[flag] |= named_values([value], flag)
+    request = CustomizeRequest(
+        method=system.removesuffix(KNN), budget=budget, method_options=options["--method-option"]
+    )
     unlike = unlike_the_paper(request)
-    training = ", ".join(f"{name} = {value}" for name, value in own["--training-option"].items())
+    training = ", ".join(f"{name} = {value}" for name, value in options["--training-option"].items())
     return f"{budget}{training and f', {training}'}{unlike and f'; {unlike}'}"
 
 
 def choice(tried: Sequence[Mapping[str, Any]]) -> str:
     """What `auto` chose among its trials, `: houlsby_adapter + knn`; empty for other methods."""
-    return "".join(f": {Trial(**one).name}" for one in tried if one["chosen"])
+    return "".join(f": {Trial(**trial).name}" for trial in tried if trial["chosen"])
 
 
 def how_made(row: Mapping[str, Any]) -> str:
@@ -271,10 +273,10 @@ def table_text(rows: Sequence[Json]) -> str:
             continue
         bleu, chrf, general = row["test"]["bleu"], row["test"]["chrf"], row["general"]["bleu"]
         p = f"{bleu['p']:.3f}" if bleu.get("p") is not None else ""
-        made = f"{row['seconds']:.0f} ({row['training_seconds']:.0f})" if "seconds" in row else ""
+        making_time = f"{row['seconds']:.0f} ({row['training_seconds']:.0f})" if "seconds" in row else ""
         lines.append(
             f"| {title} | {row['system']} | {how_made(row)} | {bleu['score']:.2f} [{bleu['low']:.2f}, {bleu['high']:.2f}] | {p} | "
-            f"{chrf['score']:.2f} | {general['score']:.2f} | {made} | {row.get('parameters', 0):,} | "
+            f"{chrf['score']:.2f} | {general['score']:.2f} | {making_time} | {row.get('parameters', 0):,} | "
             f"{row.get('bytes', 0) / 2**20:.1f} | {row['test_seconds']:.0f} |"
         )
     return "\n".join([*lines, "", SETTINGS])

@@ -73,8 +73,8 @@ def reproduce(
 
 def decoder_layers(task: str, base: str, settings: Settings) -> int:
     """The number of decoder layers of the task's base."""
-    about = TASKS[task]
-    return int(read_card(base or BaseRegistry(settings).default(about.source, about.target))["decoder_layers"])
+    spec = TASKS[task]
+    return int(read_card(base or BaseRegistry(settings).default(spec.source, spec.target))["decoder_layers"])
 
 
 # -- figure 5: translation times
@@ -86,12 +86,12 @@ def add_seconds(rows: list[Json], experiment: Experiment, plan: Plan, settings: 
         usable = [row for row in rows if row["task"] == task and "error" not in row]
         if not usable:
             continue
-        about = TASKS[task]
-        position = plan.base or str(BaseRegistry(settings).default(about.source, about.target))
-        model = BaseModel.load(position, about.source, about.target, settings=settings)
+        spec = TASKS[task]
+        position = plan.base or str(BaseRegistry(settings).default(spec.source, spec.target))
+        model = BaseModel.load(position, spec.source, spec.target, settings=settings)
         texts = [
             line
-            for line in (plan.folder / task / f"test.{about.source}.txt").read_text("utf-8").splitlines()
+            for line in (plan.folder / task / f"test.{spec.source}.txt").read_text("utf-8").splitlines()
             if line.strip()
         ]
         plugins = {
@@ -115,12 +115,12 @@ def timed(
     batches = [texts[position : position + size] for position in range(0, count, size)]
     result: dict[str, list[float]] = {label: [] for label in plugins}
     for number in range(ROUNDS + 1):  # the first round is a warm-up
-        for label, one in plugins.items():
+        for label, plugin in plugins.items():
             progress.check()
             begin = time.perf_counter()
             for batch in batches:
                 # A high token limit, so that the batch size is the experiment's.
-                translate(base, batch, one, decoding=Decoding(guard=False, batch_tokens=1_000_000))
+                translate(base, batch, plugin, decoding=Decoding(guard=False, batch_tokens=1_000_000))
             if number:
                 result[label].append(time.perf_counter() - begin)
     return {label: round(statistics.median(times), 3) for label, times in result.items()}
@@ -143,8 +143,8 @@ def comparison_text(name: str, rows: Sequence[Json], base: str, scale: Scale) ->
     by = {(row["task"], row["label"]): row for row in rows}
     for label in dict.fromkeys(row["label"] for row in rows):
         cells = [cell_text(by.get((task, label)), measure) for task in tasks for measure in experiment.measures]
-        made = next((how for row in rows if row["label"] == label and (how := how_made(preset_of(row, scale)))), "")
-        lines.append(f"| {label} | {made} | {' | '.join(cells)} |")
+        setup = next((how for row in rows if row["label"] == label and (how := how_made(preset_of(row, scale)))), "")
+        lines.append(f"| {label} | {setup} | {' | '.join(cells)} |")
     for row in rows:
         if "error" in row:
             lines.append(f"\n{TASKS[row['task']].title}, {row['label']}: {row['error']}")

@@ -14,12 +14,12 @@ def put_part(path: Path, name: str, text: str) -> None:
     written.
     """
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    whole = path.read_text(encoding="utf-8") if path.exists() else HEAD
+    content = path.read_text(encoding="utf-8") if path.exists() else HEAD
     part = f"{begin}\n{text.strip()}\n{end}\n"
-    if begin in whole and end in whole:
-        before, _, rest = whole.partition(begin)
-        whole = before + part + rest.partition(end)[2].lstrip("\n")
+    if begin in content and end in content:
+        before, _, rest = content.partition(begin)
+        content = before + part + rest.partition(end)[2].lstrip("\n")
     else:
-        whole = f"{whole.rstrip()}\n\n{part}"
+        content = f"{content.rstrip()}\n\n{part}"
     with atomic_write(path, "the results") as temporary:
-        temporary.write_text(whole, encoding="utf-8")
+        temporary.write_text(content, encoding="utf-8")

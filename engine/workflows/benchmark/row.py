@@ -84,16 +84,16 @@ class BenchmarkRow:
     def wanted(self) -> dict[str, object]:
         """The inputs of the row, which identify it."""
         variant, scale = self.variant, self.plan.scale
-        wanted: dict[str, object] = {
+        inputs: dict[str, object] = {
             "system": variant.system, "flags": list(variant.flags), "sentences": variant.sentences or scale.sentences,
             "lines": scale.lines, "budget": scale.budget, "base": self.plan.base, "seed": self.plan.seed,
             "base_digest": base_digest(self.plan.base, self.about.source, self.about.target),
         }  # fmt: skip
         if variant.system != VANILLA:  # only if set, so that rows without it keep their names
-            wanted |= {"learn": list(variant.learn)} if variant.learn else {}
-            wanted |= {"swap": True} if variant.swap else {}
-            wanted |= {"pairs": True} if self.experiment.pairs else {}
-        return wanted
+            inputs |= {"learn": list(variant.learn)} if variant.learn else {}
+            inputs |= {"swap": True} if variant.swap else {}
+            inputs |= {"pairs": True} if self.experiment.pairs else {}
+        return inputs
 
     @cached_property
     def stem(self) -> str:
@@ -122,8 +122,8 @@ class BenchmarkRow:
     @property
     def trained(self) -> Path:
         """The trained plugin, shared by the row that swaps its samples afterwards and the one that does not."""
-        whole = {key: value for key, value in self.wanted.items() if key != "swap"}
-        return self.learnt / f"{self.variant.system}-{content_hash(whole)[:10]}.zip"
+        inputs = {key: value for key, value in self.wanted.items() if key != "swap"}
+        return self.learnt / f"{self.variant.system}-{content_hash(inputs)[:10]}.zip"
 
     @property
     def workspace(self) -> Path:
@@ -137,7 +137,7 @@ class BenchmarkRow:
     def owns(self) -> set[str]:
         """The requested measures of domain proportions; empty for plugins without proportions."""
         mixing = self.variant.system == "domain_mixing"
-        return {one for one in self.experiment.measures if one.startswith("own@")} if mixing else set()
+        return {measure for measure in self.experiment.measures if measure.startswith("own@")} if mixing else set()
 
     @cached_property
     def files(self) -> dict[str, Path]:
@@ -156,9 +156,9 @@ class BenchmarkRow:
         result = self.files if task == self.task else self.texts(task)
         if self.variant.sentences:
             # Taken from the same order, so that larger samples contain the smaller ones.
-            own = self.plan.folder / task / f"samples.{self.variant.sentences}"
+            folder = self.plan.folder / task / f"samples.{self.variant.sentences}"
             result = load_task(
-                task, self.plan.data, own, sentences=self.variant.sentences, lines=1, seed=self.plan.seed
+                task, self.plan.data, folder, sentences=self.variant.sentences, lines=1, seed=self.plan.seed
             )[1]
         return samples_file(TASKS[task], result, pairs=self.experiment.pairs)
 
@@ -226,22 +226,24 @@ class BenchmarkRow:
         column = 1 if side == "encoder" else 0
         sentences = dev_sentences(self.task, self.plan.data, column=column)[: self.plan.scale.lines or None]
         text = self.folder / f"own.{side}.txt"
-        text.write_text("".join(f"{one}\n" for one in sentences), encoding="utf-8")
+        text.write_text("".join(f"{sentence}\n" for sentence in sentences), encoding="utf-8")
         result, _, _ = tailormt(
             self.progress, "proportions", *self.pair, "--plugin", str(self.bundle), "--input", str(text), "--side", side
         )
-        own = result["domains"].index(self.task)
-        shares = [word["proportions"][own] for sentence in result["sentences"] for word in sentence["words"]]
+        index = result["domains"].index(self.task)
+        shares = [word["proportions"][index] for sentence in result["sentences"] for word in sentence["words"]]
         return sum(shares) / max(1, len(shares))
 
     def dev_files(self) -> dict[str, Path]:
         """Held-out sentences of the style, with their machine translations as sources, as in paper 1."""
-        about = self.about
-        target, source = self.folder / f"dev.{about.target}.txt", self.folder / f"dev.{about.source}.txt"
-        text = "".join(f"{one}\n" for one in dev_sentences(self.task, self.plan.data)[: self.plan.scale.lines or None])
+        spec = self.about
+        target, source = self.folder / f"dev.{spec.target}.txt", self.folder / f"dev.{spec.source}.txt"
+        text = "".join(
+            f"{sentence}\n" for sentence in dev_sentences(self.task, self.plan.data)[: self.plan.scale.lines or None]
+        )
         if not target.exists() or target.read_text(encoding="utf-8") != text or not source.exists():
             target.write_text(text, encoding="utf-8")
-            back = ["--source", about.target, "--target", about.source, *self.pair[4:]]
+            back = ["--source", spec.target, "--target", spec.source, *self.pair[4:]]
             tailormt(self.progress, "translate", *back, str(target), "-o", str(source))
         return {"dev.source": source, "dev.target": target}
 

@@ -89,7 +89,7 @@ def load_task(
 def dev_sentences(name: str, data: Path, *, column: int = 0) -> list[str]:
     """A task's held-out target sentences, or with `column` 1 their sources. Raises InputError if they are missing."""
     task = TASKS[name]
-    return [both[column] for both in _sentences(task, data / task.dev)]
+    return [pair[column] for pair in _sentences(task, data / task.dev)]
 
 
 def _read(path: Path) -> list[str]:
@@ -119,8 +119,8 @@ def _sentences(task: BenchmarkTask, path: Path) -> list[tuple[str, str]]:
 def _both_sides(name: str, task: BenchmarkTask, data: Path, path: str) -> tuple[list[str], list[str]]:
     if "{language}" not in path:
         return _pairs(task, data / path)
-    both = [_read(data / path.format(task=name, language=language)) for language in (task.source, task.target)]
-    return both[0], both[1]
+    sides = [_read(data / path.format(task=name, language=language)) for language in (task.source, task.target)]
+    return sides[0], sides[1]
 
 
 def _write(path: Path, lines: list[str]) -> Path:

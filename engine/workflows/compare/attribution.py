@@ -65,8 +65,8 @@ def read_word(plugin: Plugin | None, base: BaseModel, source: str, text: str, st
     with base.lock:
         result = spans(base, text)
     touched = [index for index, span in enumerate(result) if span and span[0] < end and span[1] > start]
-    known = [span for index in touched if (span := result[index])]
-    start, end = (known[0][0], known[-1][1]) if known else (start, end)
+    touched_spans = [span for index in touched if (span := result[index])]
+    start, end = (touched_spans[0][0], touched_spans[-1][1]) if touched_spans else (start, end)
     reads, why = _memory_reads(plugin, base, source, text, touched)
     by_base = words_at(base, source, text, touched[:1])
     by_plugin = words_at(base, source, text, touched[:1], plugin) if plugin is not None else []
@@ -80,7 +80,7 @@ def words_at(
     with base.lock:
         ids = base.encode_target([text])[0]
     try:
-        return [one for at in position for one in candidates(base, source, ids[:at], plugin)]
+        return [candidate for at in position for candidate in candidates(base, source, ids[:at], plugin)]
     except OptionError:
         return []
 
@@ -113,16 +113,16 @@ def spans(base: BaseModel, text: str) -> list[tuple[int, int] | None]:
     pieces = base.tokenizer.convert_ids_to_tokens(ids)
     spelled, owners = "", []
     for index, (token, piece) in enumerate(zip(ids, pieces, strict=True)):
-        shown = "" if token in base.special_ids else BYTE.sub("\ufffd", piece).replace(MARK, " ")
-        spelled += shown
-        owners += [index] * len(shown)
+        piece_text = "" if token in base.special_ids else BYTE.sub("\ufffd", piece).replace(MARK, " ")
+        spelled += piece_text
+        owners += [index] * len(piece_text)
     results: list[tuple[int, int] | None] = [None] * len(ids)
     for block in difflib.SequenceMatcher(None, spelled, text, autojunk=False).get_matching_blocks():
         for i in range(block.size):
             index, at = owners[block.a + i], block.b + i
             if not text[at].isspace():
-                known = results[index]
-                results[index] = (known[0] if known else at, at + 1)
+                previous = results[index]
+                results[index] = (previous[0] if previous else at, at + 1)
     lone = [p for p in range(len(ids)) if results[p] is None and p in owners and spelled[owners.index(p) :].strip()]
     for index in lone:
         before = max((span[1] for span in results[:index] if span), default=0)
@@ -145,14 +145,14 @@ def with_words(base: BaseModel, reads: list[MemoryRead]) -> list[MemoryRead]:
         return reads
     for item, result in zip(near, align(base, [(item["source"] or "", item["text"]) for item in near]), strict=True):
         with base.lock:
-            known = spans(base, item["text"])
-        span = known[item["at"]] if item["at"] < len(known) else None
+            token_spans = spans(base, item["text"])
+        span = token_spans[item["at"]] if item["at"] < len(token_spans) else None
         if span is None:
             continue
         word = next((j for j, (a, b) in enumerate(result.target) if a < span[1] and span[0] < b), None)
         item["text_span"] = span if word is None else result.target[word]
         if word is not None and result.weights[word]:
-            item["source_span"] = result.source[max(result.weights[word].items(), key=lambda one: one[1])[0]]
+            item["source_span"] = result.source[max(result.weights[word].items(), key=lambda entry: entry[1])[0]]
     return reads
 
 

@@ -61,40 +61,40 @@ def measure(
     lines: Sequence[ComparisonLineRow],
     systems: Sequence[System],
     translate: SystemTranslator,
-    ground: EvalContext,
+    eval_context: EvalContext,
     progress: Progress,
-    further: ExtraMetrics | None = None,
+    extra_metrics: ExtraMetrics | None = None,
 ) -> dict[str, Any]:
     """Figures that can be written as JSON: "text" and "general" (mappings of `engine.evaluation.Report`, or None), "style" (facts
     about its scorers, or None), "decoding" (by system), "notes", "measured".
 
     Raises Cancelled; finished scorers and translations are kept.
     """
-    scorers = style_scorers(translate.base, ground, progress)
-    general = measure_general(systems, translate, ground, progress) if ground.general else None
+    scorers = style_scorers(translate.base, eval_context, progress)
+    general = measure_general(systems, translate, eval_context, progress) if eval_context.general else None
     progress.begin("Scoring", 6, STEPS)
     with_reference = [line for line in lines if line.reference]
     used = with_reference or list(lines)
-    notes = list(ground.notes)
+    notes = list(eval_context.notes)
     if with_reference and len(with_reference) < len(lines):
         notes.append(
             Message(
                 "Measured on the {count:,} of {all:,} sentences that have a reference.", count=len(used), all=len(lines)
             )
         )
-    extra = ExtraMetrics(style=scorers)
-    if further:
-        extra = dataclasses.replace(further, style=scorers, sources=[line.source for line in used])
+    metrics = ExtraMetrics(style=scorers)
+    if extra_metrics:
+        metrics = dataclasses.replace(extra_metrics, style=scorers, sources=[line.source for line in used])
     report = None
-    if with_reference or scorers is not None or (further is not None and further.comet_scores(None)):
+    if with_reference or scorers is not None or (extra_metrics is not None and extra_metrics.comet_scores(None)):
         report = evaluate(
             {str(system["name"]): [line.texts[i] or "" for line in used] for i, system in enumerate(systems)},
             [line.reference or "" for line in used] if with_reference else None,
             language=translate.base.target,
             baseline=str(systems[0]["name"]),
             samples=SAMPLES,
-            seed=ground.seed,
-            further=extra,
+            seed=eval_context.seed,
+            further=metrics,
             progress=progress,
         ).to_mapping()
     return {
@@ -107,31 +107,31 @@ def measure(
     }
 
 
-def style_scorers(base: BaseModel, ground: EvalContext, progress: Progress) -> StyleScorers | None:
+def style_scorers(base: BaseModel, eval_context: EvalContext, progress: Progress) -> StyleScorers | None:
     """The scorers of the samples, trained if necessary; None without samples, or with a note if there are too few."""
     from engine.evaluation.style_scorers import learn_style
 
-    if not ground.texts:
+    if not eval_context.texts:
         return None
     try:
         return learn_style(
-            ground.texts, base, ground.folder, ground.settings.assets_dir,
-            backward=ground.backward, sources=ground.sources, progress=progress, steps=range(2, STEPS),
+            eval_context.texts, base, eval_context.folder, eval_context.settings.assets_dir,
+            backward=eval_context.backward, sources=eval_context.sources, progress=progress, steps=range(2, STEPS),
         )  # fmt: skip
     except CorpusError as error:
-        ground.notes.append(error.message)
+        eval_context.notes.append(error.message)
         return None
 
 
 def measure_general(
-    systems: Sequence[System], translate: SystemTranslator, ground: EvalContext, progress: Progress
+    systems: Sequence[System], translate: SystemTranslator, eval_context: EvalContext, progress: Progress
 ) -> dict[str, Any] | None:
     """BLEU and chrF of every system on general text; None, with a note, if there is none in the language."""
     progress.begin("Translating general text", 5, STEPS)
     base = translate.base
-    pairs = general_pairs_of(ground, progress)
+    pairs = general_pairs_of(eval_context, progress)
     if not pairs:
-        ground.notes.append(
+        eval_context.notes.append(
             mark(
                 "General text is not scored: no general sample of the language is bundled, or there is no "
                 "reverse model."
@@ -139,60 +139,65 @@ def measure_general(
         )
         return None
     sources, references = [a for a, _ in pairs], [b for _, b in pairs]
-    made: dict[str, list[str]] = {}
+    outputs: dict[str, list[str]] = {}
     total = len(systems) * len(sources)
     for system in systems:
-        folder, key = general_place(sources, system, translate, ground)
+        folder, key = general_place(sources, system, translate, eval_context)
         result = translations(folder, key, len(sources))
         if result is None:
             result = []
             for begin in range(0, len(sources), PART):
-                progress.advance(len(made) * len(sources) + begin, total, str(system["name"]))
+                progress.advance(len(outputs) * len(sources) + begin, total, str(system["name"]))
                 result += translate(system, sources[begin : begin + PART])
             keep_translations(folder, key, result)
-        made[str(system["name"])] = result
+        outputs[str(system["name"])] = result
     progress.advance(total, total)
     return evaluate(
-        made, references, language=base.target, baseline=str(systems[0]["name"]), samples=SAMPLES, seed=ground.seed
+        outputs,
+        references,
+        language=base.target,
+        baseline=str(systems[0]["name"]),
+        samples=SAMPLES,
+        seed=eval_context.seed,
     ).to_mapping()
 
 
-def ready(systems: Sequence[System], translate: SystemTranslator, ground: EvalContext) -> bool:
+def ready(systems: Sequence[System], translate: SystemTranslator, eval_context: EvalContext) -> bool:
     """Whether all scorers and translations needed by `measure` are already stored, so that it takes no time."""
     from engine.evaluation.style_scorers import load_style
 
     base = translate.base
-    if ground.texts and load_style(ground.texts, base, ground.folder) is None:
+    if eval_context.texts and load_style(eval_context.texts, base, eval_context.folder) is None:
         return False
-    if not ground.general or ground.backward is None:
-        return bool(ground.texts)
-    if not general_is_kept(ground.backward, ground.settings):
+    if not eval_context.general or eval_context.backward is None:
+        return bool(eval_context.texts)
+    if not general_is_kept(eval_context.backward, eval_context.settings):
         return False
-    sources = [source for source, _ in general_pairs_of(ground)]
-    kept = (general_place(sources, system, translate, ground) for system in systems)
-    return all(translations(folder, key, len(sources)) is not None for folder, key in kept)
+    sources = [source for source, _ in general_pairs_of(eval_context)]
+    locations = (general_place(sources, system, translate, eval_context) for system in systems)
+    return all(translations(folder, key, len(sources)) is not None for folder, key in locations)
 
 
-def general_pairs_of(ground: EvalContext, progress: Progress | None = None) -> list[tuple[str, str]]:
+def general_pairs_of(eval_context: EvalContext, progress: Progress | None = None) -> list[tuple[str, str]]:
     """The general text on which plugins are evaluated when they are made."""
-    if ground.backward is None:
+    if eval_context.backward is None:
         return []
-    return general_pairs(ground.backward, ground.settings, exclude=ground.texts, progress=progress)
+    return general_pairs(eval_context.backward, eval_context.settings, exclude=eval_context.texts, progress=progress)
 
 
 def general_place(
-    sources: Sequence[str], system: System, translate: SystemTranslator, ground: EvalContext
+    sources: Sequence[str], system: System, translate: SystemTranslator, eval_context: EvalContext
 ) -> tuple[Path, str]:
     """The folder and the key of a system's translations of general text. Those of the base alone are the ones that plugins are
     compared with when they are made; others depend on the bundle's content, the strength and the decoding.
     """
     base, plugin = translate.base, translate.plugin(system)
     if plugin is None:
-        return kept_in(ground.settings), baseline_key(base, sources)
+        return kept_in(eval_context.settings), baseline_key(base, sources)
     # Bundles are unpacked to a folder named after their content.
     name = plugin.folder.name if plugin.folder else plugin.name
     made_by = [name, float(system["strength"]), translate.decoding(system)]
-    return ground.folder, content_hash(base.fingerprint(), base.source, base.target, list(sources), made_by)
+    return eval_context.folder, content_hash(base.fingerprint(), base.source, base.target, list(sources), made_by)
 
 
 def scored_by_style(lines: Sequence[ComparisonLineRow], scorers: StyleScorers) -> Iterator[ComparisonLineRow]:

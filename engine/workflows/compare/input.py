@@ -31,13 +31,13 @@ class Sentences:
         return sum(reference is not None for _, reference in self.lines)
 
 
-def split_lines(text: str, most: int) -> list[str]:
+def split_lines(text: str, limit: int) -> list[str]:
     """The sentences of a text, one per line, without empty ones. Raises InputError when there are too many."""
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    if len(lines) > most:
+    if len(lines) > limit:
         raise InputError(
             "Up to {most:,} sentences can be typed here, and there are {count:,}. Open them as a file.",
-            most=most,
+            most=limit,
             count=len(lines),
         )
     return lines
@@ -74,16 +74,18 @@ def single(path: Path, source: str, target: str, apart: bool) -> Sentences:
     if kind in LONE:
         texts = [record.text for record in records(path, source, None, apart)]
         check_language(path, texts, source, target)
-        return Sentences([(one, None) for one in texts])
+        return Sentences([(text, None) for text in texts])
     if kind in STATED:  # read in the reverse direction, to include units without a translation
         turned = records(path, source, target, apart)
         return Sentences([(record.text, clean(record.source)) for record in turned])
-    known = records(path, target, source, apart)
-    if all(record.source is None for record in known):
-        texts = [record.text for record in known]
+    parsed = records(path, target, source, apart)
+    if all(record.source is None for record in parsed):
+        texts = [record.text for record in parsed]
         check_language(path, texts, source, target)
-        return Sentences([(one, None) for one in texts])
-    return Sentences([(one.source.strip(), clean(one.text)) for one in known if one.source and one.source.strip()])
+        return Sentences([(text, None) for text in texts])
+    return Sentences(
+        [(record.source.strip(), clean(record.text)) for record in parsed if record.source and record.source.strip()]
+    )
 
 
 def pair(files: Sequence[Path], source: str, target: str, apart: bool) -> Sentences:
@@ -119,9 +121,9 @@ def records(path: Path, language: str, source_language: str | None, apart: bool)
     request = Request(language, source_language, load_settings().max_line_chars)
     read = records_apart if apart else all_records
     return [
-        Record(one.line, " ".join(one.text.split()), clean(one.source), one.domain)
-        for one in read(path, request)
-        if one.text.strip()
+        Record(record.line, " ".join(record.text.split()), clean(record.source), record.domain)
+        for record in read(path, request)
+        if record.text.strip()
     ]
 
 

@@ -42,12 +42,12 @@ class MetricRow:
         return f"{name}, general text" if self.kind == "general" else name
 
 
-def figure_rows(figures: Mapping[str, Any]) -> list[MetricRow]:
+def figure_rows(metrics: Mapping[str, Any]) -> list[MetricRow]:
     """All figures of a comparison (`compare.evaluate`), by kind and metric; general text last."""
     rows = []
     for kind in ("text", "general"):
-        report = figures.get(kind) or {}
-        systems = [one for one in report.get("systems", []) if isinstance(one, Mapping)]
+        report = metrics.get(kind) or {}
+        systems = [system for system in report.get("systems", []) if isinstance(system, Mapping)]
         for metric in TITLES:
             base: float | None = None
             for system in systems:
@@ -79,9 +79,9 @@ class Share:
         return f"{self.share:.1f} %" if self.name == "copied" else f"{self.share:.2f}"
 
 
-def share_rows(figures: Mapping[str, Any]) -> list[Share]:
+def share_rows(metrics: Mapping[str, Any]) -> list[Share]:
     """The known length ratios and percentages of copied words of every system."""
-    systems = [one for one in (figures.get("text") or {}).get("systems", []) if isinstance(one, Mapping)]
+    systems = [system for system in (metrics.get("text") or {}).get("systems", []) if isinstance(system, Mapping)]
     return [
         Share(name, str(system["name"]), float(system[name]))
         for name in SHARES

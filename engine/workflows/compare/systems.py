@@ -32,11 +32,11 @@ def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = (), en
     results: list[System] = [{"name": VANILLA, "plugin_id": None, "method": "", "strength": 1.0}]
     for index, row in enumerate(plugins):
         name, number = row.name, 2
-        while name in [one["name"] for one in results]:
+        while name in [system["name"] for system in results]:
             name, number = f"{row.name} ({number})", number + 1
         strength = strengths[index] if index < len(strengths) else 1.0
         results.append({"name": name, "plugin_id": row.id, "method": row.method, "strength": strength})
-    return [{**one, "enforced": enforced} for one in results] if enforced else results
+    return [{**system, "enforced": enforced} for system in results] if enforced else results
 
 
 def has_dial(method: str) -> bool:

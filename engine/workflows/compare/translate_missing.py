@@ -54,10 +54,10 @@ def translated(
         column: list[str | None] = [line.texts[index] for line in lines]
         lacking = [i for i, text in enumerate(column) if text is None]
         if lacking and index and not float(system["strength"]):
-            made = [columns[0][i] for i in lacking]
+            new_texts = [columns[0][i] for i in lacking]
         else:
-            made = list(translate(system, [lines[i].source for i in lacking])) if lacking else []
-        for i, text in zip(lacking, made, strict=True):
+            new_texts = list(translate(system, [lines[i].source for i in lacking])) if lacking else []
+        for i, text in zip(lacking, new_texts, strict=True):
             column[i] = text
         columns.append(column)
     return [dataclasses.replace(line, texts=[column[i] for column in columns]) for i, line in enumerate(lines)]
@@ -70,7 +70,7 @@ def enforcing(translate: SystemTranslator, terms: Sequence[Term]) -> Translate:
 
 def judged(line: ComparisonLineRow, language: str) -> ComparisonLineRow:
     """The line with the scores of its texts, if it has a reference, and the plugins' largest difference from the base alone."""
-    vanilla, *others = (text or "" for text in line.texts)
+    vanilla, *customized = (text or "" for text in line.texts)
     scores = line.scores
     if line.reference:
         scores = [None if text is None else round(sentence_score(text, line.reference), 2) for text in line.texts]
@@ -78,7 +78,7 @@ def judged(line: ComparisonLineRow, language: str) -> ComparisonLineRow:
         line,
         scores=scores,
         change=largest_change(scores),
-        difference=round(max((difference(vanilla, text, language) for text in others), default=0.0), 4),
+        difference=round(max((difference(vanilla, text, language) for text in customized), default=0.0), 4),
     )
 
 

@@ -20,11 +20,11 @@ def filtered(run: Run) -> Run | None:
     plugin already has one.
     """
     may = run.training.domain_filter != "off" and run.plugin.domain_filter is None
-    known = learned(run) if may else None
-    if known is None:
+    domain_filter = learned(run) if may else None
+    if domain_filter is None:
         return None
     result = copy.copy(run)
-    result.plugin = run.plugin.with_filter(known)
+    result.plugin = run.plugin.with_filter(domain_filter)
     return result
 
 
@@ -36,10 +36,12 @@ def settle_replay(run: Run) -> None:
     may_filter = training.domain_filter == "on" or (training.domain_filter == "auto" and run.automatic)
     if not may_filter or not training.replay or "replay" in run.request.training_options:
         return
-    own = [segment.text for segment in run.corpus.segments]
-    general = [source for source, _ in general_pairs(run.pair.backward, run.settings, exclude=own)]
-    known = learned(run) if general else None
-    if known is not None and known.accepts(run.pair.forward, general).count(False) >= LEFT * len(general):
+    texts = [segment.text for segment in run.corpus.segments]
+    general = [source for source, _ in general_pairs(run.pair.backward, run.settings, exclude=texts)]
+    domain_filter = learned(run) if general else None
+    if domain_filter is not None and (
+        domain_filter.accepts(run.pair.forward, general).count(False) >= LEFT * len(general)
+    ):
         run.training = training.replace(replay=0.0, domain_filter="on")
 
 
@@ -49,18 +51,20 @@ def learned(run: Run) -> DomainFilter | None:
     """
     base, file = run.pair.forward, run.workspace / DOMAIN_FILTER
     key = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.used.get("pairs"))
-    known = DomainFilter.open(run.workspace, base.d_model) if run.cache.is_fresh("domain filter", key, file) else None
-    if known is None:
+    domain_filter = (
+        DomainFilter.open(run.workspace, base.d_model) if run.cache.is_fresh("domain filter", key, file) else None
+    )
+    if domain_filter is None:
         run.progress.begin("Learning the domain filter")
-        own = [one.source for one in run.samples.pairs("memory") if one.source]
-        held_out = [one.source for one in run.samples.pairs("valid")][::2]
-        known = DomainFilter.learn(base, own, general_sources(run), held_out)
-        if known is None:
+        sources = [pair.source for pair in run.samples.pairs("memory") if pair.source]
+        held_out = [pair.source for pair in run.samples.pairs("valid")][::2]
+        domain_filter = DomainFilter.learn(base, sources, general_sources(run), held_out)
+        if domain_filter is None:
             return None
         run.cache.invalidate("domain filter")
-        known.save(run.workspace)
+        domain_filter.save(run.workspace)
         run.cache.mark_done("domain filter", key)
-    return known
+    return domain_filter
 
 
 def general_sources(run: Run) -> list[str]:
@@ -68,18 +72,18 @@ def general_sources(run: Run) -> list[str]:
     monolingual samples. None of it is used for evaluation.
     """
     segments = [*run.train, *run.valid]
-    own = [one.source for one in segments if one.source]
-    plain = general_sentences(run.settings.assets_dir, run.pair.forward.source, exclude=own)
-    own = [one.text for one in segments]
-    learnable = learnable_pairs(run.pair, run.settings, exclude=own, progress=run.progress, max_sentences=None)
-    return plain + [one.source for one in learnable]
+    sources = [segment.source for segment in segments if segment.source]
+    plain = general_sentences(run.settings.assets_dir, run.pair.forward.source, exclude=sources)
+    texts = [segment.text for segment in segments]
+    learnable = learnable_pairs(run.pair, run.settings, exclude=texts, progress=run.progress, max_sentences=None)
+    return plain + [pair.source for pair in learnable]
 
 
 def add_domain_filter(run: Run) -> None:
     """The step for a requested filter. Raises CorpusError if there is too little text to learn one."""
-    made = filtered(run)
-    if made is None:
+    filtered_run = filtered(run)
+    if filtered_run is None:
         raise CorpusError(
             "There are too few samples, or no general text in the source language, for a domain filter. Leave it out."
         )
-    run.plugin = made.plugin
+    run.plugin = filtered_run.plugin

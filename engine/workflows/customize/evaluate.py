@@ -17,21 +17,21 @@ from engine.plugins import Plugin
 
 def evaluate_plugin(
     pair: LanguagePair, plugin: Plugin, held_out: Sequence[tuple[str, str]], decoding: Decoding, settings: Settings,
-    own: Sequence[str], progress: Progress,
+    user_texts: Sequence[str], progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     """The figures on held-out pairs, and as `general_…` those on the bundled general sample of the target language, if any, which
-    show what the style costs elsewhere. General sentences among the user's `own` are left out. `test_set` identifies the held-out
+    show what the style costs elsewhere. General sentences among `user_texts` are left out. `test_set` identifies the held-out
     pairs: figures of plugins are comparable if it is the same.
     """
-    general = general_pairs(pair.backward, settings, exclude=own)
+    general = general_pairs(pair.backward, settings, exclude=user_texts)
     sources = [source for source, _ in general]
     own_lines, total = 2 * len(held_out), 2 * (len(held_out) + len(general))  # each by the base and by the plugin
     result = compare_with_base(pair.forward, plugin, held_out, decoding, Part(progress, 0, total))
-    result["test_set"] = content_hash([list(one) for one in held_out])
+    result["test_set"] = content_hash([list(row) for row in held_out])
     if general:
         vanilla = general_baseline(pair.forward, sources, settings, Part(progress, own_lines, total))
-        rest = Part(progress, own_lines + len(general), total)
-        other = compare_with_base(pair.forward, plugin, general, decoding, rest, vanilla)
+        general_progress = Part(progress, own_lines + len(general), total)
+        other = compare_with_base(pair.forward, plugin, general, decoding, general_progress, vanilla)
         del other["bleu_signature"]
         result |= {f"general_{key.removeprefix('held_out_')}": value for key, value in other.items()}
     return result
@@ -63,10 +63,10 @@ def compare_with_base(
     before, after = report["vanilla"].figures(), report["customized"].figures()
     result: dict[str, Any] = {"held_out_sentences": len(pairs), "bleu_signature": report.signatures["BLEU"]}
     for name in ("bleu", "chrf"):
-        one = after[name]
+        score = after[name]
         result |= {
-            f"{name}_vanilla": round(before[name].score, 2), name: round(one.score, 2), f"{name}_p": round(one.p or 0.0, 4),
-            f"{name}_low": round(one.low, 2), f"{name}_high": round(one.high, 2),
+            f"{name}_vanilla": round(before[name].score, 2), name: round(score.score, 2), f"{name}_p": round(score.p or 0.0, 4),
+            f"{name}_low": round(score.low, 2), f"{name}_high": round(score.high, 2),
         }  # fmt: skip
     return result
 
@@ -78,8 +78,8 @@ def general_baseline(base: BaseModel, sources: Sequence[str], settings: Settings
     from engine.decoding.translate import translate
 
     folder, key = kept_in(settings), baseline_key(base, sources)
-    known = translations(folder, key, len(sources))
-    if known is None:
-        known = list(translate(base, list(sources), decoding=base.decoding({}), progress=progress))
-        keep_translations(folder, key, known)
-    return known
+    baseline = translations(folder, key, len(sources))
+    if baseline is None:
+        baseline = list(translate(base, list(sources), decoding=base.decoding({}), progress=progress))
+        keep_translations(folder, key, baseline)
+    return baseline

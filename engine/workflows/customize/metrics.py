@@ -41,8 +41,8 @@ def evaluate_step(
     file = cache.folder / FILE
     if cache.is_fresh("evaluation", key, file) and (data := read_json(file)):
         return data["decoding"], data["metrics"]
-    known = [(one.source, one.target) for one in samples.pairs("valid")]
-    tuning, held_out = known[::2][:MOST], known[1::2][:MOST] or known
+    valid_pairs = [(pair.source, pair.target) for pair in samples.pairs("valid")]
+    tuning, held_out = valid_pairs[::2][:MOST], valid_pairs[1::2][:MOST] or valid_pairs
     progress.begin("Choosing decoding settings")
     decoding = tune_decoding(base, plugin, tuning, progress)
     progress.begin("Comparing with the base")

@@ -113,19 +113,19 @@ def customize(
     with workspace_lock(workspace):
         cache, folder = StepCache(workspace, shared=run is not None), run or workspace
         folder.mkdir(parents=True, exist_ok=True)
-        own = StepCache(folder) if run is not None else cache
-        now = Run(request, workspace, folder, settings, NumberedProgress(progress, STEPS), cache, own, begin)
-        wanted = candidates(request)
+        run_cache = StepCache(folder) if run is not None else cache
+        now = Run(request, workspace, folder, settings, NumberedProgress(progress, STEPS), cache, run_cache, begin)
+        requests = candidates(request)
         if stop_after != "bundle":  # a partial run: of the method that has a memory, if possible
-            wanted = [one for one in wanted if one.method == "memory_adapter"] or wanted
-        if len(wanted) == 1:
-            now.request = wanted[0]
+            requests = [candidate for candidate in requests if candidate.method == "memory_adapter"] or requests
+        if len(requests) == 1:
+            now.request = requests[0]
             execute(now, (*BEFORE_CHOICE, *OF_A_METHOD, *AFTER_CHOICE), stop_after)
         else:
             now.automatic = True
-            now.progress = progress_of_trial(progress, 0, len(wanted))
+            now.progress = progress_of_trial(progress, 0, len(requests))
             execute(now, BEFORE_CHOICE)
-            now = best_of(now, wanted, lambda trial: execute(trial, OF_A_METHOD), add_datastore)
+            now = best_of(now, requests, lambda trial: execute(trial, OF_A_METHOD), add_datastore)
             execute(now, AFTER_CHOICE)
         if stop_after == "bundle":
             record_run(now)
@@ -169,7 +169,7 @@ def set_up(run: Run) -> None:
     run.exclusions = Exclusions.load(run.workspace)
     excluded = run.exclusions.holder(run.request.target)
     # No method uses sentences that the user excluded with their phrases.
-    selected = [one for one in run.train if not excluded(one.text)]
+    selected = [segment for segment in run.train if not excluded(segment.text)]
     run.samples = Samples(run.pair, selected, run.valid, run.folder / "method", run.settings)
     check_samples(run.samples, run.method)
 
@@ -250,12 +250,12 @@ def add_datastore(run: Run) -> None:
     made_from = [run.own.get("method"), run.cache.used["pairs"], hash_weights(run.module), options.to_mapping()]
     renew(run.own, "knn", content_hash(*made_from), folder)
     folder.mkdir(exist_ok=True)
-    remembered = [one for one in run.samples.pairs("memory") if one.source]
-    run.plugin.knn, files, figures = make_knn(
+    remembered = [pair for pair in run.samples.pairs("memory") if pair.source]
+    run.plugin.knn, files, metrics = make_knn(
         run.pair.forward, remembered, run.samples.pairs("valid")[::2], options, folder, run.plugin, run.progress,
         lambda: run.samples.general_pairs(run.progress),
     )  # fmt: skip
-    run.datastore = Datastore(files, run.plugin.knn.options.to_mapping(), figures)
+    run.datastore = Datastore(files, run.plugin.knn.options.to_mapping(), metrics)
 
 
 def evaluate(run: Run) -> None:
@@ -338,8 +338,8 @@ def check_samples(samples: Samples, method: Method) -> None:
 def make_probe(samples: Samples, count: int, progress: Progress) -> TranslationProbe:
     """The probe of a training: the half of the held-out pairs on which decoding is chosen, and general text."""
     progress.begin("Choosing the monitored sentences")
-    known = [segment.text for segment in (*samples.train, *samples.valid)]
-    style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:count]
+    texts = [segment.text for segment in (*samples.train, *samples.valid)]
+    style = [(pair.source, pair.target) for pair in samples.pairs("valid")][::2][:count]
     return TranslationProbe(
-        samples.pair.forward, style, general_pairs(samples.pair.backward, samples.settings, count, exclude=known)
+        samples.pair.forward, style, general_pairs(samples.pair.backward, samples.settings, count, exclude=texts)
     )

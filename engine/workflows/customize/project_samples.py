@@ -38,12 +38,12 @@ def reading_options(workspace: Path) -> Json:
 def held_samples(workspace: Path) -> Json:
     """The current samples, as fields of `CustomizeRequest`."""
     files, labels = sample_files(workspace), domain_labels(workspace)
-    given: Json = {"samples": [str(path) for path in files]}
+    values: Json = {"samples": [str(path) for path in files]}
     if labels:
-        given["domains"] = [labels.get(path.name, "") for path in files]
+        values["domains"] = [labels.get(path.name, "") for path in files]
     if options := reading_options(workspace):
-        given["corpus_options"] = options
-    return given
+        values["corpus_options"] = options
+    return values
 
 
 def are_held(samples: Iterable[str], project_id: int | None) -> bool:

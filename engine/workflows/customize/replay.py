@@ -22,15 +22,15 @@ def with_replay(run: Run, pairs: Pairs) -> Pairs:
     share = run.training.replay
     if not share or not run.method.capabilities.replays:
         return pairs
-    known = [SentencePair(source, target, general=True) for source, target in general_translations(run)]
-    general = Pairs.encode(run.pair.forward, known)
+    sentence_pairs = [SentencePair(source, target, general=True) for source, target in general_translations(run)]
+    general = Pairs.encode(run.pair.forward, sentence_pairs)
     if not len(general):
         return pairs
-    wanted = share / (1 - share) * sum(map(len, pairs.labels))
+    remaining = share / (1 - share) * sum(map(len, pairs.labels))
     added: list[int] = []
-    while wanted > 0 and len(added) < MOST_COPIES * len(general):
+    while remaining > 0 and len(added) < MOST_COPIES * len(general):
         added.append(len(added) % len(general))
-        wanted -= len(general.labels[added[-1]])
+        remaining -= len(general.labels[added[-1]])
     return Pairs(
         pairs.sources + [general.sources[i] for i in added],
         pairs.labels + [general.labels[i] for i in added],
@@ -42,5 +42,5 @@ def general_translations(run: Run) -> list[tuple[str, str]]:
     """General text in the source language with the base's translations, for any samples."""
     sources = general_sources(run)
     run.progress.begin("Translating general text")
-    known = translate_once(run.pair.forward, run.settings, sources, run.progress)
-    return [(source, translation) for source, translation in zip(sources, known, strict=True) if translation]
+    translations = translate_once(run.pair.forward, run.settings, sources, run.progress)
+    return [(source, translation) for source, translation in zip(sources, translations, strict=True) if translation]

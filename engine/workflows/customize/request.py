@@ -107,13 +107,13 @@ def method_config(request: CustomizeRequest) -> Any:
     """
     from engine.methods import get_method
 
-    method, own = get_method(request.method), dict(request.method_options)
-    name = str(own.pop("preset", ""))
+    method, options = get_method(request.method), dict(request.method_options)
+    name = str(options.pop("preset", ""))
     if name and name not in method.presets:
-        known = ", ".join(method.presets) or "-"
-        raise OptionError("preset: {name!r} is not one of {known}.", name=name, known=known)
+        presets = ", ".join(method.presets) or "-"
+        raise OptionError("preset: {name!r} is not one of {known}.", name=name, known=presets)
     preset = method.presets[name] if name else budget_options(request.budget, request.method)["method"]
-    return method.config_class.from_mapping({**preset, **own})
+    return method.config_class.from_mapping({**preset, **options})
 
 
 def unlike_the_paper(request: CustomizeRequest) -> str:
@@ -123,8 +123,8 @@ def unlike_the_paper(request: CustomizeRequest) -> str:
     if get_method(request.method).capabilities.needs_endpoint:
         return ""  # its settings identify a service
     config = method_config(request)
-    default, own = type(config)().to_mapping(), config.to_mapping()
-    changed = {name: value for name, value in own.items() if value != default[name]}
+    default, values = type(config)().to_mapping(), config.to_mapping()
+    changed = {name: value for name, value in values.items() if value != default[name]}
     return ", ".join(
         f"{name} = {'none' if value is None else f'{value:g}' if isinstance(value, float) else value}"
         for name, value in changed.items()
@@ -144,9 +144,9 @@ def validate(request: CustomizeRequest) -> None:
             raise InputError("{key} is required.", key=key)
     for sample in request.samples:
         if not Path(sample).is_file():
-            what = mark("is a folder, not a file of sentences")
-            what = Message(what if Path(sample).is_dir() else mark("does not exist"))
-            raise CorpusError("{sample} {what}. Provide text files.", sample=sample, what=what)
+            problem = mark("is a folder, not a file of sentences")
+            problem = Message(problem if Path(sample).is_dir() else mark("does not exist"))
+            raise CorpusError("{sample} {what}. Provide text files.", sample=sample, what=problem)
     if request.output:
         check_apart(Path(request.output), map(Path, request.samples))
     candidates(request)
@@ -176,10 +176,10 @@ def candidates(request: CustomizeRequest) -> list[CustomizeRequest]:
         check_method(request)
         return [request]
     able = [name for name in CANDIDATES["best"] if name != "knn" or (find_spec("faiss") and not request.knn)]
-    fits = [one for name in able if (one := fitting(request, name)) is not None]
+    fits = [candidate for name in able if (candidate := fitting(request, name)) is not None]
     if not fits:
         check_method(request.replace(method="memory_adapter"))  # raises the specific error
-    return [one for one in fits if one.method in CANDIDATES.get(request.budget, ())] or fits[:1]
+    return [candidate for candidate in fits if candidate.method in CANDIDATES.get(request.budget, ())] or fits[:1]
 
 
 def fitting(request: CustomizeRequest, method: str) -> CustomizeRequest | None:

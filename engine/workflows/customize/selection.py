@@ -50,8 +50,8 @@ def best_of(
     """The trained run of the best method, with `tried` filled in. `run` has its samples and base; `train` does the steps of a
     method, `add_datastore` those of kNN decoding on top of it.
     """
-    own = [segment.text for segment in run.corpus.segments]
-    general = general_pairs(run.pair.backward, run.settings, exclude=own)
+    texts = [segment.text for segment in run.corpus.segments]
+    general = general_pairs(run.pair.backward, run.settings, exclude=texts)
     best: Run | None = None
     trials: list[Trial] = []
     for number, request in enumerate(requests):
@@ -69,7 +69,7 @@ def best_of(
         run.times[request.method] = round(time.monotonic() - start, 1)
     assert best is not None
     best.times, best.progress = run.times, progress_of_trial(run.progress.inner, len(requests), len(requests))
-    best.tried = [dataclasses.replace(one, chosen=one is chosen(trials)) for one in trials]
+    best.tried = [dataclasses.replace(entry, chosen=entry is chosen(trials)) for entry in trials]
     return best
 
 
@@ -99,8 +99,8 @@ def ways(trial: Run, train: Callable[[Run], None], add_datastore: Callable[[Run]
     train(trial)
     record_run(trial)
     yield trial
-    about = trial.method.capabilities
-    stacks = about.offers_likelihood and (about.trains or not about.has_memory)
+    capabilities = trial.method.capabilities
+    stacks = capabilities.offers_likelihood and (capabilities.trains or not capabilities.has_memory)
     if trial.request.knn or not (stacks and find_spec("faiss")):
         return
     stacked = copy.copy(trial)
@@ -139,17 +139,17 @@ def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], sta
     key = content_hash(
         run.cache.used.get("pairs"), run.own.get("method"), weights, knn, base.fingerprint(), *["filter"] * has_filter
     )
-    known = read_json(run.folder / FILE)
-    if key in known:
-        return Trial(**known[key])
+    cached = read_json(run.folder / FILE)
+    if key in cached:
+        return Trial(**cached[key])
     run.progress.begin("Comparing methods")
-    style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:MOST]
+    style = [(pair.source, pair.target) for pair in samples.pairs("valid")][::2][:MOST]
     translations = translate(base, [source for source, _ in style + general], plugin, progress=run.progress)
 
     def score(metric: str, pairs: Sequence[tuple[str, str]], lines: Sequence[str]) -> float:
         return round(metrics(base.target)[metric].corpus_score(lines, [[target for _, target in pairs]]).score, 2)
 
-    made = Trial(
+    result = Trial(
         method=run.request.method if plugin is not None else BASE,
         knn=plugin is not None and plugin.knn is not None,
         bleu=score("BLEU", style, translations[: len(style)]),
@@ -160,8 +160,8 @@ def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], sta
         shrink=run.config.shrink if plugin is not None and "shrink" in run.request.method_options else None,
         gain=gain_of(run) if plugin is not None and plugin.knn is not None else None,
     )
-    write_json(run.folder / FILE, {**known, key: dataclasses.asdict(made)}, "what was measured of a method")
-    return made
+    write_json(run.folder / FILE, {**cached, key: dataclasses.asdict(result)}, "what was measured of a method")
+    return result
 
 
 def chosen(trials: Sequence[Trial]) -> Trial:
@@ -169,11 +169,13 @@ def chosen(trials: Sequence[Trial]) -> Trial:
     least.
     """
     base, *others = trials
-    harmless = [one for one in others if loss(one, base) <= COST] or [min(others, key=lambda one: loss(one, base))]
+    harmless = [trial for trial in others if loss(trial, base) <= COST] or [
+        min(others, key=lambda trial: loss(trial, base))
+    ]
     best = harmless[0]
-    for one in harmless[1:]:
-        if is_better(one, best):
-            best = one
+    for trial in harmless[1:]:
+        if is_better(trial, best):
+            best = trial
     return best
 
 
@@ -189,8 +191,8 @@ def is_better(trial: Trial, other: Trial) -> bool:
 
 def gain_of(run: Run) -> float | None:
     """The `gain` of a run's datastore over its method alone; None if it was not measured."""
-    figures = run.datastore.figures
-    return round(figures["loss_base"] - figures["loss"], 4) if {"loss", "loss_base"} <= figures.keys() else None
+    losses = run.datastore.figures
+    return round(losses["loss_base"] - losses["loss"], 4) if {"loss", "loss_base"} <= losses.keys() else None
 
 
 def loss(trial: Trial, base: Trial) -> float:

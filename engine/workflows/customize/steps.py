@@ -92,9 +92,11 @@ def read_samples(
 
 def samples_key(request: CustomizeRequest, decisions: Decisions) -> str:
     """The key of the samples step. Settings and decisions are included only if there are any, so that older keys remain valid."""
-    own: list[Any] = [{"options": json.dumps(request.corpus_options, sort_keys=True)}] if request.corpus_options else []
+    options: list[Any] = (
+        [{"options": json.dumps(request.corpus_options, sort_keys=True)}] if request.corpus_options else []
+    )
     return content_hash(
-        request.source, request.target, digest_files(request.samples), *request.domains, *own, *decisions.to_list()
+        request.source, request.target, digest_files(request.samples), *request.domains, *options, *decisions.to_list()
     )
 
 
@@ -129,8 +131,8 @@ def find_phrases(
     if variant.is_fresh("phrases", key, file):
         return PhraseSet.load(file)
     progress.begin("Finding phrases")
-    shown = variant is cache  # the phrases shown by pages, which have trees and counts beside them
-    with writing_trees(variant.folder / TREES_FILE) if shown else contextlib.nullcontext() as trees:
+    displayed = variant is cache  # the phrases shown by pages, which have trees and counts beside them
+    with writing_trees(variant.folder / TREES_FILE) if displayed else contextlib.nullcontext() as trees:
         result = extract_phrases(
             [segment.text for segment in train],
             request.target,
@@ -143,7 +145,7 @@ def find_phrases(
         )
     variant.invalidate("phrases")
     result.save(file)
-    if shown:
+    if displayed:
         progress.begin("Comparing with general text")
         open_table(variant.folder, request.target, settings.assets_dir, train, result, progress)
     variant.mark_done("phrases", key)
@@ -164,14 +166,14 @@ def write_sources(segments: Sequence[Segment], pair: LanguagePair, cache: StepCa
     file = variant.folder / "sources.jsonl"
     if not variant.is_fresh("sources", key, file):
         progress.begin("Writing source sentences")
-        known = earlier_sources(variant, writer)
-        new = [text for text in missing if text not in known]
+        reusable = earlier_sources(variant, writer)
+        new = [text for text in missing if text not in reusable]
         written = dict(
             zip(new, write_back(pair.backward, new, variant.folder / "sources.partial.jsonl", progress), strict=True)
         )
         variant.invalidate("sources")
         variant.invalidate(WRITER)
-        rows = ({"source": known.get(text) or written[text], "target": text} for text in missing)
+        rows = ({"source": reusable.get(text) or written[text], "target": text} for text in missing)
         write_jsonl(file, rows, "the source sentences")
         variant.mark_done("sources", key)
         variant.mark_done(WRITER, writer)
@@ -190,7 +192,7 @@ def sources_in(folder: Path) -> dict[str, str]:
     """The source that a reverse model wrote for each sentence, from sources.jsonl or the pairs made of it; empty if the file is
     damaged.
     """
-    file = next((one for name in SOURCES if (one := folder / name).exists()), None)
+    file = next((candidate for name in SOURCES if (candidate := folder / name).exists()), None)
     rows = read_jsonl(file) if file is not None else ()
     try:
         return {str(row["target"]): str(row["source"]) for row in rows if row.get("synthetic", True) and row["source"]}
@@ -225,9 +227,9 @@ def make_pairs(
     from engine.evaluation.pair_filter import best_supported
     from engine.evaluation.plausibility import HALLUCINATED, pair_of
 
-    def written(whole: bool) -> tuple[str, StepCache, bool]:
+    def written(include_train: bool) -> tuple[str, StepCache, bool]:
         """Key and folder of the pairs of all samples, or of the validation pairs only, and whether they exist."""
-        made_from = cache.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), whole
+        made_from = cache.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), include_train
         key, before = content_hash(*made_from, 3), content_hash(*made_from, 2)
         if before in (cache.get("pairs written"), cache.get("pairs")):
             key = before  # pairs of an older version, which the project still uses
@@ -235,11 +237,11 @@ def make_pairs(
         file = variant.folder / "pairs.jsonl"
         return key, variant, variant.is_fresh("pairs written", key, file) or variant.is_fresh("pairs", key, file)
 
-    key, variant, there = written(True)
-    if not there and not train:
-        key, variant, there = written(False)
+    key, variant, exists = written(True)
+    if not exists and not train:
+        key, variant, exists = written(False)
     file = variant.folder / "pairs.jsonl"
-    if not there:
+    if not exists:
         rows = write_pairs(train, valid, pair, cache, progress)
         variant.invalidate("pairs")
         write_jsonl(file, rows, "the sentence pairs")
@@ -257,10 +259,12 @@ def make_pairs(
         if part != EXCLUDED:
             stored[part].append(pair_of(row))
     stored["memory"] = stored["train"]
-    sourced = [one for one in stored["train"] if one.source]
+    sourced = [sample for sample in stored["train"] if sample.source]
     share = 1.0 if keep is None else keep
-    good = best_supported([one.plausibility if one.synthetic else None for one in sourced], share, HALLUCINATED)
-    stored["train"] = [one for one, selected in zip(sourced, good, strict=True) if selected]
+    supported = best_supported(
+        [sample.plausibility if sample.synthetic else None for sample in sourced], share, HALLUCINATED
+    )
+    stored["train"] = [sample for sample, selected in zip(sourced, supported, strict=True) if selected]
     return stored
 
 
@@ -268,7 +272,7 @@ def write_pairs(
     train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, cache: StepCache, progress: Progress
 ) -> list[dict[str, Any]]:
     """The rows of pairs.jsonl, with missing sources written. Held-out sentences need a source; sentences to remember do not."""
-    both = [*train, *valid]
+    segments = [*train, *valid]
     rows: list[dict[str, Any]] = [
         {
             "source": source,
@@ -277,7 +281,9 @@ def write_pairs(
             "part": "train" if i < len(train) else "valid",
             "synthetic": segment.source is None,
         }
-        for i, (segment, source) in enumerate(zip(both, write_sources(both, pair, cache, progress), strict=True))
+        for i, (segment, source) in enumerate(
+            zip(segments, write_sources(segments, pair, cache, progress), strict=True)
+        )
     ]
     return [row for row in rows if row["source"] or row["part"] == "train"]
 
@@ -309,9 +315,9 @@ def mark_excluded(file: Path, key: str, language: str, cache: StepCache, exclusi
     The key "pairs" identifies the pairs and which of them are used, "pairs written" only the pairs.
     """
     left_out = exclusions.sentence_content() if exclusions else []
-    wanted = content_hash(key, left_out) if left_out else key
-    if cache.is_fresh("pairs", wanted, file):
-        return wanted
+    used_key = content_hash(key, left_out) if left_out else key
+    if cache.is_fresh("pairs", used_key, file):
+        return used_key
     holds = exclusions.holder(language) if exclusions else lambda _: False
     rows = list(read_jsonl(file))
     for row in rows:
@@ -320,8 +326,8 @@ def mark_excluded(file: Path, key: str, language: str, cache: StepCache, exclusi
     cache.invalidate("pairs")
     cache.mark_done("pairs written", key)
     write_jsonl(file, rows, "the sentence pairs")
-    cache.mark_done("pairs", wanted)
-    return wanted
+    cache.mark_done("pairs", used_key)
+    return used_key
 
 
 def without_excluded(phrases: PhraseSet, exclusions: Exclusions, language: str) -> PhraseSet:

@@ -69,7 +69,7 @@ def filter_files(run: Run) -> dict[str, Path]:
 
 def comparison(run: Run) -> str:
     """The BLEU of all trials of `auto`, as "base 12.3, knn 22.1, houlsby_adapter + knn 23.5 BLEU on held-out samples"."""
-    return ", ".join(f"{one.name} {one.bleu:.1f}" for one in run.tried) + " BLEU on held-out samples"
+    return ", ".join(f"{trial.name} {trial.bleu:.1f}" for trial in run.tried) + " BLEU on held-out samples"
 
 
 def training_figures(run: Run) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def summarize(run: Run, stop_after: str) -> dict[str, Any]:
         "device": device_line(run.pair.forward),
         "decoding": run.decoding,
         "metrics": run.metrics,
-        **({"tried": [dataclasses.asdict(one) for one in run.tried]} if run.tried else {}),
+        **({"tried": [dataclasses.asdict(trial) for trial in run.tried]} if run.tried else {}),
         **({"knn": run.datastore.figures} if run.datastore.figures else {}),
         "warnings": run.corpus.report.all_warnings,
         "seconds": {**seconds, "total": round(time.monotonic() - run.begin, 1)},
@@ -129,5 +129,5 @@ def summarize(run: Run, stop_after: str) -> dict[str, Any]:
 
 def device_line(base: BaseModel) -> str:
     """The device and its memory, as "CPU, 2 cores, 14.2 of 23.4 GiB free"."""
-    about = describe_device(base.device)
-    return f"{about.name}, {about.free / 2**30:.1f} of {about.total / 2**30:.1f} GiB free"
+    device = describe_device(base.device)
+    return f"{device.name}, {device.free / 2**30:.1f} of {device.total / 2**30:.1f} GiB free"

@@ -77,7 +77,11 @@ def explore_samples(
         pairs = drawn_pairs(domains, pair, words, progress)
         write_jsonl(
             folder / PAIRS,
-            ({"source": a, "target": b, "domain": name} for name, some in pairs.items() for a, b in some),
+            (
+                {"source": a, "target": b, "domain": name}
+                for name, domain_pairs in pairs.items()
+                for a, b in domain_pairs
+            ),
             "the sentences of the proportions",
         )
         check_domains(pairs)
@@ -86,17 +90,17 @@ def explore_samples(
         write_json(folder / SHOWN, {"stamp": key, "error": error.message}, "the proportions")
         raise
     model.save(folder)
-    shown: Shown = {
+    summary: Shown = {
         "stamp": key,
         "seconds": round(time.monotonic() - begin, 1),
         "domains": model.domains,
-        "sentences": {name: len(some) for name, some in pairs.items()},
+        "sentences": {name: len(domain_pairs) for name, domain_pairs in pairs.items()},
         "held_out": model.held_out,
         "corpus": model.corpus,
         "examples": examples(base, model, pairs),
     }
-    write_json(folder / SHOWN, shown, "the proportions")
-    return shown
+    write_json(folder / SHOWN, summary, "the proportions")
+    return summary
 
 
 def explore_plugin(
@@ -109,12 +113,12 @@ def explore_plugin(
     progress, begin = progress or Progress(), time.monotonic()
     model = model_of(plugin, str(plugin.card.get("name") or "This plugin"))
     pairs: dict[str, list[tuple[str, str]]] = {}
-    for one in read_pairs(workspace / FOLDER / PAIRS, SentencePair):
-        pairs.setdefault(one.domain, []).append((one.source, one.target))
+    for pair in read_pairs(workspace / FOLDER / PAIRS, SentencePair):
+        pairs.setdefault(pair.domain, []).append((pair.source, pair.target))
     if not pairs:
         raise InputError("Fit the proportions of the samples first; a plugin's are shown on the same sentences.")
     progress.begin("Reading domain proportions", progress.index, progress.steps)
-    shown: Shown = {
+    summary: Shown = {
         "seconds": 0.0,
         "domains": model.domains,
         "sentences": {name: len(pairs.get(name, ())) for name in model.domains},
@@ -122,23 +126,23 @@ def explore_plugin(
         "corpus": corpus_proportions(base, model, pairs, plugin=plugin, progress=progress),
         "examples": examples(base, model, pairs, plugin),
     }
-    shown["seconds"] = round(time.monotonic() - begin, 1)
-    write_json(folder_of(workspace, number) / SHOWN, shown, "the proportions")
-    return shown
+    summary["seconds"] = round(time.monotonic() - begin, 1)
+    write_json(folder_of(workspace, number) / SHOWN, summary, "the proportions")
+    return summary
 
 
 def sentence_shares(
     base: BaseModel, model: ProportionModel, source: str, translation: str, plugin: Plugin | None = None
 ) -> SentenceShares:
     """The proportions of a sentence's words as read by the encoder, and of its translation's words as read by the decoder."""
-    shown: SentenceShares = {"source": source, "translation": translation}
+    shares: SentenceShares = {"source": source, "translation": translation}
     if "encoder" in model.layers and model.encoder_reads == "source":
-        shown["encoder"] = proportions(base, model, source, "encoder", plugin=plugin)
+        shares["encoder"] = proportions(base, model, source, "encoder", plugin=plugin)
     if "decoder" in model.layers:
-        shown["decoder"] = proportions(
+        shares["decoder"] = proportions(
             base, model, translation, "decoder", source=source if model.sources else "", plugin=plugin
         )
-    return shown
+    return shares
 
 
 def drawn_pairs(
@@ -147,15 +151,21 @@ def drawn_pairs(
     """Some sentences of each domain, up to `words` subwords, each with its source: the user's, or one written now."""
     from engine.decoding.greedy_search import back_translate
 
-    drawn = {
-        name: [parts(one) for one in draw(pair.forward, list(some), words, random.Random(f"1/{name}"))[0]]
-        for name, some in domains.items()
+    selected = {
+        name: [parts(sample) for sample in draw(pair.forward, list(samples), words, random.Random(f"1/{name}"))[0]]
+        for name, samples in domains.items()
     }
-    missing = list(dict.fromkeys(target for some in drawn.values() for source, target in some if not source))
-    made = dict(zip(missing, back_translate(pair.backward, missing, progress=progress), strict=True))
+    missing = list(
+        dict.fromkeys(target for domain_pairs in selected.values() for source, target in domain_pairs if not source)
+    )
+    written_sources = dict(zip(missing, back_translate(pair.backward, missing, progress=progress), strict=True))
     return {
-        name: [(source or made[target], target) for source, target in some if source or made[target].strip()]
-        for name, some in drawn.items()
+        name: [
+            (source or written_sources[target], target)
+            for source, target in domain_pairs
+            if source or written_sources[target].strip()
+        ]
+        for name, domain_pairs in selected.items()
     }
 
 
@@ -168,8 +178,8 @@ def examples(
     """Short sentences of each domain with their shares, for immediate display."""
     chosen = []
     for name in model.domains:
-        short = sorted(pairs.get(name, ()), key=lambda one: (abs(len(one[0].split()) - 9), one))[:EXAMPLES]
-        chosen += [(name, *one) for one in short]
+        short = sorted(pairs.get(name, ()), key=lambda pair: (abs(len(pair[0].split()) - 9), pair))[:EXAMPLES]
+        chosen += [(name, *pair) for pair in short]
     return [{"domain": name, **sentence_shares(base, model, source, target, plugin)} for name, source, target in chosen]
 
 

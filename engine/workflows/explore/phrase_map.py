@@ -103,12 +103,12 @@ def memory_vectors(folder: Path) -> Vectors | None:
     try:
         memory, pairs = Memory(folder / MEMORY), load_pairs(folder / PAIRS)
         texts = [[pair.target for pair in pairs if pair.layer == layer] for layer in range(memory.layers)]
-        if not pairs or [len(some) for some in texts] != memory.sizes:
+        if not pairs or [len(layer_texts) for layer_texts in texts] != memory.sizes:
             return None
         values = np.concatenate([memory.source(layer).float().numpy() for layer in range(memory.layers)])
     except (TailorError, OSError):
         return None
-    return Vectors([text for some in texts for text in some], values, OF_MEMORY)
+    return Vectors([text for layer_texts in texts for text in layer_texts], values, OF_MEMORY)
 
 
 def base_vectors(table: PhraseTable, base: BaseModel, progress: Progress) -> Vectors:
@@ -116,8 +116,8 @@ def base_vectors(table: PhraseTable, base: BaseModel, progress: Progress) -> Vec
     rows = np.argsort(-importance(table), kind="stable")[:MOST]
     texts = [table.texts[row] for row in rows]
     progress.begin("Reading phrases", progress.index, progress.steps)
-    values, about = phrase_vectors(base, texts, progress)
-    return Vectors(texts, values, about)
+    values, description = phrase_vectors(base, texts, progress)
+    return Vectors(texts, values, description)
 
 
 def phrase_vectors(base: BaseModel, texts: Sequence[str], progress: Progress | None = None) -> tuple[np.ndarray, str]:
@@ -128,10 +128,10 @@ def phrase_vectors(base: BaseModel, texts: Sequence[str], progress: Progress | N
 
     progress = progress or Progress()
     try:
-        reader, about = base.for_direction(base.target, base.source), OF_ENCODER
+        reader, description = base.for_direction(base.target, base.source), OF_ENCODER
         rows = [row[: base.max_tokens] for row in reader.encode(texts)]
     except ModelError:
-        reader, about = base, OF_DECODER
+        reader, description = base, OF_DECODER
         rows = [row[: base.max_tokens] for row in base.encode_target(texts)]
     special = torch.tensor(sorted(base.special_ids), device=base.device)
     values = np.zeros((len(texts), base.d_model), dtype=np.float32)
@@ -144,7 +144,7 @@ def phrase_vectors(base: BaseModel, texts: Sequence[str], progress: Progress | N
             values[batch] = pool(states, real, "mean").float().cpu().numpy()
             done += len(batch)
             progress.advance(done, len(rows))
-    return values, about
+    return values, description
 
 
 def decoder_states(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:

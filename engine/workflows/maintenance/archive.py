@@ -74,7 +74,7 @@ def check(path: Path, archive: zipfile.ZipFile, progress: Progress) -> Json:
                 "{path} holds the path {name!r}, which no backup has. Nothing was restored.", path=path, name=name
             )
     for number, name in enumerate(names):
-        about, digest = manifest["files"][name], hashlib.sha256()
+        entry, digest = manifest["files"][name], hashlib.sha256()
         try:
             for block in blocks(archive, name):
                 digest.update(block)
@@ -84,7 +84,7 @@ def check(path: Path, archive: zipfile.ZipFile, progress: Progress) -> Json:
                 "{path} is damaged: {name} cannot be read ({error}). Use another backup.",
                 path=path, name=name, error=error,
             ) from None  # fmt: skip
-        if not isinstance(about, dict) or digest.hexdigest() != about.get("sha256"):
+        if not isinstance(entry, dict) or digest.hexdigest() != entry.get("sha256"):
             raise InputError(
                 "{path} is damaged: {name} is not what its manifest says. Use another backup.", path=path, name=name
             )
@@ -94,10 +94,10 @@ def check(path: Path, archive: zipfile.ZipFile, progress: Progress) -> Json:
 
 def blocks(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
     """A file of the archive in blocks. Raises ValueError if it is longer than stated."""
-    left = archive.getinfo(name).file_size
+    remaining = archive.getinfo(name).file_size
     with archive.open(name) as file:
         while block := file.read(CHUNK):
-            left -= len(block)
-            if left < 0:
+            remaining -= len(block)
+            if remaining < 0:
                 raise ValueError("longer than it says")
             yield block

@@ -55,7 +55,7 @@ def make_backup(
                 with contextlib.suppress(FileNotFoundError):
                     files[HOME + path.as_posix()] = add(archive, home / path, HOME + path.as_posix())
                 progress.advance(number + 1, len(paths), path.name)
-            about = {
+            manifest = {
                 "format": FORMAT,
                 "version": engine.__version__,
                 "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -64,7 +64,7 @@ def make_backup(
                 "bases": bases,
                 "files": files,
             }
-            archive.writestr(MANIFEST, json.dumps(about, indent=1, sort_keys=True, ensure_ascii=False))
+            archive.writestr(MANIFEST, json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False))
     os.chmod(output, 0o600)  # settings, hashed passwords and sentences are not for all users of the machine
     return {"file": str(output), "bytes": output.stat().st_size, "files": len(files), "rows": rows}
 
@@ -107,8 +107,8 @@ def copy_rows(settings: Settings, target: Path) -> int:
         return sum(status(f"sqlite:///{target}")["rows"].values())
     finally:
         store.close()
-        for rest in (f"{target}-wal", f"{target}-shm"):
-            Path(rest).unlink(missing_ok=True)
+        for leftover in (f"{target}-wal", f"{target}-shm"):
+            Path(leftover).unlink(missing_ok=True)
 
 
 def walk(home: Path) -> Iterator[Path]:
@@ -121,14 +121,14 @@ def walk(home: Path) -> Iterator[Path]:
                 yield path.relative_to(home)
 
 
-def same(one: Path, other: Path) -> bool:
-    return one.absolute() == other.absolute()
+def same(path: Path, other: Path) -> bool:
+    return path.absolute() == other.absolute()
 
 
 def add(archive: zipfile.ZipFile, path: Path, name: str) -> dict[str, Any]:
     """Add one file to the archive; the returned facts are those of the bytes read, even if the file grows meanwhile."""
     with path.open("rb") as file:
-        about = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)
-        about.compress_type = zipfile.ZIP_STORED if path.suffix in PACKED else zipfile.ZIP_DEFLATED
-        with archive.open(about, "w", force_zip64=True) as out:
+        info = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)
+        info.compress_type = zipfile.ZIP_STORED if path.suffix in PACKED else zipfile.ZIP_DEFLATED
+        with archive.open(info, "w", force_zip64=True) as out:
             return copy_hashed(file, out)

@@ -59,7 +59,7 @@ def examine(settings: Settings, *, repair: bool = False, progress: Progress | No
 
     for number, (name, check) in enumerate(FIRST.items()):
         look(name, number, lambda check=check: check(settings))  # type: ignore[misc]
-    if any(one.check in CLOSED and not one.mended for one in result):
+    if any(finding.check in CLOSED and not finding.mended for finding in result):
         return result
     store = rows.opened(settings)
     if store is not None:
@@ -80,5 +80,5 @@ def mend(finding: Finding) -> None:
 
 
 def to_mapping(findings: list[Finding]) -> dict[str, object]:
-    left = [one for one in findings if not one.mended]
-    return {"ok": not left, "findings": [one.to_mapping() for one in findings]}
+    unrepaired = [finding for finding in findings if not finding.mended]
+    return {"ok": not unrepaired, "findings": [finding.to_mapping() for finding in findings]}

@@ -61,32 +61,32 @@ def disk(settings: Settings) -> Iterator[Finding]:
 
 def libraries(settings: Settings) -> Iterator[Finding]:
     try:
-        wanted = requires("tailor-mt") or []
+        requirements = requires("tailor-mt") or []
     except PackageNotFoundError:  # run from a folder without being installed
         return
     from packaging.requirements import InvalidRequirement, Requirement
 
-    for line in wanted:
+    for line in requirements:
         try:
-            one = Requirement(line)
-            if one.marker is not None and not one.marker.evaluate({"extra": ""}):
+            library = Requirement(line)
+            if library.marker is not None and not library.marker.evaluate({"extra": ""}):
                 continue
-            have = version(one.name)
+            have = version(library.name)
         except InvalidRequirement:
             continue
         except PackageNotFoundError:
-            yield Finding("libraries", f"The library {one.name} is not installed. Run: pip install '{one}'")
+            yield Finding("libraries", f"The library {library.name} is not installed. Run: pip install '{library}'")
             continue
-        if not one.specifier.contains(have, prereleases=True):
+        if not library.specifier.contains(have, prereleases=True):
             yield Finding(
                 "libraries",
-                f"{one.name} {have} is outside the tested range ({one.specifier}). Run: pip install '{one}'",
+                f"{library.name} {have} is outside the tested range ({library.specifier}). Run: pip install '{library}'",
             )
 
 
 def bases(settings: Settings) -> Iterator[Finding]:
-    shelf = BaseRegistry(settings)
-    entries = shelf.entries()
+    registry = BaseRegistry(settings)
+    entries = registry.entries()
     if not entries:
         yield Finding(
             "bases", f"There is no base model in {settings.assets_dir / 'models'}. Add one with `tailormt base add`."
@@ -121,13 +121,13 @@ def parsers(settings: Settings) -> Iterator[Finding]:
             continue
         for code, entry in entries.items():
             for processor, packages in entry.items() if isinstance(entry, dict) else ():
-                for name, about in packages.items() if isinstance(packages, dict) else ():
+                for name, package in packages.items() if isinstance(packages, dict) else ():
                     file = folder / code / processor / f"{name}.pt"
-                    if not isinstance(about, dict) or not re.fullmatch(r"[0-9a-f]{32}", str(about.get("md5", ""))):
+                    if not isinstance(package, dict) or not re.fullmatch(r"[0-9a-f]{32}", str(package.get("md5", ""))):
                         continue
                     if file.exists():  # only installed ones of stanza's list exist
                         with file.open("rb") as opened:
-                            if hashlib.file_digest(opened, "md5").hexdigest() != about["md5"]:
+                            if hashlib.file_digest(opened, "md5").hexdigest() != package["md5"]:
                                 yield Finding(
                                     "parsers", f"{file} is damaged. Install the parser for {code} again.", str(file)
                                 )

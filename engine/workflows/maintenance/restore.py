@@ -57,16 +57,16 @@ def restore_backup(
         progress.begin("Checking the backup", 0, 3)
         manifest = check(path, archive, progress)
         progress.begin("Unpacking", 1, 3)
-        fresh = home.with_name(f".{home.name}.restoring-{uuid.uuid4().hex[:8]}")
+        staging = home.with_name(f".{home.name}.restoring-{uuid.uuid4().hex[:8]}")
         with storage_errors("the data folder", home):
             try:
-                fresh.mkdir(parents=True, mode=0o700)
-                unpack(archive, fresh, progress)
+                staging.mkdir(parents=True, mode=0o700)
+                unpack(archive, staging, progress)
                 progress.begin("Entering the rows", 2, 3)
-                rows = enter(settings, fresh, Path(manifest["home"]), home)
-                selected = replace_folder(fresh, home)
+                rows = enter(settings, staging, Path(manifest["home"]), home)
+                selected = replace_folder(staging, home)
             finally:
-                shutil.rmtree(fresh, ignore_errors=True)
+                shutil.rmtree(staging, ignore_errors=True)
     return {
         "home": str(home),
         "files": len(manifest["files"]),
@@ -104,11 +104,11 @@ def unpack(archive: zipfile.ZipFile, folder: Path, progress: Progress) -> None:
     os.chmod(folder / "tailor.db", 0o600)
 
 
-def enter(settings: Settings, fresh: Path, old: Path, home: Path) -> int:
+def enter(settings: Settings, staging: Path, old: Path, home: Path) -> int:
     """Adapt the rows to their new location, and copy them to another database if the settings name one. Returns their number."""
     from engine.store.database import file_of, parse
 
-    url = f"sqlite:///{fresh / 'tailor.db'}"
+    url = f"sqlite:///{staging / 'tailor.db'}"
     store = Store(url)  # upgrades the rows of an older version
     rehome(store, str(old), str(home))
     for job in store.jobs.list(states=["running"]):
@@ -120,12 +120,12 @@ def enter(settings: Settings, fresh: Path, old: Path, home: Path) -> int:
     elsewhere = settings.database_url and file_of(parse(settings.database_url)) is None
     if elsewhere:
         copy_store(url, settings.database_url)
-    for rest in ("tailor.db-wal", "tailor.db-shm", *(["tailor.db"] if elsewhere else [])):
-        (fresh / rest).unlink(missing_ok=True)
+    for leftover in ("tailor.db-wal", "tailor.db-shm", *(["tailor.db"] if elsewhere else [])):
+        (staging / leftover).unlink(missing_ok=True)
     return int(rows)
 
 
-def replace_folder(fresh: Path, home: Path) -> Path | None:
+def replace_folder(staging: Path, home: Path) -> Path | None:
     """Replace the old folder by the new one; the old one is kept beside it if it is not empty. Returns its path."""
     selected = None
     if home.exists():
@@ -136,7 +136,7 @@ def replace_folder(fresh: Path, home: Path) -> Path | None:
         else:
             home.rmdir()
     try:
-        os.rename(fresh, home)
+        os.rename(staging, home)
     except OSError:
         if selected is not None:
             os.rename(selected, home)
@@ -153,8 +153,8 @@ def rehome(store: Any, old: str, new: str) -> int:
         if isinstance(value, str):
             return new + value[len(old) :] if value == old or value.startswith((f"{old}/", f"{old}\\")) else value
         if isinstance(value, dict):
-            return {key: moved(one) for key, one in value.items()}
-        return [moved(one) for one in value] if isinstance(value, list) else value
+            return {key: moved(item) for key, item in value.items()}
+        return [moved(item) for item in value] if isinstance(value, list) else value
 
     count = 0
     with store.system() as session:

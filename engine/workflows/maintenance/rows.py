@@ -116,12 +116,12 @@ def stale_jobs(settings: Settings, store: Store) -> Iterator[Finding]:
 
 def projects(settings: Settings, store: Store) -> Iterator[Finding]:
     """Bases of projects that are not installed."""
-    shelf = BaseRegistry(settings)
+    registry = BaseRegistry(settings)
     for row in store.projects.list():
         if not row.base:
             continue
         try:
-            result = (shelf.find(row.base) / "config.json").exists()
+            result = (registry.find(row.base) / "config.json").exists()
         except MissingError:
             result = False
         if not result:
@@ -136,9 +136,9 @@ def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
     shared = {}  # {path: SHA-256}
 
     blobs = open_blobs(settings)
-    for one in store.artefacts.list() if blobs is not None else ():
-        for path, (sha, _) in one.files.items():
-            shared[str(settings.home_dir / one.workspace / path)] = sha
+    for artefact in store.artefacts.list() if blobs is not None else ():
+        for path, (sha, _) in artefact.files.items():
+            shared[str(settings.home_dir / artefact.workspace / path)] = sha
 
     def finding(file: str, sentence: str) -> Finding:
         if file not in shared or blobs is None:

@@ -72,15 +72,15 @@ def test_documents_that_cannot_be_translated_are_listed_and_the_others_queued(
     for name, data in content.items():
         (tmp_path / name).write_bytes(data)
     request, files = asked(project), [str(tmp_path / name) for name in content]
-    shown = str(translate.queue(request, files, 0, 1.0, False)[translate.refused])
+    shown = str(translate.queue(request, files, 0, 1.0, False)[translate.refused.card])
     assert [one.name for one in translate.documents.list(project.id)] == ["d.md", "b.txt"]
     assert "a.docx cannot be opened" in shown
     assert "c.png is in no format that can be translated here" in shown
     assert str(tmp_path) not in shown
     large: Any = SimpleNamespace(names=["e.docx"])
-    assert "e.docx is larger than" in translate.refuse(request, large)[translate.refused]
+    assert "e.docx is larger than" in translate.refused.refuse(request, large)[translate.refused.card]
     translate.dismiss(request, SimpleNamespace(name="c.png"))  # type: ignore[arg-type]
-    drawn = str(translate.fill(request)[translate.refused])
+    drawn = str(translate.fill(request)[translate.refused.card])
     assert "a.docx" in drawn
     assert "c.png" not in drawn, "it was dismissed"
 

@@ -23,7 +23,7 @@ def readable(text: str) -> str:
 def text_key(element: Any) -> str | bytes:
     """A key that is equal for texts with the same words and styles."""
     if element.find("{*}r") is None:
-        return "".join(one.text or "" for one in element.iterfind("{*}t"))
+        return "".join(child.text or "" for child in element.iterfind("{*}t"))
     from lxml import etree
 
     return bytes(etree.tostring(element, encoding="utf-8", with_tail=False))

@@ -144,8 +144,8 @@ class Docx(PackedDocument):
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         changed = write_changed(self.paragraphs, self.units, results)
-        fresh = {name: xml_bytes(self.trees[name], self.original[name]) for name in changed}
-        return rebuilt_archive(self.path, fresh | self._styles()) if fresh else self.path.read_bytes()
+        members = {name: xml_bytes(self.trees[name], self.original[name]) for name in changed}
+        return rebuilt_archive(self.path, members | self._styles()) if members else self.path.read_bytes()
 
     def _styles(self) -> dict[str, bytes]:
         """{file name: styles with the translation's language}, for correct spelling checks; empty if they cannot be read."""
@@ -157,7 +157,7 @@ class Docx(PackedDocument):
         east = primary_language(self.context.target) in ("zh", "ja", "ko")
         result = False
         for element in tree.getroot().iter():
-            if local(element) == "lang" and "docDefaults" in {local(one) for one in element.iterancestors()}:
+            if local(element) == "lang" and "docDefaults" in {local(ancestor) for ancestor in element.iterancestors()}:
                 space = element.tag.rpartition("}")[0] + "}"
                 element.set(f"{space}{'eastAsia' if east else 'val'}", self.context.target)
                 result = True
@@ -167,5 +167,7 @@ class Docx(PackedDocument):
 def _paragraphs(root: Any) -> list[Any]:
     space = root.tag.rpartition("}")[0] + "}"
     return [
-        element for element in root.iter(f"{space}p") if not any(local(one) == "del" for one in element.iterancestors())
+        element
+        for element in root.iter(f"{space}p")
+        if not any(local(ancestor) == "del" for ancestor in element.iterancestors())
     ]

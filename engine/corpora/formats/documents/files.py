@@ -93,7 +93,7 @@ class TextDocument(Document):
         return cls(read_text(path, context, cls.declared(head)), context)
 
 
-def read_archive(path: Path, context: Context, wanted: Callable[[str], object]) -> dict[str, bytes]:
+def read_archive(path: Path, context: Context, select: Callable[[str], object]) -> dict[str, bytes]:
     """The members of a zip archive whose names are wanted, after checking the sizes of all. Raises DocumentError."""
     try:
         archive = zipfile.ZipFile(path)
@@ -118,7 +118,7 @@ def read_archive(path: Path, context: Context, wanted: Callable[[str], object]) 
         if any(member.flag_bits & 1 for member in members):
             raise DocumentError("{context} has a password. Save it without one.", context=context.name)
         try:
-            return {m.filename: _member(archive, m, context) for m in members if wanted(m.filename)}
+            return {m.filename: _member(archive, m, context) for m in members if select(m.filename)}
         except (*DAMAGE, RuntimeError) as error:
             raise DocumentError(
                 "{context} is damaged ({error}). Save it again in your editor.", context=context.name, error=error
@@ -156,13 +156,13 @@ def _copy_member(packed: BinaryIO, member: zipfile.ZipInfo, new: zipfile.ZipFile
     sizes = struct.unpack("<2H", head[-4:]) if len(head) == LOCAL_HEADER else (0, 0)  # of the name and the extra field
     packed.seek(sum(sizes), os.SEEK_CUR)
     data = packed.read(member.compress_size)
-    fresh = copy.copy(member)
-    fresh.flag_bits &= ~0x08  # the sizes are before the data, not after it
+    entry = copy.copy(member)
+    entry.flag_bits &= ~0x08  # the sizes are before the data, not after it
     out: Any = new
-    fresh.header_offset = out.fp.tell()
-    out.fp.write(fresh.FileHeader() + data)
-    out.filelist.append(fresh)
-    out.NameToInfo[fresh.filename] = fresh
+    entry.header_offset = out.fp.tell()
+    out.fp.write(entry.FileHeader() + data)
+    out.filelist.append(entry)
+    out.NameToInfo[entry.filename] = entry
     out.start_dir, out._didModify = out.fp.tell(), True  # the position of the archive's directory
 
 
@@ -210,12 +210,12 @@ def xml_bytes(tree: Any, original: bytes) -> bytes:
     body: bytes = etree.tostring(tree, encoding=encoding, xml_declaration=bool(match), standalone=standalone)
     begin, declaration = 0, b""
     if match and not encoding.lower().startswith("utf-16"):
-        mine = re.match(rb"<\?xml[^>]*+>", body)
+        body_match = re.match(rb"<\?xml[^>]*+>", body)
         begin = original.find(b"?>") + 2
         space = re.compile(rb"\s*").match(original, begin)
-        if mine and space:  # the declaration exactly as in the original
+        if body_match and space:  # the declaration exactly as in the original
             begin += len(space[0])
-            declaration, body = match[0] + space[0], body[mine.end() :].lstrip()
+            declaration, body = match[0] + space[0], body[body_match.end() :].lstrip()
     if b"\r\n" in original[begin : begin + 4096]:
         body = body.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
     body = declaration + body

@@ -35,9 +35,11 @@ def open_document(path: Path, context: Context, *, most_bytes: int = MOST_BYTES)
     """Read a document in the format of its ending. Raises DocumentError, or CorpusError if the file cannot be read at all."""
     name = ENDINGS.get(Path(context.name).suffix.lower())
     if name is None:
-        known = ", ".join(sorted({endings.split()[0].lstrip(".") for _, endings in FORMATS.values()}))
+        extensions = ", ".join(sorted({endings.split()[0].lstrip(".") for _, endings in FORMATS.values()}))
         raise DocumentError(
-            "{context} is in no format that can be translated here. Known: {known}.", context=context.name, known=known
+            "{context} is in no format that can be translated here. Known: {known}.",
+            context=context.name,
+            known=extensions,
         )
     size = check_file(path)
     if size > most_bytes:

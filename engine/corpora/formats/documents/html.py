@@ -142,8 +142,8 @@ class Html(TextDocument):
             if piece.kind == "open" and (piece.name in SKIPPED or piece.name in CODE or foreign or _closed(piece)):
                 after = _element_end(pieces, position)
                 if piece.name in INLINE | CODE:
-                    whole = Piece("word", piece.begin, pieces[after - 1].end, piece.name)
-                    run.append(whole)
+                    word = Piece("word", piece.begin, pieces[after - 1].end, piece.name)
+                    run.append(word)
                 else:
                     self._add(run)
                     run = []
@@ -171,8 +171,8 @@ class Html(TextDocument):
     def _foreign(self, piece: Piece) -> bool:
         """Whether an element declares another language; `html` and `body` are ignored, as they often copy it from a template."""
         language = piece.attributes.get("lang") or piece.attributes.get("xml:lang") or ""
-        own = primary_language(self.context.source)
-        return piece.name not in ("html", "body") and primary_language(language or own) not in (own, "und", "x")
+        source = primary_language(self.context.source)
+        return piece.name not in ("html", "body") and primary_language(language or source) not in (source, "und", "x")
 
     def _text_of(self, pieces: Sequence[Piece]) -> str:
         return "".join(self.file.text[piece.begin : piece.end] for piece in pieces if piece.kind == "text")
@@ -238,8 +238,8 @@ class Html(TextDocument):
                 and primary_language(language) == primary_language(self.context.source)
             ):
                 self.languages.append(position)
-            wanted = name in ATTRIBUTES or (name == "content" and described) or (name == "value" and button)
-            if not wanted or not self.context.options.attributes or _closed(piece) or not raw[begin:end].strip():
+            translatable = name in ATTRIBUTES or (name == "content" and described) or (name == "value" and button)
+            if not translatable or not self.context.options.attributes or _closed(piece) or not raw[begin:end].strip():
                 continue
             if name == "label" and piece.name not in ("track", "option", "optgroup"):
                 continue
@@ -249,18 +249,18 @@ class Html(TextDocument):
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         text = self.file.text
-        fresh = changed(self.runs, self.units, results)
-        if not fresh:
+        changes = changed(self.runs, self.units, results)
+        if not changes:
             return self.file.encoded(text)
         values: list[Edit] = [(begin, end, self.context.target) for begin, end in self.languages]
-        for run, parts in fresh:
+        for run, parts in changes:
             if isinstance(run, tuple):
                 begin, end, quotes = run
                 value = html.escape(text_of(parts), quote=True)
                 values.append((begin, end, value if quotes else f'"{value}"'))
         values.sort()
         texts = [
-            (run.begin, run.end, self._written(run, parts, values)) for run, parts in fresh if isinstance(run, Run)
+            (run.begin, run.end, self._written(run, parts, values)) for run, parts in changes if isinstance(run, Run)
         ]
         outside = [edit for edit in values if not any(begin <= edit[0] < end for begin, end, _ in _around(texts, edit))]
         return self.file.encoded(_edited(text, 0, len(text), sorted([*texts, *outside])), "xmlcharrefreplace")
@@ -285,10 +285,10 @@ def _around(texts: Sequence[Edit], edit: Edit) -> Sequence[Edit]:
 def _edited(text: str, begin: int, end: int, edits: Sequence[Edit]) -> str:
     """A range of the text with the edits in it applied; `edits` are sorted."""
     done, at = "", begin
-    for first, last, fresh in edits[bisect.bisect_left(edits, (begin, 0, "")) :]:
+    for first, last, replacement in edits[bisect.bisect_left(edits, (begin, 0, "")) :]:
         if last > end:
             break
-        done += text[at:first] + fresh
+        done += text[at:first] + replacement
         at = last
     return done + text[at:end]
 

@@ -57,9 +57,9 @@ class Markdown(TextDocument):
             if token.type == "inline" and token.map and token.content.strip():
                 self._add(token, tokens[index - 2].type if index > 1 and token.content else "", tokens[index - 1].type)
 
-    def _add(self, token: Token, around: str, own: str) -> None:
-        """Add the block of a token; `own` is the type of the token that opens it, `around` that of the token before."""
-        cell = own in ("th_open", "td_open")
+    def _add(self, token: Token, around: str, opener: str) -> None:
+        """Add the block of a token; `opener` is the type of the token that opens it, `around` that of the token before."""
+        cell = opener in ("th_open", "td_open")
         lines = self._lines(token, cell)
         if lines is None:
             self.skipped[Message("not found again")] += 1
@@ -88,8 +88,8 @@ class Markdown(TextDocument):
             elif child.type == "softbreak":
                 add_text(parts, " ")
             elif child.type == "link_open" and child.markup == "autolink":  # <https://…>: its text is the address
-                shown = "".join(one.content for one in (next(inside), next(inside)))
-                marks["alone", id] = f"<{spelling.autolinks.get(str(child.attrGet('href')), shown)}>"
+                address = "".join(token.content for token in (next(inside), next(inside)))
+                marks["alone", id] = f"<{spelling.autolinks.get(str(child.attrGet('href')), address)}>"
                 block.words.add(id)
                 parts.append(Tag("alone", id))
             elif child.nesting == 1:
@@ -144,15 +144,17 @@ class Markdown(TextDocument):
         if mark and not text[at : mark.start()].strip(" \t>-*+"):
             at = mark.end()
         for number, line in enumerate(token.content.split("\n"), token.map[0]):
-            bare = line.strip()
-            whole = text[self._line(number) : self._line(number + 1)].rstrip()
-            position = self._line(number) + len(whole) - len(bare)
-            if cell or not whole.endswith(bare) or position < at:
-                ways = (bare, bare.replace("|", "\\|")) if cell else (bare,)
-                position, bare = next(((k, way) for way in ways if (k := text.find(way, at, end)) >= 0), (-1, ""))
-            if position < 0 or not bare:
+            stripped = line.strip()
+            file_line = text[self._line(number) : self._line(number + 1)].rstrip()
+            position = self._line(number) + len(file_line) - len(stripped)
+            if cell or not file_line.endswith(stripped) or position < at:
+                forms = (stripped, stripped.replace("|", "\\|")) if cell else (stripped,)
+                position, stripped = next(
+                    ((k, form) for form in forms if (k := text.find(form, at, end)) >= 0), (-1, "")
+                )
+            if position < 0 or not stripped:
                 return None
-            at = position + len(bare)
+            at = position + len(stripped)
             results.append((position, at))
         self.at = at
         return results
@@ -223,8 +225,8 @@ def _written(child: Token, spelling: Spelling) -> str | Address:
         return replace(spelling.address(child.attrs.get("src"), child.attrs.get("title")), alt=child.content)
     if child.type == "code_inline":
         inside = child.content
-        bare = inside.strip() and inside[0] == inside[-1] == " "
-        space = " " if inside.startswith("`") or inside.endswith("`") or bare else ""
+        padded = inside.strip() and inside[0] == inside[-1] == " "
+        space = " " if inside.startswith("`") or inside.endswith("`") or padded else ""
         return f"{child.markup}{space}{inside}{space}{child.markup}"
     if child.type == "hardbreak":
         return spelling.line_break

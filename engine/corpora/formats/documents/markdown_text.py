@@ -62,13 +62,13 @@ class Spelling:
     def autolinks(self) -> dict[str, str]:
         """{address: its spelling between < and >}."""
         addresses = [match[1] for match in AUTOLINK.finditer(self.content)]
-        return {normalizeLink(prefix + one): one for prefix in ("mailto:", "") for one in addresses}
+        return {normalizeLink(prefix + address): address for prefix in ("mailto:", "") for address in addresses}
 
     @cached_property
     def destinations(self) -> dict[str, str]:
         """{address: its spelling after a text in brackets}."""
         addresses = [match[1] for match in DESTINATION.finditer(self.content)]
-        return {normalizeLink(unescapeAll(one.strip("<>"))): one for one in addresses}
+        return {normalizeLink(unescapeAll(address.strip("<>"))): address for address in addresses}
 
     @cached_property
     def labels(self) -> dict[tuple[str, str], str]:
@@ -76,7 +76,7 @@ class Spelling:
         labelled = [
             (match[0], self.references.get(normalizeReference(match[1]))) for match in LABEL.finditer(self.content)
         ]
-        return {(known["href"], known["title"]): label for label, known in reversed(labelled) if known}
+        return {(reference["href"], reference["title"]): label for label, reference in reversed(labelled) if reference}
 
     def address(self, href: object, title: object) -> Address:
         """The address of a link or an image, or its label if it is a reference."""
@@ -97,8 +97,8 @@ def markdown_of(pieces: Sequence[Written], *, cell: bool) -> str:
             result += piece.text
             continue
         after = pieces[index + 1].text if index + 1 < len(pieces) else ""
-        shown = SPECIAL.sub(r"\\\1", piece.text)
-        result += f"{shown[:-1]}\\!" if shown.endswith("!") and after.startswith("[") else shown
+        text = SPECIAL.sub(r"\\\1", piece.text)
+        result += f"{text[:-1]}\\!" if text.endswith("!") and after.startswith("[") else text
     if cell:
         return re.sub(r"(?<!\\)\|", r"\\|", result)
     return STARTS.sub(lambda match: f"\\{match[1]}" if match[1] else f"{match[2]}\\", result)
@@ -155,7 +155,7 @@ def _stray(text: str, outside: str) -> int:
     """The number of characters at the start of emphasised text that must be moved out; `outside` is the character before it."""
     if not text[0].isspace() and (not _sign(text[0]) or not outside or outside.isspace() or _sign(outside)):
         return 0
-    size = next((k for k, one in enumerate(text) if not (one.isspace() or _sign(one))), len(text))
+    size = next((k for k, character in enumerate(text) if not (character.isspace() or _sign(character))), len(text))
     return size if size < len(text) else 0
 
 

@@ -43,7 +43,7 @@ class Odt(PackedDocument):
                 if local(element) not in ("p", "h") or not element.tag.endswith(f"text:1.0}}{local(element)}"):
                     continue
                 number += 1
-                if any(local(one) in SKIPPED for one in element.iterancestors()):
+                if any(local(ancestor) in SKIPPED for ancestor in element.iterancestors()):
                     continue
                 content = Content(element, _role)
                 if not text_of(content.parts).strip():
@@ -59,8 +59,8 @@ class Odt(PackedDocument):
         for (name, element, content), parts in changed(self.paragraphs, self.units, results):
             content.write(element, parts, copies=False)
             written.add(name)
-        fresh = {name: xml_bytes(self.trees[name], self.original[name]) for name in written}
-        return rebuilt_archive(self.path, fresh) if fresh else self.path.read_bytes()
+        members = {name: xml_bytes(self.trees[name], self.original[name]) for name in written}
+        return rebuilt_archive(self.path, members) if members else self.path.read_bytes()
 
 
 def _role(element: Any) -> Role:
@@ -71,7 +71,7 @@ def _role(element: Any) -> Role:
     if name in ("tab", "line-break"):
         return Role("break")
     if name == "ruby":
-        return Role("text", "".join("".join(one.itertext()) for one in element if local(one) == "ruby-base"))
+        return Role("text", "".join("".join(child.itertext()) for child in element if local(child) == "ruby-base"))
     if name in PAIRS:
         return Role("pair")
     return Role("word" if name and name not in BESIDE and "".join(element.itertext()).strip() else "alone")

@@ -40,9 +40,9 @@ class Package:
 
     def fetch(self, parts: Iterable[str]) -> None:
         """Read parts with their relationships, ignoring missing parts. Raises DocumentError."""
-        wanted = {name for part in parts if part not in self._data for name in (part, _links_of(part))}
-        if wanted:
-            self._data |= read_archive(self.path, self.context, wanted.__contains__)
+        names = {name for part in parts if part not in self._data for name in (part, _links_of(part))}
+        if names:
+            self._data |= read_archive(self.path, self.context, names.__contains__)
 
     def __contains__(self, part: str) -> bool:
         return part in self._data
@@ -116,8 +116,8 @@ class Package:
 
     def rebuilt(self, changed: Iterable[str]) -> bytes:
         """The package with the trees of the changed parts; all other parts are unchanged."""
-        fresh = {part: xml_bytes(self.tree(part), self._data[part]) for part in changed}
-        return rebuilt_archive(self.path, fresh) if fresh else self.path.read_bytes()
+        members = {part: xml_bytes(self.tree(part), self._data[part]) for part in changed}
+        return rebuilt_archive(self.path, members) if members else self.path.read_bytes()
 
 
 def _links_of(part: str) -> str:

@@ -46,11 +46,11 @@ def _pattern(kinds: tuple[str, ...]) -> re.Pattern[str]:
 
 def find_placeholders(text: str, kinds: Sequence[str]) -> list[tuple[int, int]]:
     """The spans of placeholders in a text, in order, without overlaps; `kinds` are keys of KINDS, or `plain`."""
-    taken = list(_choices(text))
-    result = list(taken)
+    choices = list(_choices(text))
+    result = list(choices)
     for match in _pattern(tuple(kinds)).finditer(text):
-        last = bisect.bisect_left(taken, (match.end(),)) - 1  # the last choice that begins before the match ends
-        if match[0] and not (last >= 0 and match.start() < taken[last][1]):
+        last = bisect.bisect_left(choices, (match.end(),)) - 1  # the last choice that begins before the match ends
+        if match[0] and not (last >= 0 and match.start() < choices[last][1]):
             result.append(match.span())
     return sorted(result)
 
@@ -80,8 +80,8 @@ def find_tags(text: str) -> list[tuple[int, int, str, str]]:
     results, closed = [], set(CLOSING.findall(text))
     for match in TAG.finditer(text):
         slash, name, attributes, alone = match.groups()
-        known = name.lower() in (KNOWN if not attributes else VOID)
-        if not (slash or alone or "=" in attributes or known or name in closed):
+        is_known = name.lower() in (KNOWN if not attributes else VOID)
+        if not (slash or alone or "=" in attributes or is_known or name in closed):
             continue  # "press <Enter>" and "a <b and b> c" are text
         kind = "close" if slash else "alone" if alone or name.lower() in VOID else "open"
         results.append((match.start(), match.end(), kind, name.lower()))
@@ -102,12 +102,12 @@ def find_code(tags: Sequence[tuple[int, int, str, str]]) -> list[tuple[int, int,
 def find_signs(text: str, kinds: Sequence[str]) -> list[tuple[int, int, str, str]]:
     """Pictographs and emoji outside placeholders, as `find_tags` returns tags; a sequence is one sign, with the space before it."""
     signs = [] if text.isascii() else [match.span() for match in SIGNS.finditer(text)]
-    taken = find_placeholders(text, kinds) if signs else []
-    places = [bisect.bisect_right(taken, (begin, len(text))) - 1 for begin, _ in signs]
+    placeholders = find_placeholders(text, kinds) if signs else []
+    places = [bisect.bisect_right(placeholders, (begin, len(text))) - 1 for begin, _ in signs]
     return [
         (begin, end, "alone", "sign")
         for (begin, end), k in zip(signs, places, strict=True)
-        if k < 0 or taken[k][1] <= begin
+        if k < 0 or placeholders[k][1] <= begin
     ]
 
 

@@ -154,7 +154,7 @@ class Po(TextDocument):
         forms, rule = (
             PLURALS.get(self.context.target) or PLURALS.get(primary_language(self.context.target)) or (2, "(n != 1)")
         )
-        fresh = text
+        new_text = text
         language = re.search(r"^Language:[ \t]*(\S*)", text, re.MULTILINE)
         if language and language[1] and primary_language(language[1]) != primary_language(self.context.target):
             raise DocumentError(
@@ -163,17 +163,17 @@ class Po(TextDocument):
                 context=self.context.name, language=language_message(language[1]), target=language_message(self.context.target),
             )  # fmt: skip
         if language and not language[1]:
-            fresh = fresh.replace(language[0], f"Language: {self.context.target.replace('-', '_')}", 1)
-        if "charset=CHARSET" in fresh:
-            fresh = fresh.replace("charset=CHARSET", "charset=UTF-8")
+            new_text = new_text.replace(language[0], f"Language: {self.context.target.replace('-', '_')}", 1)
+        if "charset=CHARSET" in new_text:
+            new_text = new_text.replace("charset=CHARSET", "charset=UTF-8")
         if match:
-            return whole_number(match[1], 1, MOST_FORMS) or forms, fresh if fresh != text else None
+            return whole_number(match[1], 1, MOST_FORMS) or forms, new_text if new_text != text else None
         line = f"Plural-Forms: nplurals={forms}; plural={rule};\n"
-        if re.search(r"^Plural-Forms:.*\n", fresh, re.MULTILINE):
-            fresh = re.sub(r"^Plural-Forms:.*\n", lambda m: line, fresh, flags=re.MULTILINE)
-        elif fresh and any("msgid_plural" in entry.texts for entry in self.entries):
-            fresh += line
-        return forms, fresh if fresh != text else None
+        if re.search(r"^Plural-Forms:.*\n", new_text, re.MULTILINE):
+            new_text = re.sub(r"^Plural-Forms:.*\n", lambda m: line, new_text, flags=re.MULTILINE)
+        elif new_text and any("msgid_plural" in entry.texts for entry in self.entries):
+            new_text += line
+        return forms, new_text if new_text != text else None
 
     def _add(self, entry: PoEntry) -> None:
         fuzzy = "fuzzy" in entry.flags
@@ -181,13 +181,13 @@ class Po(TextDocument):
         if done and not fuzzy and not self.context.options.retranslate:
             self.skipped[Message("translated before")] += 1
             return
-        one, many = entry.texts["msgid"], entry.texts.get("msgid_plural")
-        wanted = [("msgstr", one)]
-        if many is not None:
-            wanted = [(f"msgstr[{i}]", one if i == 0 and self.forms > 1 else many) for i in range(self.forms)]
+        singular, plural = entry.texts["msgid"], entry.texts.get("msgid_plural")
+        texts = [("msgstr", singular)]
+        if plural is not None:
+            texts = [(f"msgstr[{i}]", singular if i == 0 and self.forms > 1 else plural) for i in range(self.forms)]
         kinds = next((FLAGS[flag] for flag in entry.flags if flag in FLAGS), None)
         numbered = any(flag.endswith("-format") and not flag.startswith("no-") for flag in entry.flags)
-        for key, text in wanted:
+        for key, text in texts:
             if not text.strip():
                 continue
             entry.units.append((len(self.units), key))
@@ -205,13 +205,13 @@ class Po(TextDocument):
     def build(self, results: Sequence[Result | None]) -> bytes:
         edits: list[tuple[int, int, list[str]]] = []
         for entry in self.entries:
-            own = {key: results[i] for i, key in entry.units}
-            texts = {key: text_of(result.parts) for key, result in own.items() if result is not None}
+            entry_results = {key: results[i] for i, key in entry.units}
+            texts = {key: text_of(result.parts) for key, result in entry_results.items() if result is not None}
             if not texts:
                 continue
-            doubtful = self.context.options.review or any(result.doubt for result in own.values() if result)
+            doubtful = self.context.options.review or any(result.doubt for result in entry_results.values() if result)
             # With three or more forms, several plural forms are translated from the only plural of the source.
-            doubtful = doubtful or len(own) > 2
+            doubtful = doubtful or len(entry_results) > 2
             edits += self._flags(entry, doubtful)
             edits += self._strings(entry, texts)
         if not edits:
@@ -221,8 +221,8 @@ class Po(TextDocument):
             if "fuzzy" in self.header.flags:  # a template's header
                 edits += self._flags(self.header, False)
         lines = list(self.lines)
-        for start, end, fresh in sorted(edits, key=lambda edit: (edit[0], edit[1]), reverse=True):
-            lines[start:end] = fresh
+        for start, end, new_lines in sorted(edits, key=lambda edit: (edit[0], edit[1]), reverse=True):
+            lines[start:end] = new_lines
         text = "".join(lines)
         try:
             text.encode(self.file.encoding)
@@ -236,8 +236,8 @@ class Po(TextDocument):
         end = max(entry.lines[key][1] for key in keys) if keys else start
         everything = {**{key: entry.texts[key] for key in keys}, **texts}
         if "msgid_plural" in entry.texts:
-            wanted = {f"msgstr[{i}]" for i in range(self.forms)}  # a template has two forms, whatever the language
-            everything = {key: text for key, text in everything.items() if key in wanted}
+            form_keys = {f"msgstr[{i}]" for i in range(self.forms)}  # a template has two forms, whatever the language
+            everything = {key: text for key, text in everything.items() if key in form_keys}
         return [(start, end, [line for key in sorted(everything) for line in self._written(key, everything[key])])]
 
     def _flags(self, entry: PoEntry, fuzzy: bool) -> list[tuple[int, int, list[str]]]:
@@ -245,12 +245,12 @@ class Po(TextDocument):
         if fuzzy == ("fuzzy" in entry.flags):
             return [] if fuzzy else [(line, line + 1, []) for line in entry.previous]
         flags = ["fuzzy", *entry.flags] if fuzzy else [flag for flag in entry.flags if flag != "fuzzy"]
-        fresh = [f"#, {', '.join(flags)}{self.end}"] if flags else []
+        flag_lines = [f"#, {', '.join(flags)}{self.end}"] if flags else []
         dropped: list[tuple[int, int, list[str]]] = [] if fuzzy else [(line, line + 1, []) for line in entry.previous]
         if entry.flags_line is None:
             position = min([entry.start, *entry.previous])
-            return [(position, position, fresh), *dropped]
-        return [(entry.flags_line, entry.flags_line + 1, fresh), *dropped]
+            return [(position, position, flag_lines), *dropped]
+        return [(entry.flags_line, entry.flags_line + 1, flag_lines), *dropped]
 
     def _written(self, key: str, text: str) -> list[str]:
         """The lines of a text, wrapped as by gettext unless the file's lines are not wrapped."""

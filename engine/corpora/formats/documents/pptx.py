@@ -59,7 +59,7 @@ class Pptx(PackedDocument):
         tree = self.package.tree(part)
         hints = _placeholders(tree) if design else set()
         for number, paragraph in drawn_paragraphs(tree, self.context.target):
-            if hints and any(one in hints for one in paragraph.element.iterancestors()):
+            if hints and any(ancestor in hints for ancestor in paragraph.element.iterancestors()):
                 continue
             self.paragraphs.append((part, paragraph))
             self.units.append(unit_of(paragraph, f"{location}, paragraph {number}"))

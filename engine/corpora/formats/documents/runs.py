@@ -57,11 +57,11 @@ class Piece:
 CONTROL = re.compile(r"(\t|_x[0-9A-Fa-f]{4}_)")
 
 
-def text_pieces(text: str, look: RunStyle, made: Callable[[str, str], Any], run: Any = None) -> Iterator[Piece]:
-    """The pieces of a run's text; `made` creates an element from its name and text, and `run` contains such elements."""
+def text_pieces(text: str, look: RunStyle, create: Callable[[str, str], Any], run: Any = None) -> Iterator[Piece]:
+    """The pieces of a run's text; `create` makes an element from its name and text, and `run` contains such elements."""
     for index, piece in enumerate(CONTROL.split(text)):
         if index % 2:
-            yield Piece(run=run, elements=[made("t", piece)], kind="break")
+            yield Piece(run=run, elements=[create("t", piece)], kind="break")
         elif piece:
             yield Piece(piece, look)
 
@@ -93,9 +93,9 @@ class RunParagraph(ABC):
             if piece.look is not None:
                 sizes[piece.look.key] += len(piece.text.strip())
                 looks.setdefault(piece.look.key, piece.look)
-        ground = looks[max(looks, key=lambda key: sizes[key])] if looks else None
-        self.grounds[owner] = ground
-        current = ground.key if ground else ""
+        base_style = looks[max(looks, key=lambda key: sizes[key])] if looks else None
+        self.grounds[owner] = base_style
+        current = base_style.key if base_style else ""
         opened: int | None = None
         fields: list[int] = []
 
@@ -103,14 +103,14 @@ class RunParagraph(ABC):
             nonlocal opened, current
             if opened is not None:
                 self.parts.append(Tag("close", opened))
-            opened, current = None, ground.key if ground else ""
+            opened, current = None, base_style.key if base_style else ""
 
         for piece in pieces:
             if piece.look is not None:
                 blank = not piece.text.strip()
                 if not blank and piece.look.key != current:
                     close()
-                    if ground is not None and piece.look.key != ground.key:
+                    if base_style is not None and piece.look.key != base_style.key:
                         opened = self._tag("open", Piece(look=piece.look))
                         current = piece.look.key
                 add_text(self.parts, piece.text)
@@ -192,32 +192,32 @@ class RunParagraph(ABC):
                 self.element.remove(child)
         stack: list[tuple[Any, int, RunStyle | None]] = [(self.element, -1, self.grounds[-1])]
         for part in parts:
-            here, owner, look = stack[-1]
+            parent, owner, look = stack[-1]
             if isinstance(part, str):
                 if part:
-                    here.append(self._fresh(part, look))
+                    parent.append(self._fresh(part, look))
                 continue
             piece = self.payload.get((part.kind, part.id))
             if part.kind == "close":
                 if piece is not None:
-                    here.extend(piece.placed())
+                    parent.extend(piece.placed())
                 if len(stack) > 1:
                     stack.pop()
                 continue
             assert piece is not None
             if part.kind == "alone":
-                here.extend(piece.placed())
+                parent.extend(piece.placed())
             elif piece.look is not None:
-                stack.append((here, owner, piece.look))
+                stack.append((parent, owner, piece.look))
             elif piece.shell is not None:
                 for child in list(piece.shell):
                     if not local(child).endswith("Pr"):
                         piece.shell.remove(child)
-                here.extend(piece.elements)
+                parent.extend(piece.elements)
                 stack.append((piece.shell, part.id, self.grounds.get(part.id) or look))
             else:
-                here.extend(piece.elements)
-                stack.append((here, owner, look))
+                parent.extend(piece.elements)
+                stack.append((parent, owner, look))
         self.element.extend(last)
 
     def _made(self, name: str, text: str) -> Any:
@@ -266,7 +266,7 @@ def _raised(properties: Any) -> bool:
         return False
     if whole_number(properties.get("baseline"), 1) is not None:  # DrawingML; the other two have an element
         return True
-    return any(local(one) == "vertAlign" and "superscript" in one.attrib.values() for one in properties)
+    return any(local(child) == "vertAlign" and "superscript" in child.attrib.values() for child in properties)
 
 
 def _look(properties: Any, noise: frozenset[str]) -> str:
@@ -281,6 +281,6 @@ def _look(properties: Any, noise: frozenset[str]) -> str:
         except etree.C14NError:  # a namespace that is not an absolute URI
             return bytes(etree.tostring(child, encoding="utf-8", with_tail=False))
 
-    own = [f"{key}={value};" for key, value in sorted(properties.items()) if key not in noise]
+    attributes = [f"{key}={value};" for key, value in sorted(properties.items()) if key not in noise]
     inner = sorted(written(child) for child in properties if local(child) not in noise)
-    return "".join(own) + b"".join(inner).decode("utf-8", "replace")
+    return "".join(attributes) + b"".join(inner).decode("utf-8", "replace")

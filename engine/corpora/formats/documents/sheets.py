@@ -58,7 +58,9 @@ class Sheets:
         parts = {link.id: link.part for link in self.package.links(main, *SHEETS)}
         result: dict[str, str] = {}
         elements = list(self.package.tree(main).getroot().iterfind("{*}sheets/{*}sheet"))
-        ids = [next((value for key, value in one.attrib.items() if key.endswith("}id")), "") for one in elements]
+        ids = [
+            next((value for key, value in element.attrib.items() if key.endswith("}id")), "") for element in elements
+        ]
         self.package.fetch(parts.get(id, "") for id in ids)
         for element, id in zip(elements, ids, strict=True):
             part, name = parts.get(id, ""), str(element.get("name") or "")
@@ -156,9 +158,9 @@ class Sheets:
         """Mark as fixed the texts of cells that differ from their labels, and those of all labelled cells in a query's table."""
         for label in table.labels:
             if label.key is not None:
-                shown = readable(self.texts[label.key].shown)
-                if table.fixed or shown != readable(label.text):
-                    self.fixed.add(shown.casefold())
+                text = readable(self.texts[label.key].shown)
+                if table.fixed or text != readable(label.text):
+                    self.fixed.add(text.casefold())
 
 
 def _cells(root: Any) -> Iterator[tuple[str, Any]]:

@@ -84,7 +84,7 @@ class Subtitles(TextDocument):
         for index, line in enumerate(lines):
             if index:
                 parts.append(self._tag("alone", "\n") if speakers else " ")
-            pieces = _cue_tags(line) if self.web else [one for one in find_tags(line) if one[2] != "alone"]
+            pieces = _cue_tags(line) if self.web else [piece for piece in find_tags(line) if piece[2] != "alone"]
             pieces += [(m.start(), m.end(), "alone", "") for m in STYLE.finditer(line)]
             if speakers and (dash := DASH.match(line)):
                 pieces.append((*dash.span(1), "alone", ""))
@@ -102,8 +102,8 @@ class Subtitles(TextDocument):
                 else:
                     parts.append(self._tag("alone", line[begin:end]))
             parts.append(self._read_text(line[at:]))
-        left = {id for _, id in names}
-        return [Tag("alone", p.id) if isinstance(p, Tag) and p.id in left else p for p in parts if p != ""]
+        unclosed = {id for _, id in names}
+        return [Tag("alone", p.id) if isinstance(p, Tag) and p.id in unclosed else p for p in parts if p != ""]
 
     def _read_text(self, raw: str) -> str:
         """The displayed text: WebVTT writes <, > and & as entities."""
@@ -148,8 +148,8 @@ class Subtitles(TextDocument):
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         lines = list(self.lines)
-        both = list(zip(self.groups, self.units, strict=True))
-        for (group, unit), parts in reversed(changed(both, self.units, results)):
+        pairs = list(zip(self.groups, self.units, strict=True))
+        for (group, unit), parts in reversed(changed(pairs, self.units, results)):
             for caption, text in reversed(list(zip(group, self._cut(group, unit, self._timed(parts)), strict=True))):
                 ended = self.lines[caption.last - 1].endswith("\n")
                 written = [line + self.end for line in self._wrapped(text)]
@@ -193,9 +193,9 @@ class Subtitles(TextDocument):
         cuts, share = [0], 0.0
         for size in sizes[:-1]:
             share += size / sum(sizes)
-            wanted = round(share * len(text))
+            target = round(share * len(text))
             candidates = [a for a, _ in words if a > cuts[-1]]
-            cuts.append(min(candidates, key=lambda a: abs(a - wanted)) if candidates else cuts[-1])
+            cuts.append(min(candidates, key=lambda a: abs(a - target)) if candidates else cuts[-1])
         cuts.append(len(text))
         return [text[a:b].strip() for a, b in itertools.pairwise(cuts)]
 
@@ -225,15 +225,15 @@ def _balanced(text: str, width: int) -> list[str]:
     if count <= 1:
         return [text]
     lines = []
-    for left in range(count, 1, -1):
-        wanted = _columns(text) / left
+    for remaining in range(count, 1, -1):
+        target = _columns(text) / remaining
         candidates = [m.start() for m in re.finditer(r"(?<=\S)\s+(?=\S)", _hidden(text))] or [
             m.start() for m in re.finditer(r"(?<=[，。、；：！？…])(?=[^，。、；：！？…”』」）])", _hidden(text))
         ] or [a for a, _ in word_spans(text) if a and text[a].isalnum() and _hidden(text)[a] != "\0"]  # fmt: skip
         candidates = [position for position in candidates if _columns(text[:position]) <= width] or candidates[:1]
         if not candidates:
             break
-        position = min(candidates, key=lambda at: abs(_columns(text[:at]) - wanted))
+        position = min(candidates, key=lambda at: abs(_columns(text[:at]) - target))
         lines.append(text[:position].rstrip())
         text = text[position:].lstrip()
     return [*lines, text]

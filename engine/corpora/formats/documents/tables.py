@@ -26,8 +26,8 @@ def column_letters(number: int) -> str:
     """1 → A, 26 → Z, 27 → AA."""
     letters = ""
     while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(65 + rest) + letters
+        number, remainder = divmod(number - 1, 26)
+        letters = chr(65 + remainder) + letters
     return letters
 
 
@@ -74,7 +74,7 @@ class Table:
 
     def clashes(self, texts: Mapping[Hashable, str]) -> bool:
         """Whether these texts in the cells would give two columns the same name or a column an invalid one."""
-        names = [texts.get(one.key, one.text).casefold() for one in self.labels if one.attribute == "name"]
+        names = [texts.get(label.key, label.text).casefold() for label in self.labels if label.attribute == "name"]
         return len({*names}) < len(names) or not all(name.strip() and len(name) <= LONGEST_NAME for name in names)
 
 

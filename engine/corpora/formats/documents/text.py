@@ -38,8 +38,10 @@ class PlainText(TextDocument):
         super().__init__(file, context)
         self.lines = [line for line in LINE.findall(file.text) if line]
         self.blocks: list[Block] = []
-        wanted = context.options.wrapped
-        self.width = self._width() if wanted == "auto" else max(map(columns, self.lines), default=0) * (wanted == "yes")
+        wrapped = context.options.wrapped
+        self.width = (
+            self._width() if wrapped == "auto" else max(map(columns, self.lines), default=0) * (wrapped == "yes")
+        )
         for first, last in self._paragraphs():
             lines = self.lines[first:last]
             bodies = [line.strip() for line in lines]
@@ -92,8 +94,8 @@ class PlainText(TextDocument):
             between = self.lines[block.first][len(self.lines[block.first].rstrip("\r\n")) :] or "\n"
             lines = [text]
             if block.last - block.first > 1:
-                rest = block.indents[1] if len(block.indents) > 1 else ""
-                lines = filled(text, self.width - columns(rest))
+                next_indent = block.indents[1] if len(block.indents) > 1 else ""
+                lines = filled(text, self.width - columns(next_indent))
             indents = [block.indents[0], *[block.indents[-1]] * (len(lines) - 1)]
             done.append(between.join(indent + line for indent, line in zip(indents, lines, strict=True)) + end)
         return self.file.encoded("".join([*done, *self.lines[at:]]))

@@ -102,7 +102,7 @@ class Xliff(Document):
             target = unit.find(f"{self.space}target")
             limit = whole_number(unit.get("maxwidth"), 1) if unit.get("size-unit") == "char" else None
             segmented = unit.find(f"{self.space}seg-source")
-            if segmented is not None and any(_is_segment(one) for one in segmented.iter(f"{self.space}mrk")):
+            if segmented is not None and any(_is_segment(mrk) for mrk in segmented.iter(f"{self.space}mrk")):
                 if unit.get("approved") == "yes" and not self.context.options.retranslate:
                     self.skipped[Message("approved before")] += 1
                 else:
@@ -115,35 +115,35 @@ class Xliff(Document):
 
     def _read_segments(self, unit: Any, segmented: Any, location: str, limit: int | None) -> None:
         """Add the segments of a unit that is already divided into numbered segments; each is translated separately."""
-        made: dict[str, object] = {}
+        cache: dict[str, object] = {}
         target = unit.find(f"{self.space}target")
-        old_ones = [] if target is None else [copy.deepcopy(one) for one in target.iter(f"{self.space}mrk")]
-        known = {one.get("mid"): one for one in old_ones if _is_segment(one)}
+        old_marks = [] if target is None else [copy.deepcopy(mrk) for mrk in target.iter(f"{self.space}mrk")]
+        old_by_id = {mrk.get("mid"): mrk for mrk in old_marks if _is_segment(mrk)}
 
         def whole() -> Any:
-            if "target" not in made:
-                fresh = self._target_maker(unit, segmented)()
-                fresh.text = segmented.text
-                fresh[:] = [copy.deepcopy(child) for child in segmented]
-                for one in fresh.iter(f"{self.space}mrk"):
-                    old = known.get(one.get("mid"))
-                    if _is_segment(one) and old is not None and _text(old):
-                        one.text, one[:] = old.text, [copy.deepcopy(child) for child in old]
-                made["target"] = fresh
-            return made["target"]
+            if "target" not in cache:
+                new_target = self._target_maker(unit, segmented)()
+                new_target.text = segmented.text
+                new_target[:] = [copy.deepcopy(child) for child in segmented]
+                for mrk in new_target.iter(f"{self.space}mrk"):
+                    old = old_by_id.get(mrk.get("mid"))
+                    if _is_segment(mrk) and old is not None and _text(old):
+                        mrk.text, mrk[:] = old.text, [copy.deepcopy(child) for child in old]
+                cache["target"] = new_target
+            return cache["target"]
 
         for segment in segmented.iter(f"{self.space}mrk"):
             if not _is_segment(segment):
                 continue
             number = segment.get("mid")
-            old = known.get(number)
+            old = old_by_id.get(number)
             if old is not None and _text(old) and not self.context.options.retranslate:
                 self.skipped[Message("translated before")] += 1
                 self.sizes[id(unit)] += len(_text(old))
                 continue
 
             def fill(number: str | None = number) -> Any:
-                return next(one for one in whole().iter(f"{self.space}mrk") if one.get("mid") == number)
+                return next(mrk for mrk in whole().iter(f"{self.space}mrk") if mrk.get("mid") == number)
 
             self._add(segment, f"{location}, segment {number}", fill, self._marker(unit, number), unit, limit)
 
@@ -163,7 +163,7 @@ class Xliff(Document):
         def mark(result: Result) -> None:
             target = unit.find(f"{self.space}target")
             definition = next(
-                (one for one in unit.iter() if local(one) == "seg" and number and one.get("id") == number), None
+                (element for element in unit.iter() if local(element) == "seg" and number and element.get("id") == number), None
             )  # fmt: skip
             if definition is not None:  # Trados stores states per segment
                 definition.set("conf", "Draft")
@@ -181,8 +181,8 @@ class Xliff(Document):
     def _read_two(self, root: Any) -> None:
         for number, unit in enumerate(root.iter(f"{self.space}unit"), 1):
             data = {
-                one.get("id"): "".join(one.itertext())
-                for one in unit.findall(f"{self.space}originalData/{self.space}data")
+                element.get("id"): "".join(element.itertext())
+                for element in unit.findall(f"{self.space}originalData/{self.space}data")
             }
             for segment in unit.findall(f"{self.space}segment"):
                 source, target = segment.find(f"{self.space}source"), segment.find(f"{self.space}target")
@@ -283,10 +283,10 @@ def _translatable(unit: Any) -> bool:
 def _size_limit(unit: Any) -> int | None:
     """The most characters of a unit in XLIFF 2: the nearest `max` or `min,max`, if the file counts code points."""
     around = (unit, *unit.iterancestors())
-    profiles = next((one for element in around for one in element.findall(f"{SIZES}profiles")), None)
+    profiles = next((profile for element in around for profile in element.findall(f"{SIZES}profiles")), None)
     if profiles is None or profiles.get("generalProfile") != "xliff:codepoints":
         return None
-    text = next((one for element in around if (one := element.get(f"{SIZES}sizeRestriction"))), "")
+    text = next((restriction for element in around if (restriction := element.get(f"{SIZES}sizeRestriction"))), "")
     return whole_number(text.rpartition(",")[2], 1)
 
 

@@ -71,7 +71,7 @@ class Xlsx(PackedDocument):
 
     def _read_comments(self, part: str, sheet: str) -> None:
         root = self.package.tree(part).getroot()
-        authors = [one.text or "" for one in root.iterfind("{*}authors/{*}author")]
+        authors = [element.text or "" for element in root.iterfind("{*}authors/{*}author")]
         copies = {str(number) for number, author in enumerate(authors) if author.startswith(THREAD)}
         threads = local(root) == "ThreadedComments"
         for comment in root.iterfind("{*}threadedComment" if threads else "{*}commentList/{*}comment"):
@@ -89,21 +89,21 @@ class Xlsx(PackedDocument):
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         count = len(self.keys)
-        fresh = dict(changed(self.keys, self.units[:count], results[:count]))
-        texts = {key: self.sheets.texts[key].paragraph.shown(parts) for key, parts in fresh.items()}
+        translated = dict(changed(self.keys, self.units[:count], results[:count]))
+        texts = {key: self.sheets.texts[key].paragraph.shown(parts) for key, parts in translated.items()}
         for key in settle(self.sheets.tables, texts):
-            fresh.pop(key, None)
+            translated.pop(key, None)
         parts_changed = write_changed(self.paragraphs, self.units[count:], results[count:])
-        for key, parts in fresh.items():
+        for key, parts in translated.items():
             for part, element in self.sheets.texts[key].homes:
                 CellText(element).write(parts)
                 parts_changed.add(part)
         for table in self.sheets.tables:
             for label in table.labels:
-                if label.key in fresh:
+                if label.key in translated:
                     label.set(texts[label.key])
                     parts_changed.add(table.part)
-        if fresh and self.sheets.calculated:
+        if translated and self.sheets.calculated:
             _recalculate(self.package.tree(self.main).getroot())
             parts_changed.add(self.main)
         return self.package.rebuilt(parts_changed)
@@ -114,6 +114,6 @@ def _recalculate(root: Any) -> None:
     element = root.find("{*}calcPr")
     if element is None:
         element = root.makeelement("".join((*root.tag.rpartition("}")[:2], "calcPr")))
-        before = [index for index, one in enumerate(root, 1) if local(one) in BEFORE_CALCULATION]
+        before = [index for index, child in enumerate(root, 1) if local(child) in BEFORE_CALCULATION]
         root.insert(max(before, default=0), element)
     element.set("fullCalcOnLoad", "1")

@@ -32,7 +32,7 @@ def local(element: Any) -> str:
 
 def space_preserved(element: Any) -> bool:
     """Whether white space is preserved, by xml:space of the element or the nearest ancestor that has it."""
-    nearest = (one.get(SPACE) for one in (element, *element.iterancestors()) if one.get(SPACE) is not None)
+    nearest = (node.get(SPACE) for node in (element, *element.iterancestors()) if node.get(SPACE) is not None)
     return next(nearest, "default") == "preserve"
 
 
@@ -96,8 +96,8 @@ class Content:
             if ("open", id) in self._elements:
                 self._elements["alone", id] = self._elements.pop(("open", id))
             if ("close", id) in self._elements:
-                fresh = -1 - id
-                self._elements["alone", fresh] = self._elements.pop(("close", id))
+                new_id = -1 - id
+                self._elements["alone", new_id] = self._elements.pop(("close", id))
         self.parts = [
             Tag("alone", -1 - part.id if part.kind == "close" else part.id)
             if isinstance(part, Tag) and part.id in crossing
@@ -116,12 +116,12 @@ class Content:
         _empty(target)
         stack = [target]
         for part in parts:
-            here = stack[-1]
+            parent = stack[-1]
             if isinstance(part, str):
-                if len(here):
-                    here[-1].tail = (here[-1].tail or "") + part
+                if len(parent):
+                    parent[-1].tail = (parent[-1].tail or "") + part
                 else:
-                    here.text = (here.text or "") + part
+                    parent.text = (parent.text or "") + part
                 continue
             element = selected.get((part.kind, part.id))
             if element is None:  # the end of an opened element
@@ -129,7 +129,7 @@ class Content:
                     stack.pop()
                 continue
             element.tail = None
-            here.append(element)
+            parent.append(element)
             if part.kind == "open" and ("close", part.id) not in selected:
                 _empty(element)
                 stack.append(element)

@@ -304,13 +304,13 @@ sa.Table(
 
 def upgrade() -> None:
     connection = op.get_bind()
-    there = sa.inspect(connection)
-    known = set(there.get_table_names())
+    inspector = sa.inspect(connection)
+    existing = set(inspector.get_table_names())
     for table in TABLES.sorted_tables:
-        if table.name not in known:
+        if table.name not in existing:
             table.create(connection)
             continue
-        indexes = {index["name"] for index in there.get_indexes(table.name)}
+        indexes = {index["name"] for index in inspector.get_indexes(table.name)}
         for index in table.indexes:
             if index.name not in indexes:
                 index.create(connection)

@@ -41,10 +41,10 @@ class Content:
 
     def label(self, system: int) -> str:
         """A system's name with its strength, if it is not 1, and whether terms are enforced."""
-        one = self.systems[system]
-        strength = float(one.get("strength", 1.0))
+        entry = self.systems[system]
+        strength = float(entry.get("strength", 1.0))
         dial = "" if strength == 1.0 or not system else f", strength {strength:g}"
-        return str(one["name"]) + dial + (", terminology enforced" if one.get("enforced") else "")
+        return str(entry["name"]) + dial + (", terminology enforced" if entry.get("enforced") else "")
 
 
 def content_of(store: Store, comparison_id: int) -> Content:

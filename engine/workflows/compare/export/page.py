@@ -35,7 +35,7 @@ def _template() -> Template:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda shown: printable(shown) if isinstance(shown, str) else shown,
+        finalize=lambda item: printable(item) if isinstance(item, str) else item,
     )
     environment.globals |= {
         "marks": marks,

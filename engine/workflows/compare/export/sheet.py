@@ -35,7 +35,7 @@ def write_xlsx(content: Content, path: Path) -> None:
         scores = line.scores if content.references else []
         noted = cell(page, remarks(content, line), alignment=wrapped)
         page.append(
-            [line.place + 1, *(cell(page, one, alignment=wrapped) for one in texts), line.difference, *scores, noted]
+            [line.place + 1, *(cell(page, text, alignment=wrapped) for text in texts), line.difference, *scores, noted]
         )
     if content.figures:
         add_figures(book, content, bold)
@@ -65,8 +65,8 @@ def add_figures(book: Any, content: Content, bold: Any) -> None:
                 round(row.high, 2), change, row.p, row.p_ar,
             ]
         )  # fmt: skip
-    for one in share_rows(content.figures):
-        page.append([cell(page, one.title), cell(page, one.system), round(one.share, 3)])
+    for share in share_rows(content.figures):
+        page.append([cell(page, share.title), cell(page, share.system), round(share.share, 3)])
     page.append([])
     for kind in ("text", "general"):
         for name, signature in ((content.figures.get(kind) or {}).get("signatures") or {}).items():
@@ -78,11 +78,11 @@ def add_figures(book: Any, content: Content, bold: Any) -> None:
 def cell(page: Any, value: str | None, **look: Any) -> Any:
     from openpyxl.cell import WriteOnlyCell
 
-    made = WriteOnlyCell(page, value=printable(value)[:LONGEST])
-    made.data_type = "s"
-    for name, one in look.items():
-        setattr(made, name, one)
-    return made
+    result = WriteOnlyCell(page, value=printable(value)[:LONGEST])
+    result.data_type = "s"
+    for name, attribute in look.items():
+        setattr(result, name, attribute)
+    return result
 
 
 def letter(index: int) -> str:

@@ -48,9 +48,11 @@ def write(content: Content, path: Path, form: str = "") -> FileFormat:
     """Write the comparison in a format of FORMATS, by default that of the file's extension. Raises InputError on an unknown format,
     StorageError.
     """
-    result = FORMATS.get(form) or next((one for one in FORMATS.values() if one.ending == path.suffix.lower()), None)
+    result = FORMATS.get(form) or next(
+        (file_format for file_format in FORMATS.values() if file_format.ending == path.suffix.lower()), None
+    )
     if result is None:
-        endings = ", ".join(one.ending for one in FORMATS.values())
+        endings = ", ".join(file_format.ending for file_format in FORMATS.values())
         raise InputError(
             "A comparison cannot be written as {form}. Supported file extensions: {endings}.",
             form=form or path.name,

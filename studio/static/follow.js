@@ -1,0 +1,1 @@
+(address) => { if (address) window.location.assign(address); }

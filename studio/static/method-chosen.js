@@ -1,0 +1,1 @@
+(method, ...others) => [window.tmMethod?.() || method, ...others]

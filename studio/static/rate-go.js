@@ -1,0 +1,1 @@
+element.addEventListener('change', (event) => window.location.assign(event.target.value));

@@ -1,0 +1,1 @@
+(address) => { if (address) window.history.replaceState(null, '', address); }
