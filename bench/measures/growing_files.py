@@ -217,7 +217,7 @@ def plugin_calls(home: Path) -> Sequence[Call]:
 
     def cards() -> str:
         versions = service.library.versions(project.id)
-        seen = {row.id: plugin_cards.seen(row) for plugin in versions for row in plugin.rows}
+        seen = {row.id: plugin_cards.card_data(row) for plugin in versions for row in plugin.rows}
         return plugin_cards.plugin_cards(versions, seen, project, tags=service.store.tags.of(project.id))
 
     comparisons = Comparisons(service)

@@ -29,7 +29,7 @@ BLOCK = 1 << 22
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def wanted(names: Iterable[str], where: str, convert: bool) -> list[str]:
+def files_to_download(names: Iterable[str], where: str, convert: bool) -> list[str]:
     """The files of a base among the given names. Raises ModelError if there are no acceptable weights."""
     names = sorted(names)
     if "config.json" not in names:
@@ -78,7 +78,7 @@ class Offer:
 def look_at_folder(folder: Path) -> Offer:
     """Describe the base in a folder without copying anything. Raises ModelError if it is not a base."""
     check_type(read_config(folder, weights=False)["model_type"], folder.resolve().name)
-    names = wanted((file.name for file in folder.iterdir() if file.is_file()), str(folder), convert=True)
+    names = files_to_download((file.name for file in folder.iterdir() if file.is_file()), str(folder), convert=True)
     sizes = {name: (folder / name).stat().st_size for name in names}
     return Offer(str(folder.resolve()), "", read_card_file(folder), sizes, local=True)
 
@@ -93,7 +93,7 @@ def look_up(name: str, revision: str = "") -> Offer:
         kind = (info.config or {}).get("model_type")
         if kind:
             check_type(kind, name)
-        names = wanted(sizes, name, convert=True)
+        names = files_to_download(sizes, name, convert=True)
         card_data = info.card_data.to_dict() if info.card_data else {}
         licence = card_data.get("license") or ""
         card = ModelCard(
@@ -131,7 +131,7 @@ def check_space(folder: Path, needed: int) -> None:
 def copy(folder: Path, staging: Path, convert: bool, progress: Progress) -> None:
     """Copy a base's files from a folder. Raises ModelError if it is not a base, StorageError if the disk is full."""
     check_type(read_config(folder, weights=False)["model_type"], folder.resolve().name)
-    names = wanted((file.name for file in folder.iterdir() if file.is_file()), str(folder), convert)
+    names = files_to_download((file.name for file in folder.iterdir() if file.is_file()), str(folder), convert)
     total = sum((folder / name).stat().st_size for name in names)
     done = 0
     check_space(staging, total)
@@ -157,7 +157,7 @@ def download(name: str, revision: str, staging: Path, convert: bool, progress: P
     disable_progress_bars()
     with hub_errors(name, revision, staging.parent / name.rpartition("/")[2]):
         info, sizes = _described(name, revision)
-        names = wanted(sizes, name, convert)
+        names = files_to_download(sizes, name, convert)
         total, done = sum(sizes[file] for file in names), 0
         check_space(staging, total)
         for file in names:

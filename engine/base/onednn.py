@@ -31,7 +31,7 @@ _ENTERING = threading.Lock()
 
 
 @cache
-def pays(numbers: int = 0) -> bool:
+def is_faster(numbers: int = 0) -> bool:
     """Whether oneDNN is faster here for a weight of this size: AVX-512 on a processor not made by Intel, or a large weight."""
     import torch
 
@@ -205,6 +205,6 @@ def _layouts(base: BaseModel) -> dict[int, PackedLayout]:
         all(weight.device.type == "cpu" and weight.dtype is torch.float32 for weight in weights.values())
         and sum(weight.numel() * weight.element_size() for weight in weights.values()) <= LARGEST
     ):
-        layouts = {key: PackedLayout.of(weight) for key, weight in weights.items() if pays(weight.numel())}
+        layouts = {key: PackedLayout.of(weight) for key, weight in weights.items() if is_faster(weight.numel())}
     _MADE[base.model] = layouts
     return layouts

@@ -24,7 +24,7 @@ def base_add(args: argparse.Namespace) -> tuple[Any, str]:
         )
     except Cancelled:
         raise Cancelled("Stopped. Nothing was added.") from None
-    card = shown(entry.card())
+    card = without_text(entry.card())
     return card, (
         f"Added {entry.name}: {card['family']}, {languages(card)}, {card['parameters'] / 1e6:.1f} M parameters, "
         f"{size_text(card['bytes'])} in {entry.folder}. Licence: {card['license']}. Use it with --base {entry.name}."
@@ -38,7 +38,7 @@ def base_list(args: argparse.Namespace) -> tuple[Any, str]:
     cards, broken = [], []
     for entry in BaseRegistry(args.settings).entries():
         try:
-            cards.append(shown(entry.card()))
+            cards.append(without_text(entry.card()))
         except ModelError as error:
             broken.append(f"{entry.name} cannot be used: {error}")
     rows = [
@@ -147,7 +147,7 @@ def base_remove(args: argparse.Namespace) -> tuple[Any, str]:
     return {"removed": args.name, "freed_bytes": freed}, f"Removed {args.name}; {size_text(freed)} freed."
 
 
-def shown(card: Json) -> Json:
+def without_text(card: Json) -> Json:
     """A card without its text."""
     return {key: value for key, value in card.items() if key != "card"}
 

@@ -76,10 +76,10 @@ def translate_file(
         progress=args.progress,
         partial=partial,
     )
-    return {"output": args.output, **report.to_mapping()}, shown(args.output, report)
+    return {"output": args.output, **report.to_mapping()}, report_text(args.output, report)
 
 
-def shown(output: str, report: DocumentReport) -> str:
+def report_text(output: str, report: DocumentReport) -> str:
     """The report as text."""
     lines = [f"Wrote {output}: {report.title}, {report.units:,} texts of {report.characters:,} characters translated."]
     lines += [f"Left unchanged: {count:,} {reason}." for reason, count in sorted(report.kept.items())]

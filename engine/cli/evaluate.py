@@ -61,7 +61,7 @@ def of_files(args: argparse.Namespace) -> Shown:
         baseline=args.baseline or next(iter(systems)),
         seed=args.seed,
         further=dataclasses.replace(
-            further_of(args, read_lines(args.sources) if args.sources else None),
+            build_extra_metrics(args, read_lines(args.sources) if args.sources else None),
             style=scorers_of(args) if args.samples else None,
         ),
         progress=args.progress,
@@ -71,7 +71,7 @@ def of_files(args: argparse.Namespace) -> Shown:
     return report.to_mapping(), report.table()
 
 
-def further_of(args: argparse.Namespace, sources: list[str] | None) -> ExtraMetrics:
+def build_extra_metrics(args: argparse.Namespace, sources: list[str] | None) -> ExtraMetrics:
     """The additional metrics requested on the command line."""
     from engine.corpora.terminology import read_terms
     from engine.evaluation.comet import Comet
@@ -152,7 +152,7 @@ def of_sentences(args: argparse.Namespace) -> Shown:
     base = load_base(args)
     systems, paths = named_systems(args)
     translate = SystemTranslator.of_files(base, paths, args.settings.home_dir / "unpacked")
-    extra_metrics, eval_context = further_of(args, None), ground_of(args, base)
+    extra_metrics, eval_context = build_extra_metrics(args, None), build_eval_context(args, base)
     if args.enforce_terms:
         systems = [{**system, "enforced": digest_files([args.terms])[0]} for system in systems]
         eval_context.notes.append(ENFORCED)
@@ -221,7 +221,7 @@ def translated_lines(
     return done
 
 
-def ground_of(args: argparse.Namespace, base: BaseModel) -> EvalContext:
+def build_eval_context(args: argparse.Namespace, base: BaseModel) -> EvalContext:
     """The context for measuring: the imported samples, a folder for them in the home folder, and a reverse base if any."""
     from engine.core.step_cache import content_hash
     from engine.jobs.handlers.compare import reverse_of
@@ -248,7 +248,7 @@ def scorers_of(args: argparse.Namespace) -> StyleScorers:
     from engine.evaluation.style_scorers import learn_style
 
     base = load_base(args)
-    eval_context = ground_of(args, base)
+    eval_context = build_eval_context(args, base)
     return learn_style(
         eval_context.texts, base, eval_context.folder, eval_context.settings.assets_dir,
         backward=eval_context.backward, sources=eval_context.sources, progress=args.progress,

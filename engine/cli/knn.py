@@ -33,7 +33,7 @@ def knn_add(args: argparse.Namespace) -> tuple[Any, str]:
     output = Path(args.output)
     check_writable(output, "the plugin")
     request, workspace = request_of(args, "add", options)
-    pairs, plugin, pair = ready(args, request, workspace, train=True)
+    pairs, plugin, pair = load_inputs(args, request, workspace, train=True)
     if plugin.knn is not None:
         raise OptionError(
             f"{args.plugin} carries a datastore already. Choose new settings for it with `tailormt knn tune`, or start from "
@@ -58,7 +58,7 @@ def knn_tune(args: argparse.Namespace) -> tuple[Any, str]:
     output = Path(args.output or args.plugin)
     check_writable(output, "the plugin")
     request, workspace = request_of(args, "tune", from_flags(KnnOptions, args))
-    pairs, plugin, pair = ready(args, request, workspace, train=False)
+    pairs, plugin, pair = load_inputs(args, request, workspace, train=False)
     position = "knn" if plugin.knn is not None else "config"
     knn: Knn | None = plugin.knn or getattr(plugin.module, "knn", None)
     if knn is None:
@@ -104,7 +104,7 @@ def request_of(args: argparse.Namespace, action: str, options: KnnOptions) -> tu
     return request, args.settings.home_dir / "work" / hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
-def ready(
+def load_inputs(
     args: argparse.Namespace, request: CustomizeRequest, workspace: Path, *, train: bool
 ) -> tuple[dict[str, list[SentencePair]], Plugin, LanguagePair]:
     """Sentence pairs of the samples (all held out if `train` is false), the plugin, and its base in both directions."""

@@ -49,7 +49,7 @@ def proportions(args: argparse.Namespace) -> tuple[Any, str]:
             base, model, sentences, args.side, plugin=plugin, progress=args.progress,
             sources=sources_of(base, model, sentences, args.side, args.progress),
         )  # fmt: skip
-    value = {**model.about(), "corpus": model.corpus, "sentences": results}
+    value = {**model.to_mapping(), "corpus": model.corpus, "sentences": results}
     return value, "\n\n".join([*corpus_text(model), *map(sentence_text, results)])
 
 

@@ -39,10 +39,10 @@ def store_upgrade(args: argparse.Namespace) -> Shown:
 
 def store_copy(args: argparse.Namespace) -> Shown:
     from engine.store.copy import copy_store
-    from engine.store.database import parse, shown
+    from engine.store.database import parse, redacted_url
 
     counts = copy_store(args.settings.store_url, args.to, progress=args.progress)
-    target = shown(parse(args.to))
+    target = redacted_url(parse(args.to))
     text = (
         f"{sum(counts.values()):,} rows were copied to {target}.\n"
         "The program uses it once TAILORMT_DATABASE_URL, or database_url in settings.toml, says so. The data folder stays "

@@ -50,7 +50,7 @@ def translate(args: argparse.Namespace) -> Shown:
         check_writable(Path(args.output), "the translation")
     args.progress.resumes = bool(document)
     if not document and (quick := by_studio(args, lines)) is not None:
-        return shown(args, quick, {})
+        return write_output(args, quick, {})
     base = load_base(args)
     plugin = load_plugin(args, base)
     if args.dry_run:
@@ -67,7 +67,7 @@ def translate(args: argparse.Namespace) -> Shown:
     used, required = usage(terms, lines, results)
     if terms and not args.quiet:
         print(f"Terminology: {used:,} of {required:,} required terms used.", file=sys.stderr)
-    return shown(args, results, {"terms": {"used": used, "called_for": required}} if terms else {})
+    return write_output(args, results, {"terms": {"used": used, "called_for": required}} if terms else {})
 
 
 def by_studio(args: argparse.Namespace, lines: Sequence[str]) -> list[str] | None:
@@ -85,7 +85,7 @@ def by_studio(args: argparse.Namespace, lines: Sequence[str]) -> list[str] | Non
     return ask(args.settings, work, lines, args.progress)
 
 
-def shown(args: argparse.Namespace, results: Sequence[str], more: Mapping[str, Any]) -> Shown:
+def write_output(args: argparse.Namespace, results: Sequence[str], more: Mapping[str, Any]) -> Shown:
     """Write the output file, if any; returns the report and the text to print."""
     from engine.core.flagged import flags_of
 

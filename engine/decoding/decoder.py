@@ -26,8 +26,8 @@ class Decoder:
         self.cache, self.named = search_cache(len(model.get_decoder().layers)), cache_argument(model)
         self.readers = source_attention(model) if batch_beams_per_sentence else []
         # Hooked modules and the model's forward need a copy of the source for each hypothesis.
-        self.seen = self.readers if self.step is None else [module for module in self.readers if hooked(module)]
-        self.by_row = self.step is None or bool(self.seen) or not self.readers
+        self.hooked = self.readers if self.step is None else [module for module in self.readers if hooked(module)]
+        self.by_row = self.step is None or bool(self.hooked) or not self.readers
         self.beams = 1
         self.source: Source | None = None
         self.stack = contextlib.ExitStack()
@@ -45,7 +45,7 @@ class Decoder:
             )
             return output.logits[:, -1].float()  # (R, V)
         if self.source is None:
-            self.source = Source.of(self.encoded, self.mask, self.beams if self.seen else 1)
+            self.source = Source.of(self.encoded, self.mask, self.beams if self.hooked else 1)
         states = self.step(token, self.source, self.cache, past)  # (R, 1, d)
         logits = self.model.lm_head(states)[:, 0].float()  # (R, V)
         return logits if self.bias is None else logits + self.bias  # (R, V)
@@ -57,8 +57,8 @@ class Decoder:
             self.encoded, self.mask = self.encoded.repeat_interleave(beams, 0), self.mask.repeat_interleave(beams, 0)
         if not self.readers:
             self.cache.cross_attention_cache.batch_repeat_interleave(beams)
-        elif self.seen:
-            self.stack.enter_context(by_sentence(self.seen, beams))
+        elif self.hooked:
+            self.stack.enter_context(by_sentence(self.hooked, beams))
 
     def reorder(self, rows: Tensor, remaining: Tensor | None) -> None:
         """Keep the hypotheses (R,), given by their previous rows; `remaining` (b,) are the remaining sentences if any have left."""

@@ -38,7 +38,7 @@ def general_pairs(
     sources are written once by the reverse model, like those of monolingual samples, and stored. Figures on these pairs therefore
     compare a base with its plugins, but not with other bases. Raises Cancelled, StorageError.
     """
-    references = drawn(settings, backward.source, max_sentences)
+    references = evaluation_sentences(settings, backward.source, max_sentences)
     sources = translate_once(backward, settings, references, progress)
     excluded = {" ".join(text.split()) for text in exclude}
     pairs = [(a, b) for a, b in zip(sources, references, strict=True) if a.strip() and b not in excluded]
@@ -60,14 +60,14 @@ def translate_once(
 
 def general_is_kept(backward: BaseModel, settings: Settings) -> bool:
     """Whether the sources of `general_pairs` are already stored."""
-    return kept_translations(backward, settings, drawn(settings, backward.source)) is not None
+    return kept_translations(backward, settings, evaluation_sentences(settings, backward.source)) is not None
 
 
 def kept_translations(base: BaseModel, settings: Settings, sentences: Sequence[str]) -> list[str] | None:
     return translations(kept_in(settings), greedy_key(base, sentences), len(sentences)) if sentences else []
 
 
-def drawn(settings: Settings, language: str, max_sentences: int = 0) -> list[str]:
+def evaluation_sentences(settings: Settings, language: str, max_sentences: int = 0) -> list[str]:
     """The general sentences used for evaluation, always the same ones in the same order."""
     sentences = general_sentences(settings.assets_dir, language)
     random.Random("general").shuffle(sentences)
@@ -111,7 +111,7 @@ def learnable_pairs(
     """Up to `max_sentences` (None: all) other general pairs, which a plugin should leave unchanged; none is used for evaluation."""
     every = general_sentences(settings.assets_dir, pair.forward.target, exclude=exclude)
     random.Random("general").shuffle(every)
-    measured = set(drawn(settings, pair.forward.target))
+    measured = set(evaluation_sentences(settings, pair.forward.target))
     sentences = [sentence for sentence in every if sentence not in measured][:max_sentences]
     if progress is not None:
         progress.begin("Translating general text", progress.index, progress.steps)

@@ -50,7 +50,7 @@ class StyleLanguageModel:
 
         Raises CorpusError with fewer than 20 sentences.
         """
-        selected = some(list(dict.fromkeys(filter(None, map(tidy, texts)))), seed)
+        selected = sample_texts(list(dict.fromkeys(filter(None, map(tidy, texts)))), seed)
         if len(selected) < 20:
             raise CorpusError(
                 "A language model of the style needs at least 20 different sentences; there are {count}.",
@@ -156,7 +156,7 @@ def tidy(text: str) -> str:
     return " ".join(text.split())
 
 
-def some(texts: list[str], seed: int) -> list[str]:
+def sample_texts(texts: list[str], seed: int) -> list[str]:
     """The texts in random order, up to MOST characters."""
     random.Random(seed).shuffle(texts)
     selected: list[str] = []

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.base.onednn import PackedLinear, pays
+from engine.base.onednn import PackedLinear, is_faster
 
 BLOCK = 1 << 23  # weights held at once
 
@@ -24,7 +24,7 @@ class PackedMemory:
     """A constant memory M (N, d) and its two products, x Mᵀ and w M, packed for oneDNN where that is faster."""
 
     def __init__(self, memory: Tensor) -> None:
-        quick = memory.dtype == torch.float32 and memory.device.type == "cpu" and len(memory) > 0 and pays()
+        quick = memory.dtype == torch.float32 and memory.device.type == "cpu" and len(memory) > 0 and is_faster()
         self.count = len(memory)
         self.score: Callable[[Tensor], Tensor] = (
             PackedLinear(memory) if quick else lambda x: x @ memory.T

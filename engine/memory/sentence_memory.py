@@ -91,11 +91,11 @@ class Shortlist:
     rows: torch.Tensor  # (B, R) into the memory; 0 for padding
     real: torch.Tensor  # (B, R) whether there is a row
     coverage: torch.Tensor  # (B, R) share of the input's IDF mass that the row's sentence has, 0 to 1
-    known: torch.Tensor  # (B,) share of it that any sample has
+    known_share: torch.Tensor  # (B,) share of it that any sample has
 
     def shifted(self, offset: int) -> Shortlist:
         """The same, with each sentence's shortlist replaced by that of the sentence `offset` positions before it."""
-        return Shortlist(*(value.roll(offset, 0) for value in (self.rows, self.real, self.coverage, self.known)))
+        return Shortlist(*(value.roll(offset, 0) for value in (self.rows, self.real, self.coverage, self.known_share)))
 
 
 @dataclass

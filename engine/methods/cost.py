@@ -49,14 +49,15 @@ class Shape:
 
 @dataclass(frozen=True)
 class Workload:
-    """Sizes of the samples and the base for an estimate. `learnt` and `held` are characters, without held-out sentences."""
+    """Sizes of the samples and the base for an estimate. `trained_characters` and
+    `total_characters` do not include held-out sentences."""
 
     shape: Shape
     sentences: int
     sentence: float  # tokens per sentence
-    learnt: float  # trained on
-    held: float  # all, including those not trained on
-    tokens: float  # of `held`
+    trained_characters: float  # trained on
+    total_characters: float  # all, including those not trained on
+    tokens: float  # of `total_characters`
     phrases: float
     domains: int
     sourced: float = 1.0  # share of the sentences that come with a source

@@ -174,7 +174,9 @@ class Method(ABC):
         """
         if self.capabilities.trains or self.capabilities.needs_endpoint:
             return Cost()
-        return Cost(units=work.held, preparing=1.1, decoding=1.4, files=work.held * 6 + work.datastore())
+        return Cost(
+            units=work.total_characters, preparing=1.1, decoding=1.4, files=work.total_characters * 6 + work.datastore()
+        )
 
     @abstractmethod
     def build(self, base: BaseModel, artefacts: Artefacts, config: Any) -> nn.Module:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Items = list[dict[str, object]]
 
 
-def given(base: BaseModel, source: str, translation: str) -> tuple[Tensor, Tensor, list[str]]:
+def encode_pair(base: BaseModel, source: str, translation: str) -> tuple[Tensor, Tensor, list[str]]:
     """A sentence and its translation as ids (1, S) and (1, T), and the translation's T tokens as strings."""
     sources, labels = (
         base.pad_batch(base.encode([source])),
@@ -44,24 +44,24 @@ def reads_of(
 ) -> list[dict[str, object]]:
     """A row per token and reader; `readers` are (layer, place, module).
 
-    A reader whose `seen` is a mapping records `gate` and `weights` in it. `items(layer, module, weights (N,))` returns the items.
+    A reader records `gate` and `weights` in `recorded` if it is a mapping. `items(layer, module, weights (N,))` returns the items.
     """
     try:
         for _, _, reader in readers:
-            reader.seen = {}
+            reader.recorded = {}
         force(base, sources, labels)
         return [
             row(
-                position, token, layer, place, float(reader.seen["gate"][0, position]),
-                items(layer, reader, reader.seen["weights"][0, position]),
+                position, token, layer, place, float(reader.recorded["gate"][0, position]),
+                items(layer, reader, reader.recorded["weights"][0, position]),
             )
             for position, token in enumerate(tokens)
             for layer, place, reader in readers
-            if "weights" in reader.seen
+            if "weights" in reader.recorded
         ]  # fmt: skip
     finally:
         for _, _, reader in readers:
-            reader.seen = None
+            reader.recorded = None
 
 
 def shares_of(owners: Sequence[int], weights: Tensor) -> dict[int, float]:

@@ -120,7 +120,7 @@ class TunedWeights(nn.Module):
                 holder, key = holders[0]
                 now: Any = holder._parameters[key]
                 full_swap = strength == 1.0 and now is original and (self.training or original.dtype == tuned.dtype)
-                new = tuned if full_swap else moved(now, original, tuned, strength)
+                new = tuned if full_swap else add_change(now, original, tuned, strength)
                 for holder, key in holders:
                     before.append((holder, key, holder._parameters[key]))
                     holder._parameters[key] = new
@@ -226,7 +226,7 @@ def read_change(change: Tensor, exponents: Tensor | None = None) -> Tensor:
 
 
 @torch.no_grad()
-def moved(now: Tensor, original: Tensor, tuned: Tensor, strength: float) -> nn.Parameter:
+def add_change(now: Tensor, original: Tensor, tuned: Tensor, strength: float) -> nn.Parameter:
     """The weight `now` plus s (w1 - w0), computed in float32 and returned in the type of `now`."""
     change = tuned.float() - original.float()
     return nn.Parameter((now.float() + strength * change).to(now.dtype), requires_grad=False)

@@ -114,13 +114,13 @@ class MixedBatch:
             for spot in (spots_of(base, plugin, strength) or ()) if plugin is not None else ():
                 changes_by_target.setdefault((spot.target, spot.at_input), []).append((number, spot.change))
         points = (
-            HookPoint(target, at_input, partial(self.apart, changes))
+            HookPoint(target, at_input, partial(self.apply_changes, changes))
             for (target, at_input), changes in changes_by_target.items()
         )
         with applied(points):
             yield
 
-    def apart(self, changes: list[tuple[int, Any]], output: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+    def apply_changes(self, changes: list[tuple[int, Any]], output: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
         """The output (R, T, d) with the plugins' changes applied to their rows; `changes` are sorted by plugin."""
         each = len(output) // max(1, self.begins[-1])  # rows per sentence
         pieces: list[torch.Tensor] = []

@@ -20,7 +20,7 @@ from engine.errors import CorpusError, OptionError
 from engine.evaluation.plausibility import weigh
 from engine.methods import Method, get_method
 from engine.methods.data import with_sources
-from engine.methods.knn.build import another
+from engine.methods.knn.build import replacement
 from engine.plugins.bundle import CONFIG, DOMAIN_FILTER, MANIFEST, WEIGHTS, open_bundle, read_bundle_card
 from engine.plugins.domain_filter import DomainFilter
 from engine.plugins.export import write_bundle
@@ -88,7 +88,7 @@ def swap_bundle(
         progress.begin("Replacing the samples", 2, 3)
         replaced = method.replace_samples(forward, plugin.module, pairs, Path(folder), progress).files
         if plugin.knn is not None:
-            replaced |= another(forward, plugin.knn, pairs, Path(folder), progress, plugin)[1]
+            replaced |= replacement(forward, plugin.knn, pairs, Path(folder), progress, plugin)[1]
         if plugin.domain_filter is not None:
             replaced |= filter_of(pairs, forward, settings, Path(folder))
         write_bundle(output, described(plugin, len(pairs)), {**copied_files(plugin), **replaced})

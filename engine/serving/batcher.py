@@ -78,7 +78,7 @@ class _Request:
     size: int  # characters
     future: Future[list[Any]] = field(default_factory=Future)
     results: dict[int, Any] = field(default_factory=dict)
-    given: int = 0  # number of texts in a batch or done
+    position: int = 0  # number of texts in a batch or done
     call: Callable[[], Any] | None = None  # called instead of translating
 
 
@@ -229,20 +229,20 @@ class Batcher:
         texts: Counter[str] = Counter()
         full, batch = 0, []
         for request in alike:
-            begin, client = request.given, request.ticket.client
-            while request.given < min(len(request.texts), begin + share) and texts[client] < client_limit:
-                work = weight(request.texts[request.given])
+            begin, client = request.position, request.ticket.client
+            while request.position < min(len(request.texts), begin + share) and texts[client] < client_limit:
+                work = weight(request.texts[request.position])
                 if full and full + work > capacity:
                     break
                 full += work
                 texts[client] += 1
                 self._turns.give(client, work)
-                request.given += 1
-            if request.given == begin:
+                request.position += 1
+            if request.position == begin:
                 continue
-            batch.append((request, list(range(begin, request.given))))
+            batch.append((request, list(range(begin, request.position))))
             self._waiting.remove(request)
-            if request.given < len(request.texts):
+            if request.position < len(request.texts):
                 self._waiting.append(request)  # at the end, after other requests
         return batch
 
@@ -255,7 +255,7 @@ class Batcher:
         self._recent.append({request.ticket for request in alike})
         recent = set().union(*self._recent)
         share = max(1, self.part // len(alike))
-        texts = [min(share, len(request.texts) - request.given) for request in alike]
+        texts = [min(share, len(request.texts) - request.position) for request in alike]
         fewest = min(texts)
         clients: Counter[str] = Counter()
         for request, count in zip(alike, texts, strict=True):
@@ -274,7 +274,7 @@ class Batcher:
         for request in ready:
             client = request.ticket.client
             keys.append(self._turns.had(client) + before[client])
-            before[client] += weight(request.texts[request.given])
+            before[client] += weight(request.texts[request.position])
         return [request for _, request in sorted(zip(keys, ready, strict=True), key=itemgetter(0))]
 
     def _compatible(self, waiting: Sequence[_Request]) -> list[_Request]:
@@ -282,7 +282,7 @@ class Batcher:
         if waiting[0].call is not None:
             return [waiting[0]]
         first = waiting[0].work
-        longest = max(LONGEST // 4, 2 * weight(waiting[0].texts[waiting[0].given]))
+        longest = max(LONGEST // 4, 2 * weight(waiting[0].texts[waiting[0].position]))
         company = self._batch_key(first)
         joins = {first: True}
         results: list[_Request] = []
@@ -295,7 +295,7 @@ class Batcher:
             if work not in joins:
                 full = sum(joins.values()) == self.models.settings.loaded_plugins
                 joins[work] = not full and company is not None and self._batch_key(work) == company
-            if joins[work] and weight(request.texts[request.given]) <= longest:
+            if joins[work] and weight(request.texts[request.position]) <= longest:
                 results.append(request)
         return results
 
@@ -310,7 +310,7 @@ class Batcher:
             return None
         try:
             base = self.models.held_base(work.base, work.source, work.target)
-            plugin = self.models.held(work.plugin, base) if base is not None and work.plugin else None
+            plugin = self.models.cached_plugin(work.plugin, base) if base is not None and work.plugin else None
             if base is None or (work.plugin and plugin is None) or not can_mix(base, [plugin], work.strength):
                 return None
         except TailorError:  # raised again when the work is translated

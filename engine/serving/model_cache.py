@@ -88,7 +88,7 @@ class ModelCache:
                     return self._plugins[key]
             loaded = Plugin.load(path, base, cache=self.settings.home_dir / "unpacked")
             with self._lock:
-                while self._plugins and self.room() <= 0:
+                while self._plugins and self.free_slots() <= 0:
                     self._plugins.popitem(last=False)
                 if any(base is cached for by_direction in self._bases.values() for cached in by_direction.values()):
                     self._plugins[key] = loaded  # otherwise its base was dropped meanwhile
@@ -100,7 +100,7 @@ class ModelCache:
         Plugins in memory are looked up first, so that loading others does not evict them.
         """
         different = set(filter(None, paths))
-        result = {path: plugin for path in different if (plugin := self.held(path, base)) is not None}
+        result = {path: plugin for path in different if (plugin := self.cached_plugin(path, base)) is not None}
         for path in sorted(different, key=lambda path: path not in result):
             result[path] = self.plugin(path, base)
         return [result.get(path) for path in paths]
@@ -115,11 +115,11 @@ class ModelCache:
         present = _files_of(folder)
         return bool(present) and present != files
 
-    def room(self) -> int:
+    def free_slots(self) -> int:
         """How many more plugins can be loaded before one is evicted."""
         return self.settings.loaded_plugins - len(self._plugins)
 
-    def held(self, path: str, base: BaseModel) -> Plugin | None:
+    def cached_plugin(self, path: str, base: BaseModel) -> Plugin | None:
         """The plugin of a bundle if its current version is in memory, else None; does not block."""
         try:
             return self._plugins.get(self._key(path, base))

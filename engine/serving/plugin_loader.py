@@ -40,7 +40,7 @@ class PluginLoader:
         if key in self._queue:
             return True
         base = self.models.held_base(*key[:3])
-        if base is None or self.models.held(work.plugin, base) or len(self._queue) >= self.models.room():
+        if base is None or self.models.cached_plugin(work.plugin, base) or len(self._queue) >= self.models.free_slots():
             return False
         self._queue[key] = None
         if not self._running:

@@ -70,7 +70,7 @@ class Shares:
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def place(self, client: str) -> Iterator[None]:
+    def slot(self, client: str) -> Iterator[None]:
         """Hold a slot for the client during the block. Raises OverloadedError if the client is at its limit."""
         with self._lock:
             if self._taken[client] >= self.limit:

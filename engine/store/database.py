@@ -48,7 +48,7 @@ def parse(url: str) -> URL:
     return parsed.set(drivername="postgresql+psycopg") if plain else parsed
 
 
-def shown(url: URL) -> str:
+def redacted_url(url: URL) -> str:
     """The address without its password."""
     return url.render_as_string(hide_password=True)
 
@@ -61,7 +61,7 @@ def file_of(url: URL) -> Path | None:
 
 def open_engine(url: URL) -> Engine:
     """Create an engine without connecting yet. Raises InputError, MissingError or StorageError, like `Store`."""
-    address, file = shown(url), file_of(url)
+    address, file = redacted_url(url), file_of(url)
     if file is not None:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def open_engine(url: URL) -> Engine:
                 "The folder for {place} cannot be made: {strerror}.", place=address, strerror=error.strerror
             ) from error
     try:
-        engine = create_engine(url, **_ways(url))
+        engine = create_engine(url, **_engine_options(url))
     except NoSuchModuleError:
         raise InputError(
             "{place} is not a database that Tailor MT supports: use sqlite or postgresql.", place=address
@@ -89,7 +89,7 @@ def open_engine(url: URL) -> Engine:
     return engine
 
 
-def _ways(url: URL) -> dict[str, Any]:
+def _engine_options(url: URL) -> dict[str, Any]:
     # Enough connections for concurrent threads: transactions are short but may wait for the write lock.
     pool = {"pool_size": 5, "max_overflow": 25, "pool_timeout": BUSY_SECONDS}
     if url.get_backend_name() == "sqlite":

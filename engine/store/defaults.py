@@ -30,7 +30,7 @@ class Defaults(tables.StorePart):
             number = record.plugin_id if record else None
         if record is not None and number is None:
             return None
-        chosen = self._store.plugins.some(project_id, [number]).get(number) if number is not None else None
+        chosen = self._store.plugins.by_numbers(project_id, [number]).get(number) if number is not None else None
         return chosen if chosen is not None and chosen.exists else self._store.plugins.first_usable(project_id)
 
     def chosen(self, project_id: int) -> bool:

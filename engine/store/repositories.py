@@ -205,7 +205,7 @@ class Plugins(Repository[tables.Plugin, PluginRow]):
         """The number of plugins of a project."""
         return self._count(tables.Plugin.project_id == project_id)
 
-    def some(self, project_id: int, numbers: Iterable[int]) -> dict[int, PluginRow]:
+    def by_numbers(self, project_id: int, numbers: Iterable[int]) -> dict[int, PluginRow]:
         """{id: plugin} of those ids that belong to the project."""
         chosen = tables.Plugin.id.in_(list(numbers))
         return {row.id: row for row in self._list(tables.Plugin.project_id == project_id, chosen)}

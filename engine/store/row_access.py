@@ -36,7 +36,7 @@ class GuardedSession(Session):
     """A session that acts for the actor in `info["access"]`."""
 
 
-def mine(access: Actor, *, change: bool = False, own: bool = False) -> Any:
+def accessible_project_ids(access: Actor, *, change: bool = False, own: bool = False) -> Any:
     """A query for the ids of the projects that the actor may see, may change (`change`), or owns (`own`)."""
     member = tables.Base.metadata.tables["project_member"]
     project = tables.Project.__table__
@@ -78,13 +78,15 @@ def allowed(name: str, columns: Any, access: Actor, *, change: bool = False) -> 
     if name == "api_token":
         return false() if access.user is None else columns.user_id == access.user
     if name == "project":
-        return columns.id.in_(mine(access, change=change))
+        return columns.id.in_(accessible_project_ids(access, change=change))
     link = belongs(name) if name in tables.Base.metadata.tables else None
     if link is None:
         return false()
     column, parent = link
     if parent == "project":
-        return getattr(columns, column).in_(mine(access, change=change, own=change and name == "project_member"))
+        return getattr(columns, column).in_(
+            accessible_project_ids(access, change=change, own=change and name == "project_member")
+        )
     above = tables.Base.metadata.tables[parent]
     return getattr(columns, column).in_(select(above.c.id).where(allowed(parent, above.c, access, change=change)))
 
@@ -209,7 +211,9 @@ def _may_add(session: Session, record: Any, access: Actor) -> None:
     connection = session.connection()
     owner_only = name == "project_member"
     change = name not in MADE_FROM_ROWS
-    rule: Any = above.c.id.in_(mine(access, change=change, own=owner_only)) if parent == "project" else None
+    rule: Any = (
+        above.c.id.in_(accessible_project_ids(access, change=change, own=owner_only)) if parent == "project" else None
+    )
     rule = allowed(parent, above.c, access, change=change) if rule is None else rule
     if connection.scalar(select(literal(1)).where(above.c.id == value, rule)) is None:
         read_rule = allowed(parent, above.c, access)

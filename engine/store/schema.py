@@ -19,7 +19,7 @@ from sqlalchemy import Connection, delete, insert, inspect, select, text
 from sqlalchemy.engine import Engine
 
 from engine.errors import InputError, StorageError
-from engine.store.database import file_of, shown
+from engine.store.database import file_of, redacted_url
 from engine.store.tables import SchemaVersion
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def upgrade(engine: Engine) -> Path | None:
     """
     with _one_at_a_time, _alone(engine) as connection:
         result = standing(connection)
-        check(result, shown(engine.url))
+        check(result, redacted_url(engine.url))
         if result.current:
             return None
         selected = None
@@ -143,7 +143,7 @@ def _alone(engine: Engine) -> Iterator[Connection]:
                     raise InputError(
                         "The store at {url} was not brought up to date: rows of {table} would have lost their "
                         "{parents}. Nothing was changed; please report this.",
-                        url=shown(engine.url), table=broken[0], parents=broken[2],
+                        url=redacted_url(engine.url), table=broken[0], parents=broken[2],
                     )  # fmt: skip
         finally:
             driver.execute("PRAGMA foreign_keys = ON")

@@ -9,7 +9,7 @@ from sqlalchemy import func, inspect, select, text
 from sqlalchemy import table as named
 
 from engine.store import schema
-from engine.store.database import file_of, open_engine, parse, sentences, shown
+from engine.store.database import file_of, open_engine, parse, redacted_url, sentences
 
 HIDDEN = ("alembic_version", "schema_version", "sqlite_sequence")
 
@@ -23,7 +23,7 @@ def status(url: str) -> dict[str, Any]:
     position = parse(url)
     file = file_of(position)
     result: dict[str, Any] = {
-        "store": shown(position), "schema": 0, "newest": schema.newest(), "current": False, "pending": [], "rows": {},
+        "store": redacted_url(position), "schema": 0, "newest": schema.newest(), "current": False, "pending": [], "rows": {},
         "bytes": 0, "copies": [],
     }  # fmt: skip
     stands = schema.Standing(0, False)
@@ -52,7 +52,7 @@ def bring_up(url: str) -> tuple[int, int, Path | None]:
     position = parse(url)
     engine = open_engine(position)
     try:
-        with sentences(shown(position)):
+        with sentences(redacted_url(position)):
             with engine.connect() as connection:
                 before = schema.standing(connection)
             selected = schema.upgrade(engine)

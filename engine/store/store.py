@@ -17,7 +17,16 @@ from engine.store.accounts import Accounts, Members, SignIns
 from engine.store.artefacts import Artefacts
 from engine.store.audit import Audit
 from engine.store.comparisons import ComparisonTables
-from engine.store.database import BUSY_SECONDS, file_of, open_engine, parse, sentences, shown, unreachable, writing
+from engine.store.database import (
+    BUSY_SECONDS,
+    file_of,
+    open_engine,
+    parse,
+    redacted_url,
+    sentences,
+    unreachable,
+    writing,
+)
 from engine.store.defaults import Defaults
 from engine.store.queue import Jobs
 from engine.store.ratings import Ratings
@@ -46,7 +55,7 @@ class Store:
 
     def __init__(self, url: str, *, wait: float = 0.0) -> None:
         self.url = parse(url)
-        self.address = shown(self.url)
+        self.address = redacted_url(self.url)
         self._engine = open_engine(self.url)
         self._writer = writing(self._engine)
         self.access: Callable[[], Actor] = current_actor  # the actor of each session (engine.store.row_access)

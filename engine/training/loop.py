@@ -319,7 +319,7 @@ class Trainer:
             row |= self.watch.row(self.method, self.module if position.update else None, self.progress)
             self.attached.enter_context(self.method.attach(self.base, self.module))
         self.write(row)
-        self.meter.rest()
+        self.meter.skip_elapsed()
 
     @torch.no_grad()
     def held_out_loss(self, fit: HalveOnOom) -> float:

@@ -53,7 +53,7 @@ class Meter:
         self.tokens = self.batches = 0
         self.sums: dict[str, float] = {}
 
-    def rest(self) -> None:
+    def skip_elapsed(self) -> None:
         """Exclude the time since the last batch, which was not spent on training."""
         self.begin += time.monotonic() - self.last
         self.last = time.monotonic()

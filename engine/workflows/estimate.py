@@ -276,7 +276,7 @@ class _Estimator:
         if paired and "filtering" not in self.done and kept_share(self.needs, self.options) is not None:
             self.add("filtering", characters * missing, "weighing", missing * self.passes("weighing", tokens))
             self.add("filtering", characters * missing, "round trip", missing * self.passes("sources", tokens))
-        cost, learnt = self.cost, self.work.learnt
+        cost, learnt = self.cost, self.work.trained_characters
         units = learnt if cost.units is None else cost.units
         preparing = (cost.preparing * units + cost.warming * self.slower) / self.forward
         self.add("method", units, f"method {request.method}", preparing)

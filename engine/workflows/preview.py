@@ -136,7 +136,7 @@ def _look(
     displayed = scored or tuning[: 2 * SHOWN]
     rows = [{"kind": "plain", "source": text} for text in plain]
     rows += [{"kind": "held out", "source": sample.source, "reference": sample.target} for sample in displayed]
-    for key, translations in _both(base, knn, [row["source"] for row in rows], progress).items():
+    for key, translations in _translate_with_both(base, knn, [row["source"] for row in rows], progress).items():
         for row, text in zip(rows, translations, strict=True):
             row[key] = text
     _check(rows, pair.backward, progress)
@@ -243,7 +243,7 @@ def _plain(settings: Settings, language: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()][: 2 * SHOWN]
 
 
-def _both(base: BaseModel, knn: Knn, sources: Sequence[str], progress: Progress) -> dict[str, list[str]]:
+def _translate_with_both(base: BaseModel, knn: Knn, sources: Sequence[str], progress: Progress) -> dict[str, list[str]]:
     """`vanilla` and `customized` translations with the same decoding settings."""
     from engine.decoding.translate import translate
     from engine.methods import get_method

@@ -188,7 +188,7 @@ def record_run(run: Run) -> None:
     from engine.methods import get_method
 
     request, samples, training, result, times = run.request, run.samples, run.training, run.result, run.times
-    cache, run_cache, remembered = run.cache, run.own, sum(run.memory_sizes)
+    cache, run_cache, remembered = run.cache, run.run_cache, sum(run.memory_sizes)
     run.progress.stop()
     steps = run.progress.seconds
     base, method = samples.pair.forward, request.method

@@ -187,14 +187,14 @@ def _cookie(request: Request) -> Cookie:
 
 
 def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None:
-    def shown(request: Request, **values: str) -> Response:
+    def render_page(request: Request, **values: str) -> Response:
         user = _who(request)
         tokens = service.store.tokens.list(user_id=user.id)
         return pages.account_page(user, tokens, service.store.projects.list(), **values)
 
     @app.get("/account", include_in_schema=False)
     def account(request: Request) -> Response:
-        return shown(request)
+        return render_page(request)
 
     @app.post("/account/password", include_in_schema=False)
     def password(request: Request, now: Text, new: Text, revoke: Text = "") -> Response:
@@ -207,10 +207,10 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
                 for token in service.store.tokens.list(user_id=user.id) if revoke == "yes" else []:
                     service.store.tokens.revoke(token.id)
         except InputError as error:
-            return shown(request, error=translate_message(error.message))
-        return shown(request, good=tr("Your password has been changed."))
+            return render_page(request, error=translate_message(error.message))
+        return render_page(request, good=tr("Your password has been changed."))
 
-    add_second_factor(app, service, checks, _who, shown)
+    add_second_factor(app, service, checks, _who, render_page)
 
     @app.post("/account/tokens", include_in_schema=False)
     def make(
@@ -236,7 +236,7 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
                 name, scopes, user_id=user.id, project_id=number, days=until, quota=characters
             )
         except TailorError as error:
-            return shown(request, error=translate_message(error.message))
+            return render_page(request, error=translate_message(error.message))
         return pages.token_page(user, row, secret)
 
     @app.post("/account/tokens/{number}/revoke", include_in_schema=False)
@@ -251,7 +251,7 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
 
 
 def _add_admin(app: FastAPI, service: Service) -> None:
-    def shown(request: Request, action: str = "", before: int | None = None, **values: str) -> Response:
+    def render_page(request: Request, action: str = "", before: int | None = None, **values: str) -> Response:
         user = _who(request)
         store = service.store
         log = store.audit.list(action=action, before=before, limit=SHOWN)
@@ -263,7 +263,7 @@ def _add_admin(app: FastAPI, service: Service) -> None:
         try:
             run()
         except TailorError as error:
-            return shown(request, error=translate_message(error.message))
+            return render_page(request, error=translate_message(error.message))
         return RedirectResponse("/admin", 303)
 
     @app.get("/admin", include_in_schema=False)
@@ -272,7 +272,7 @@ def _add_admin(app: FastAPI, service: Service) -> None:
     ) -> Response:
         if _who(request).role != "admin":
             return _nothing()
-        return shown(request, action[:64], before)
+        return render_page(request, action[:64], before)
 
     @app.post("/admin/accounts", include_in_schema=False)
     def add(request: Request, name: Text, password: Text, role: Text = "member") -> Response:
@@ -296,7 +296,7 @@ def _add_admin(app: FastAPI, service: Service) -> None:
 
 
 def _add_members(app: FastAPI, service: Service) -> None:
-    def shown(request: Request, number: int, error: str = "") -> Response:
+    def render_page(request: Request, number: int, error: str = "") -> Response:
         try:
             project, role = service.store.projects.get(number), service.role(number)
         except InputError:
@@ -314,12 +314,12 @@ def _add_members(app: FastAPI, service: Service) -> None:
         try:
             run()
         except TailorError as error:
-            return shown(request, number, translate_message(error.message))
+            return render_page(request, number, translate_message(error.message))
         return RedirectResponse(f"/members/{number}", 303)
 
     @app.get("/members/{number}", include_in_schema=False)
     def members(request: Request, number: int) -> Response:
-        return shown(request, number)
+        return render_page(request, number)
 
     @app.post("/members/{number}/add", include_in_schema=False)
     def add(request: Request, number: int, name: Text, role: Text = "member") -> Response:

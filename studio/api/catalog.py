@@ -64,7 +64,7 @@ def method(name: str) -> models.Method:
     capabilities, items = method_class.capabilities, describe(method_class.config_class)
     offers = [feature for feature in OFFERS if getattr(capabilities, f"offers_{feature}")]
     options, schema = [rows.option(item) for item in items], rows.json_schema(items)
-    return rows.shown(
+    return rows.from_row(
         models.Method,
         capabilities,
         name=name,

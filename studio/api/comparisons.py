@@ -56,9 +56,9 @@ Format = Literal["xlsx", "tmx", "html", "json"]
 Position = Annotated[int, Path(ge=0, le=10**6, description="From 0.")]
 
 
-def shown(deps: Deps, sheet: ComparisonRecord) -> Comparison:
+def to_response(deps: Deps, sheet: ComparisonRecord) -> Comparison:
     done, different = deps.store.sheets.count(sheet.comparison_id)
-    return rows.shown(
+    return rows.from_row(
         Comparison, sheet, id=sheet.comparison_id, project=sheet.project_id, sentences=sheet.lines, translated=done,
         different=different, systems=[System.model_validate(dict(system)) for system in sheet.systems], job=sheet.job_id,
         terminology=bool(sheet.systems[0].get("enforced")),
@@ -75,7 +75,7 @@ def list_comparisons(
     """A project's comparisons, newest first."""
     sheets = deps.store.sheets
     titles = sheets.titles(project.id, limit=10_000)
-    return rows.page(models.Page[Comparison], titles, offset, limit, lambda row: shown(deps, sheets.get(row[0])))
+    return rows.page(models.Page[Comparison], titles, offset, limit, lambda row: to_response(deps, sheets.get(row[0])))
 
 
 @router.post("/projects/{number}/comparisons", status_code=201)
@@ -93,11 +93,11 @@ async def compare(
         with counted(deps, caller, sum(map(len, texts))):
             return deps.plain(through, texts, ticket, strength, terms)
 
-    vanilla = await deps.apart(request, lambda ticket: plain(alone, 1.0, ticket))
+    vanilla = await deps.run_in_thread(request, lambda ticket: plain(alone, 1.0, ticket))
     customized: Sequence[str | None] = [None] * len(texts)
     more: dict[str, object] = {"enforced": content_hash(terms)} if terms else {}
     if route.plugin is not None:
-        customized = await deps.apart(request, lambda ticket: plain(route, body.strength, ticket))
+        customized = await deps.run_in_thread(request, lambda ticket: plain(route, body.strength, ticket))
         more |= {"plugin_id": route.plugin.id, "plugin": route.plugin.name, "method": route.plugin.method,
                  "strength": body.strength}  # fmt: skip
     lines = [
@@ -107,7 +107,7 @@ async def compare(
     title = body.title.strip() or texts[0][:60]
     row = await run_in_threadpool(deps.store.comparisons.create, number, title, lines)
     changed = sum(line["customized"] not in (None, line["vanilla"]) for line in lines)
-    comparison = await run_in_threadpool(lambda: shown(deps, deps.store.sheets.get(row.id)))
+    comparison = await run_in_threadpool(lambda: to_response(deps, deps.store.sheets.get(row.id)))
     return ComparisonMade(**dict(comparison), rows=row.rows, changed=changed)
 
 
@@ -189,7 +189,7 @@ def queued(
     with counted(deps, caller, sum(len(text) for text, _ in lines) * len(systems)):
         sheet = deps.store.sheets.create(project.id, title, lines, systems, file=file)
         job = enqueued(deps, sheet)
-    comparison = shown(deps, deps.store.sheets.get(sheet.comparison_id))
+    comparison = to_response(deps, deps.store.sheets.get(sheet.comparison_id))
     return ComparisonQueued(comparison=comparison, job=job, notes=[])
 
 
@@ -233,7 +233,7 @@ def get_comparison(deps: DepsDep, number: Id) -> ComparisonRows:
     """A comparison with the translations of the base and the first plugin; for further plugins, get its lines."""
     row = deps.store.comparisons.get(number)
     return ComparisonRows(
-        **dict(shown(deps, deps.store.sheets.get(number))), rows=[rows.finite(line) for line in row.rows]
+        **dict(to_response(deps, deps.store.sheets.get(number))), rows=[rows.finite(line) for line in row.rows]
     )
 
 
@@ -242,7 +242,7 @@ def change_comparison(deps: DepsDep, number: Id, change: ComparisonChange) -> Co
     """Change the title of a comparison, or mark it as kept, so that it stays unchanged when its address is shared."""
     deps.store.sheets.get(number)
     selected = {} if change.kept is None else {"kept": change.kept}
-    return shown(deps, deps.store.sheets.update(number, title=change.title or "", **selected))
+    return to_response(deps, deps.store.sheets.update(number, title=change.title or "", **selected))
 
 
 @router.delete("/comparisons/{number}", status_code=204, dependencies=[may("write")])
@@ -268,7 +268,7 @@ def set_strength(deps: DepsDep, number: Id, place: Position, body: StrengthReque
         turned = Comparisons(deps.service).set_strength(
             deps.store.projects.get(sheet.project_id), sheet, place, body.strength
         )
-    return shown(deps, turned)
+    return to_response(deps, turned)
 
 
 @router.get("/comparisons/{number}/lines", dependencies=[may("read")])
@@ -325,7 +325,7 @@ async def read_word(
         project = deps.store.projects.get(sheet.project_id)
         return Comparisons(deps.service).read(project, sheet, place, system, start, end, ticket)
 
-    result = await deps.apart(request, run)
+    result = await deps.run_in_thread(request, run)
     reads = [MemoryRead(**rows.finite(vars(read))) for read in result.reads]
     by_base, by_plugin = (
         [WordCandidate(**vars(candidate)) for candidate in candidates]

@@ -106,7 +106,7 @@ def document_key(document: TranslatedDocument) -> str:
     return hashlib.sha256(f"{secret}/{document.job.id}".encode()).hexdigest().upper()
 
 
-def taken(
+def accept_upload(
     deps: Deps, request: Request, caller: Caller, form: Fields, file: UploadFile, selection: Selection
 ) -> Uploaded:
     check_offered(form.body)
@@ -142,7 +142,7 @@ async def upload_document(
 ) -> Uploaded:
     """Upload a document and queue its translation."""
     caller = await run_in_threadpool(check, request, "translate", form.auth_key)
-    return await deps.apart(request, lambda ticket: taken(deps, request, caller, form, file, selection))
+    return await deps.run_in_thread(request, lambda ticket: accept_upload(deps, request, caller, form, file, selection))
 
 
 # -- status and result

@@ -38,7 +38,7 @@ class DictionaryRequest(BaseModel):
     entries: str = Field(max_length=2_000_000, examples=["rain\t雨"])
     entries_format: Literal["tsv", "csv"] = "tsv"
 
-    def made(self) -> Dictionary:
+    def to_dictionary(self) -> Dictionary:
         return Dictionary(
             canonical(self.source_lang), canonical(self.target_lang), parse_entries(self.entries, self.entries_format)
         )
@@ -74,7 +74,7 @@ def each_once(requested: Sequence[DictionaryRequest]) -> list[Dictionary]:
     """The dictionaries of a request. Raises InputError if two have the same languages, since one of them would be lost."""
     dictionaries: list[Dictionary] = []
     for request in requested:
-        new = request.made()
+        new = request.to_dictionary()
         if any(old.is_for(new.source, new.target) for old in dictionaries):
             raise InputError(
                 f"dictionaries: the languages {new.source} to {new.target} occur twice. Put their entries into one dictionary."
@@ -161,7 +161,7 @@ async def list_glossaries(request: Request, deps: DepsDep, selection: SelectionD
 def create_glossary(deps: DepsDep, sent: Annotated[Sent, Writes]) -> Json:
     """Create a glossary with one language pair."""
     body = sent.read(GlossaryRequest)
-    glossary = Glossaries(deps.service).create(body.name, [body.made()])
+    glossary = Glossaries(deps.service).create(body.name, [body.to_dictionary()])
     return v2_glossary(glossary, glossary.dictionaries[0])
 
 
@@ -253,7 +253,7 @@ def change_glossary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes
 @cat_routes.put("/v3/glossaries/{glossary}/dictionaries", openapi_extra=body_schema(DictionaryRequest))
 def put_dictionary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]) -> Json:
     """Replace all entries of a language pair."""
-    new, glossaries = sent.read(DictionaryRequest).made(), Glossaries(deps.service)
+    new, glossaries = sent.read(DictionaryRequest).to_dictionary(), Glossaries(deps.service)
     result = glossaries.get(glossary)
     result.put(new)
     glossaries.save(result)

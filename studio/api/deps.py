@@ -68,7 +68,7 @@ class Deps:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.batcher = service.batcher
-        self.seen: dict[int, float] = {}  # token ids, and when their use was last recorded
+        self.last_used: dict[int, float] = {}  # token ids, and when their use was last recorded
         self._threads: anyio.CapacityLimiter | None = None
         self._own_threads: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
         self.characters = 0  # translated since the start, for callers without a token
@@ -193,7 +193,7 @@ class Deps:
         return project_terms(self.service, route.project) if route.source == route.project.source else ""
 
     def through(self, route: Route, work: TranslationSpec, units: Sequence[Unit], ticket: Ticket) -> list[Result]:
-        """Translate units of text, keeping tags and placeholders. Blocks: call it in a thread of `apart`."""
+        """Translate units of text, keeping tags and placeholders. Blocks: call it through `run_in_thread`."""
         from engine.serving.batched_translator import translate_through
 
         self._present(route)
@@ -206,7 +206,7 @@ class Deps:
         self._present(route)
         return self.batcher.submit(route.work(strength, terms=terms), texts, ticket).result()
 
-    async def apart(self, request: Request, run: Callable[[Ticket], Got]) -> Got:
+    async def run_in_thread(self, request: Request, run: Callable[[Ticket], Got]) -> Got:
         """Run a function that waits for translations or reads files in a dedicated thread, so that other requests are not blocked.
 
         A client can use only a few of these threads at once. The ticket ends when the request's time is up or its client has
@@ -255,7 +255,7 @@ def reads_files(handler: Callable[..., Got]) -> Callable[..., Awaitable[Got]]:
 
     @wraps(handler)
     async def run(*, request: Request, deps: Deps, **kwargs: Any) -> Got:
-        return await deps.apart(request, lambda ticket: handler(deps=deps, **kwargs))
+        return await deps.run_in_thread(request, lambda ticket: handler(deps=deps, **kwargs))
 
     run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), request])  # type: ignore[attr-defined]
     return run

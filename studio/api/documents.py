@@ -52,7 +52,7 @@ def documents(deps: Deps) -> Documents:
     return documents_of(deps.service)
 
 
-def shown(document: TranslatedDocument) -> Document:
+def to_response(document: TranslatedDocument) -> Document:
     return Document(
         id=document.job.id,
         project=document.job.project_id,
@@ -69,7 +69,7 @@ def shown(document: TranslatedDocument) -> Document:
 @router.get("/projects/{number}/documents", dependencies=[may("read")])
 def list_documents(deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit: Limit = 100) -> models.Page[Document]:
     """A project's documents, newest first."""
-    return rows.page(models.Page[Document], documents(deps).list(project.id), offset, limit, shown)
+    return rows.page(models.Page[Document], documents(deps).list(project.id), offset, limit, to_response)
 
 
 @router.post("/projects/{number}/documents", status_code=202)
@@ -102,13 +102,13 @@ def translate_document(
             document = documents(deps).add(
                 project, paths[0], plugin=row, strength=strength, options=parsed, terms=terms, read=read
             )
-    return shown(document)
+    return to_response(document)
 
 
 @router.get("/documents/{number}", dependencies=[may("read")])
 def get_document(deps: DepsDep, number: Id) -> Document:
     """The progress of a document's translation and, when it is done, a report of what to check."""
-    return shown(documents(deps).get(number))
+    return to_response(documents(deps).get(number))
 
 
 @router.get(

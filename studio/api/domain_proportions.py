@@ -95,7 +95,7 @@ async def share(
         with counted(deps, caller, sum(map(len, body.sentences))):
             return shares_of(deps, project, body, ticket)
 
-    return await deps.apart(request, run)
+    return await deps.run_in_thread(request, run)
 
 
 def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsRequest, ticket: Ticket) -> bodies.Proportions:

@@ -39,7 +39,7 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
     """
 
     @app.get("/download/comparisons/{number}", include_in_schema=False)
-    @said_in_words
+    @plain_text_errors
     def comparison(number: int, format: str = "xlsx") -> Response:
         if format not in FORMATS:
             return missing(f"There is no format {format}: take one of {', '.join(FORMATS)}.")
@@ -53,7 +53,7 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
         )  # fmt: skip
 
     @app.get("/download/documents/{number}", include_in_schema=False)
-    @said_in_words
+    @plain_text_errors
     def document(number: int) -> Response:
         row = documents_of(service).get(number)
         if row.output is None:
@@ -62,7 +62,7 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
         return FileResponse(row.output, filename=row.output.name, media_type="application/octet-stream")
 
     @app.get("/download/plugins/{number}", include_in_schema=False)
-    @said_in_words
+    @plain_text_errors
     def plugin(number: int, phrases: str = "yes") -> Response:
         row = service.store.plugins.get(number)
         if not row.exists:
@@ -76,7 +76,7 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
         )  # fmt: skip
 
     @app.get("/download/phrases/{number}", include_in_schema=False)
-    @said_in_words
+    @plain_text_errors
     def table(number: int, request: Request) -> Response:
         project = service.store.projects.get(number)
         result = ProjectPhrases(service, project).table()
@@ -87,7 +87,7 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
         return StreamingResponse(lines(result, view), media_type="text/csv; charset=utf-8", headers=headers)
 
     @app.get("/tm/projects/{number}/phrase-map", include_in_schema=False)
-    @said_in_words
+    @plain_text_errors
     def points(number: int, request: Request) -> Response:
         file = service.workspace(service.store.projects.get(number).id) / MAP_FILE
         if not file.is_file():
@@ -98,7 +98,7 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
         return Response(gzip.decompress(data), media_type="application/json", headers=headers)
 
     @app.get("/download/ratings/{number}.{ending}", include_in_schema=False)
-    @said_in_words
+    @plain_text_errors
     def rating(number: int, ending: str) -> Response:
         row = service.store.ratings.get(number)
         if ending == "csv":  # the byte order mark tells Excel that the file is UTF-8
@@ -116,7 +116,7 @@ def missing(text: str) -> Response:
     return PlainTextResponse(text, 404)
 
 
-def said_in_words(answer: Callable[Asked, Response]) -> Callable[Asked, Response]:
+def plain_text_errors(answer: Callable[Asked, Response]) -> Callable[Asked, Response]:
     """Decorates a handler so that it answers a TailorError with its translated message."""
 
     @wraps(answer)

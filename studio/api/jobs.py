@@ -156,7 +156,7 @@ class Usage(BaseModel):
 def get_usage(deps: DepsDep, number: Id) -> Usage:
     """The processor and memory use of a running job, or of an ended job as last reported."""
     result = deps.store.usage.get(deps.store.jobs.get(number).id)
-    return rows.shown(Usage, result) if result else Usage.model_validate({})
+    return rows.from_row(Usage, result) if result else Usage.model_validate({})
 
 
 # -- trainings

@@ -127,12 +127,12 @@ def list_holding(
     sentences = deps.service.sentences(project.id)
     indices = holding(sentences, phrase, project.target) if phrase.strip() else []
 
-    def shown(index: int) -> Holding:
+    def to_response(index: int) -> Holding:
         row = sentences[index]
         fields = {key: row[key] for key in ("text", "file", "line") if key in row}
         return Holding(**{"file": "", "line": 0, **fields}, place=index, source=row.get("source"))
 
-    return rows.page(models.Page[Holding], indices, offset, limit, shown)
+    return rows.page(models.Page[Holding], indices, offset, limit, to_response)
 
 
 @router.get("/projects/{number}/phrases/tree", dependencies=[may("read")])
@@ -170,7 +170,7 @@ async def back_translate(
         own_sources(service.workspace(number), translations)
         return translations
 
-    return await deps.apart(request, run)
+    return await deps.run_in_thread(request, run)
 
 
 @router.get(

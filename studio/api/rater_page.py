@@ -28,7 +28,7 @@ PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 def add_rater_routes(app: FastAPI, service: Service) -> None:
     """Add the raters' pages and the routes for their answers."""
 
-    def answered(token: str, act: Callable[[RaterRow], None] | None = None) -> Response:
+    def respond(token: str, act: Callable[[RaterRow], None] | None = None) -> Response:
         rater = service.store.ratings.rater(token)
         if rater is None:
             return JSONResponse({"error": tr(UNKNOWN)}, 404, PRIVATE)
@@ -53,22 +53,22 @@ def add_rater_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/rating/{token}/state", include_in_schema=False)
     def rating_state(token: str) -> Response:
-        return answered(token)
+        return respond(token)
 
     @app.post("/rating/{token}/answer", include_in_schema=False)
     def rating_answer(
         token: str, item: int = Body(), question: str = Body(max_length=20), side: str = Body(max_length=20)
     ) -> Response:
-        return answered(token, lambda rater: rounds.choose(service.store, rater, item, question, side))
+        return respond(token, lambda rater: rounds.choose(service.store, rater, item, question, side))
 
     @app.post("/rating/{token}/skip", include_in_schema=False)
     def rating_skip(token: str, item: int = Body(embed=True)) -> Response:
-        return answered(token, lambda rater: rounds.skip(service.store, rater, item))
+        return respond(token, lambda rater: rounds.skip(service.store, rater, item))
 
     @app.post("/rating/{token}/undo", include_in_schema=False)
     def rating_undo(token: str) -> Response:
-        return answered(token, lambda rater: rounds.undo(service.store, rater))
+        return respond(token, lambda rater: rounds.undo(service.store, rater))
 
     @app.post("/rating/{token}/again", include_in_schema=False)
     def rating_again(token: str) -> Response:
-        return answered(token, lambda rater: rounds.ask_again(service.store, rater))
+        return respond(token, lambda rater: rounds.ask_again(service.store, rater))

@@ -94,14 +94,14 @@ class ItemRequest(models.Given):
     item: Annotated[int, Field(ge=0, le=10_000)]
 
 
-def shown(deps: Deps, row: RoundRow) -> Round:
+def to_response(deps: Deps, row: RoundRow) -> Round:
     ratings = deps.store.ratings
     done = ratings.done(row.id)
     raters = [
-        rows.shown(Rater, rater, address=rater_address(rater.token), done=done.get(rater.id, 0))
+        rows.from_row(Rater, rater, address=rater_address(rater.token), done=done.get(rater.id, 0))
         for rater in ratings.raters(row.id)
     ]
-    return rows.shown(
+    return rows.from_row(
         Round, row, project=row.project_id, comparison=row.comparison_id, sentences=row.size, about=rows.finite(row.about),
         raters=raters,
     )  # fmt: skip
@@ -121,7 +121,7 @@ RaterDep = Annotated[RaterRow, Depends(rater_of)]  # the rater in the address; 4
 @router.get("/projects/{number}/ratings", dependencies=[may("read")])
 def list_rounds(deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit: Limit = 100) -> models.Page[Round]:
     """A project's rating rounds, newest first."""
-    return rows.page(models.Page[Round], deps.store.ratings.list(project.id), offset, limit, partial(shown, deps))
+    return rows.page(models.Page[Round], deps.store.ratings.list(project.id), offset, limit, partial(to_response, deps))
 
 
 @router.post("/projects/{number}/ratings", status_code=201, dependencies=[may("write")])
@@ -132,13 +132,13 @@ def start_round(deps: DepsDep, project: ProjectDep, body: RoundRequest) -> Round
     plan = rounds.RoundPlan(
         body.one, body.two, body.title, body.raters, body.sentences, comparison_id=body.comparison
     )  # fmt: skip
-    return shown(deps, begin(deps.service, project.id, plan, examples=body.examples))
+    return to_response(deps, begin(deps.service, project.id, plan, examples=body.examples))
 
 
 @router.get("/ratings/{number}", dependencies=[may("read")])
 def get_round(deps: DepsDep, number: Id) -> Round:
     """A round with its raters, their progress and their addresses."""
-    return shown(deps, deps.store.ratings.get(number))
+    return to_response(deps, deps.store.ratings.get(number))
 
 
 @router.patch("/ratings/{number}", dependencies=[may("write")])
@@ -150,7 +150,7 @@ def change_round(deps: DepsDep, number: Id, change: RoundChange) -> Round:
         changes["title"] = change.title.strip()
     if change.closed is not None and change.closed != (row.closed is not None):
         changes["closed"] = now() if change.closed else None
-    return shown(deps, deps.store.ratings.update(number, **changes) if changes else row)
+    return to_response(deps, deps.store.ratings.update(number, **changes) if changes else row)
 
 
 @router.delete("/ratings/{number}", status_code=204, dependencies=[may("write")])
@@ -164,7 +164,7 @@ def delete_round(deps: DepsDep, number: Id) -> Response:
 def add_rater(deps: DepsDep, number: Id, body: RaterRequest) -> Round:
     """Add a rater with a separate address."""
     deps.store.ratings.add_rater(number, body.name)
-    return shown(deps, deps.store.ratings.get(number))
+    return to_response(deps, deps.store.ratings.get(number))
 
 
 @router.delete("/ratings/{number}/raters/{rater}", status_code=204, dependencies=[may("write")])

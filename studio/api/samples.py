@@ -22,7 +22,7 @@ router = APIRouter(tags=["samples"])
 FileName = Annotated[str, Path(max_length=255, description="A file's name, as the list of samples gives it.")]
 
 
-def shown(deps: Deps, number: int) -> models.Samples:
+def to_response(deps: Deps, number: int) -> models.Samples:
     labels, reading = deps.service.labels(number), deps.service.reading(number)
     return models.Samples(
         files=[
@@ -38,7 +38,7 @@ def shown(deps: Deps, number: int) -> models.Samples:
 @router.get("/projects/{number}/samples", dependencies=[may("read")])
 def list_samples(deps: DepsDep, project: ProjectDep) -> models.Samples:
     """A project's sample files, the import report, and the job that reads the files."""
-    return shown(deps, project.id)
+    return to_response(deps, project.id)
 
 
 @router.post("/projects/{number}/samples", status_code=202, dependencies=[may("write")])
@@ -134,6 +134,6 @@ def find_file(deps: Deps, number: int, name: str) -> None:
 def list_bundled_samples(deps: DepsDep) -> list[models.BundledSample]:
     """The bundled sample corpora."""
     return [
-        rows.shown(models.BundledSample, corpus, license=corpus.card.license_name, restricted=corpus.card.restricted)
+        rows.from_row(models.BundledSample, corpus, license=corpus.card.license_name, restricted=corpus.card.restricted)
         for corpus in deps.service.catalog.samples()
     ]

@@ -20,7 +20,7 @@ Row = TypeVar("Row")
 TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
-def shown(kind: type[Item], row: object, **overrides: object) -> Item:
+def from_row(kind: type[Item], row: object, **overrides: object) -> Item:
     """The model with the values in `overrides` and, for its other fields, the row's attributes of the same names."""
     return kind(**{name: getattr(row, name) for name in kind.model_fields if name not in overrides}, **overrides)
 
@@ -49,7 +49,7 @@ def base_name(path: str) -> str:
 
 def project(service: Service, row: ProjectRow) -> models.Project:
     corpus, default = service.corpus(row.id), service.store.defaults.get(row.id)
-    return shown(
+    return from_row(
         models.Project,
         row,
         base=base_name(row.base),
@@ -62,7 +62,7 @@ def project(service: Service, row: ProjectRow) -> models.Project:
 
 
 def job(row: JobRow) -> models.Job:
-    return shown(
+    return from_row(
         models.Job,
         row,
         project=row.project_id,
@@ -80,7 +80,7 @@ def job(row: JobRow) -> models.Job:
 def plugin(service: Service, row: PluginRow) -> models.Plugin:
     default = service.store.defaults.get(row.project_id)
     version_ids = [version.id for version in service.store.plugins.list(row.project_id) if version.name == row.name]
-    return shown(
+    return from_row(
         models.Plugin,
         row,
         project=row.project_id,
@@ -102,7 +102,7 @@ def shown_result(result: Mapping[str, Any]) -> models.JsonObject:
 def option(item: Option) -> models.Option:
     default = list(item.default) if isinstance(item.default, tuple) else item.default
     choices = list(item.choices) if item.choices else None
-    return shown(models.Option, item, type=TYPES.get(item.type, "string"), default=default, choices=choices)
+    return from_row(models.Option, item, type=TYPES.get(item.type, "string"), default=default, choices=choices)
 
 
 def json_schema(items: Sequence[Option]) -> models.JsonObject:

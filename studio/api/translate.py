@@ -71,7 +71,7 @@ async def translated(
         with counted(deps, caller, sum(map(len, texts))):
             return cut.join(deps.through(route, work, cut.units, ticket))
 
-    return await deps.apart(request, run)
+    return await deps.run_in_thread(request, run)
 
 
 @contextlib.contextmanager
@@ -115,7 +115,7 @@ async def translate(
         if body.format != "text":
             raise OptionError("reads: what was read is told of plain texts alone. Leave format at text.")
         pairs = list(zip(body.texts, translations, strict=True))
-        read = await deps.apart(request, lambda ticket: deps.attributions(route, pairs, body.top, ticket))
+        read = await deps.run_in_thread(request, lambda ticket: deps.attributions(route, pairs, body.top, ticket))
     return bodies.Translated(
         translations=[
             bodies.Reading(text=text, flag=flag_of(text), reads=entries)
@@ -148,4 +148,4 @@ async def alternatives(
             sentences=result.sentences, words=[bodies.Word(**vars(word)) for word in result.words]
         )
 
-    return await deps.apart(request, run)
+    return await deps.run_in_thread(request, run)

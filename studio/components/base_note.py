@@ -8,7 +8,7 @@ from engine.base.quality import direction_scores
 from engine.base.registry import BaseRegistry
 from engine.store import ProjectRow
 from studio.components.html import html_block
-from studio.components.layout import Page, handle_errors, wanted
+from studio.components.layout import Page, handle_errors, requested_project
 from studio.components.templating import render
 from studio.i18n.translate import tr
 from studio.services.base_models import base_of
@@ -44,6 +44,6 @@ def add_base_note(frame: Page, service: Service) -> None:
     """Add the note to a page."""
 
     def fill(request: gr.Request) -> str:
-        return base_note(service, service.project(wanted(request)))
+        return base_note(service, service.project(requested_project(request)))
 
     frame.fills[html_block()] = handle_errors(fill, polled=True)

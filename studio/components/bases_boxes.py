@@ -32,9 +32,9 @@ def jobs_box(models: BaseModels) -> str:
     return render("bases_adding.html", jobs=rows) if rows else ""
 
 
-def shelf_box(models: BaseModels, project: ProjectRow | None) -> str:
+def installed_box(models: BaseModels, project: ProjectRow | None) -> str:
     """The installed bases as cards."""
-    bases = models.at_hand(project)
+    bases = models.installed(project)
     accepted = models.service.catalog.accepted
     pairs = {
         (score.source, score.target): language_pair_text(score.source, score.target) if score.source else ""
@@ -53,7 +53,7 @@ def shelf_box(models: BaseModels, project: ProjectRow | None) -> str:
     )
 
 
-def known_box(models: BaseModels, source: str, target: str) -> str:
+def recommended_box(models: BaseModels, source: str, target: str) -> str:
     """Well-known models for a language pair as a table, and the field for another model."""
     codes = dict.fromkeys([*LANGUAGES, source, target])
     return render(

@@ -43,7 +43,7 @@ class Guide(BaseModel):
 
     name: str
     slug: str
-    way: str
+    protocol: str
     summary: str
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
@@ -71,11 +71,11 @@ def tool_cards(connection: Connection, project: ProjectRow | None) -> str:
     """One card per tool."""
     return render(
         "cat_tools.html", guides=GUIDES, ways=WAYS, made=connection, project=project.id if project else None,
-        address=address, value=lambda text: filled(text, connection), refused=lambda guide: refused(guide, connection),
+        address=address, value=lambda text: fill_placeholders(text, connection), refused=lambda guide: refused(guide, connection),
     )  # fmt: skip
 
 
-def filled(text: str, connection: Connection) -> str:
+def fill_placeholders(text: str, connection: Connection) -> str:
     """The value of a field, with attribute names of the connection in square brackets replaced by their values."""
     return re.sub(r"\[(\w+)]", lambda match: str(getattr(connection, match[1])), text)
 

@@ -19,7 +19,7 @@ from engine.store.comparisons import ComparisonLineRow, ComparisonRecord
 from engine.workflows.compare.export import FORMATS
 from engine.workflows.compare.systems import has_dial
 from studio.components.diff import runs_html
-from studio.components.html import empty, number, way
+from studio.components.html import empty, link_line, number
 from studio.components.layout import address
 from studio.components.method_names import method_name
 from studio.components.templating import render
@@ -230,7 +230,7 @@ def plugin_choices(rows: Sequence[PluginRow]) -> list[tuple[str, int]]:
 
 def invitation(project: ProjectRow, has_plugins: bool, requested: str = "") -> str:
     """The placeholder shown instead of the table; `requested` is the number of a comparison that was not found."""
-    more = "" if has_plugins else way(address("train", project.id), tr("Train a plugin"))
+    more = "" if has_plugins else link_line(address("train", project.id), tr("Train a plugin"))
     if requested not in ("", "new"):
         words = tr(
             "It may have been deleted, or it belongs to another project. Type sentences or open a file to "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.core.languages import unspaced
 from engine.jobs.handlers.documents import TranslatedDocument
 from engine.store import JobRow, ProjectRow
-from studio.components.html import empty, number, way
+from studio.components.html import empty, link_line, number
 from studio.components.layout import paused_text
 from studio.components.templating import render
 from studio.i18n.translate import ago, listed, mark, span, tr, translate_message
@@ -136,7 +136,7 @@ def segments_card(document: TranslatedDocument, project: ProjectRow, offset: int
 
 def no_project() -> str:
     """The placeholder shown without a project."""
-    start = way("/samples?project=new", tr("Go to Samples"))
+    start = link_line("/samples?project=new", tr("Go to Samples"))
     return empty(
         tr("Not ready to translate yet"), tr("Create a project first; it sets the languages and the base."), start
     )

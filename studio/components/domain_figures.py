@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from engine.methods.domain_mixing.shapes import SentenceProportions, Shown, WordRow
 from engine.store import JobRow, PluginRow, ProjectRow
-from studio.components.html import empty, note, number, way
+from studio.components.html import empty, link_line, note, number
 from studio.components.layout import address
 from studio.components.plotly import domain_colours, figure, layer_control
 from studio.components.templating import render, script
@@ -273,7 +273,7 @@ def waiting_line() -> str:
 def no_proportions(project: ProjectRow | None, reason: str, samples: bool) -> str:
     """The placeholder for missing proportions: what is missing or failed, and the next step."""
     if project is None or not samples:
-        link = way(address("samples", project.id if project else "new"), tr("Go to Samples"))
+        link = link_line(address("samples", project.id if project else "new"), tr("Go to Samples"))
         return empty(tr("No proportions yet"), tr("They appear seconds after your samples are read."), link)
     if reason:
         return note(reason, bad=True)

@@ -13,7 +13,7 @@ import gradio as gr
 from engine.errors import InputError, TailorError
 from engine.store import ProjectRow
 from studio.components.html import html_block
-from studio.components.layout import MODEL, QUIET, handle_errors, wanted
+from studio.components.layout import MODEL, QUIET, handle_errors, requested_project
 from studio.components.templating import render, script
 from studio.i18n.translate import translate_message
 from studio.services.edited_pairs import edited_pairs, learn
@@ -50,7 +50,7 @@ class Editor:
         """Alternative translations of a sentence that start with the text before the cursor; on an error, such as a plugin of
         another project, the reason instead.
         """
-        project, words = self.service.need(wanted(request)), {"key": str(event.key), "word": str(event.word)}
+        project, words = self.service.need(requested_project(request)), {"key": str(event.key), "word": str(event.word)}
         try:
             row = plugin_of(self.service, int(event.plugin or 0))
             if row is not None and row.project_id != project.id:
@@ -67,7 +67,7 @@ class Editor:
 
     def learn(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Add an edited translation to the project's samples."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         learn(self.service, project, str(event.source), str(event.translation), replaces=str(event.replaces))
         return {self.reply: self.done(event), self.count: self.counted(project)}
 

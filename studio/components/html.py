@@ -49,9 +49,9 @@ def empty(title: str, text: str = "", more: str = "") -> str:
     return piece("empty", title, text, more)
 
 
-def way(url: str, words: str) -> str:
+def link_line(url: str, words: str) -> str:
     """The link to the next step on an empty page."""
-    return piece("way", url, words)
+    return piece("link_line", url, words)
 
 
 def link_button(url: str, words: str) -> str:

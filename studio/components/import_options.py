@@ -8,7 +8,7 @@ from typing import Any
 from engine.core.options import describe
 from engine.corpora import CorpusOptions
 from studio.components.html import hidden_text, html_block
-from studio.components.settings_fields import FOLD, SettingsGroup, changed, collected, settings_fields, shown
+from studio.components.settings_fields import FOLD, SettingsGroup, changed, collected, field_value, settings_fields
 
 KIND = "reading"
 NOT_ASKED = ("domain_from_file", "check_language", "max_line_chars")  # settings without a field
@@ -32,5 +32,5 @@ class ImportOptions:
 
 
 def _fields(options: Mapping[str, Any]) -> str:
-    values = {item.name: shown(item, options.get(item.name, item.default)) for item in describe(CorpusOptions)}
+    values = {item.name: field_value(item, options.get(item.name, item.default)) for item in describe(CorpusOptions)}
     return settings_fields(KIND, [SettingsGroup(KIND, CorpusOptions, values, skip=NOT_ASKED)])

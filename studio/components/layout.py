@@ -111,7 +111,7 @@ class StudioPage(ABC):
         """Wire the events of the components."""
 
 
-def wanted(request: gr.Request) -> str:
+def requested_project(request: gr.Request) -> str:
     """The project named in the page's address; empty if none is."""
     return str(request.query_params.get("project", ""))
 
@@ -128,8 +128,8 @@ def handle_errors(function: Callable[..., Any], *, polled: bool = False, heavy: 
     `HEAVY`) are refused if their client already occupies half of the group.
     """
 
-    def place() -> contextlib.AbstractContextManager[None]:
-        return OWN.place(client_of(guest())) if heavy else contextlib.nullcontext()
+    def slot() -> contextlib.AbstractContextManager[None]:
+        return OWN.slot(client_of(guest())) if heavy else contextlib.nullcontext()
 
     # A handler without outputs must return None on an error too, or Gradio warns of a surplus return value.
     fills = inspect.signature(function).return_annotation not in (None, "None")
@@ -146,7 +146,7 @@ def handle_errors(function: Callable[..., Any], *, polled: bool = False, heavy: 
         @functools.wraps(function)
         def stream(*args: Any, **named: Any) -> Any:
             try:
-                with place():
+                with slot():
                     yield from function(*args, **named)
             except Exception as error:
                 yield report(error)
@@ -156,7 +156,7 @@ def handle_errors(function: Callable[..., Any], *, polled: bool = False, heavy: 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         try:
-            with place():
+            with slot():
                 return function(*args, **named)
         except Exception as error:
             return report(error)
@@ -195,14 +195,14 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
             yield frame
 
     def fill(request: gr.Request) -> dict[Any, Any]:
-        overview = service.overview(wanted(request))
+        overview = service.overview(requested_project(request))
         menu, more = project_menu(service.store.projects.list(), overview.project, name), frame.fills.items()
         return dict(zip((top, steps, foot), (menu, *changing(overview)), strict=True)) | {
             component: of(request) for component, of in more
         }
 
     def poll(request: gr.Request) -> tuple[str, str]:
-        return changing(service.overview(wanted(request)))
+        return changing(service.overview(requested_project(request)))
 
     def changing(overview: Overview) -> tuple[str, str]:
         return step_list(overview, name), sidebar_status(overview) + signed_in()

@@ -14,7 +14,7 @@ from studio.components.file_fields import drop_field, path_field
 from studio.components.html import html_block, quiet_line
 from studio.components.import_options import ImportOptions
 from studio.components.import_status import job_line
-from studio.components.layout import HEAVY, QUIET, handle_errors, wanted
+from studio.components.layout import HEAVY, QUIET, handle_errors, requested_project
 from studio.components.new_project_form import chosen_corpora
 from studio.components.settings_fields import COLLECTED
 from studio.i18n.translate import tr
@@ -69,7 +69,7 @@ class MoreFilesForm:
 
     def add_samples(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Add the bundled corpus that was clicked."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         corpora = chosen_corpora(self.service, event)
         files = [file for corpus in corpora for file in corpus.files]
         job = self.service.add_samples(project, files, labels_of(corpora))
@@ -77,11 +77,11 @@ class MoreFilesForm:
 
     def add_files(self, files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
         """Add uploaded files."""
-        return {self.files: None, **self._add(self.service.need(wanted(request)), files or [])}
+        return {self.files: None, **self._add(self.service.need(requested_project(request)), files or [])}
 
     def add_path(self, path: str, request: gr.Request) -> dict[Any, Any]:
         """Add a file, or the files of a folder, on the server."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         return {self.path: "", **self._add(project, server_files(path or "", self.service.settings))}
 
     def _add(self, project: ProjectRow, files: Sequence[str | Path]) -> dict[Any, Any]:
@@ -93,7 +93,7 @@ class MoreFilesForm:
 
     def read_with_options(self, request: gr.Request, options: str) -> dict[Any, Any]:
         """Read all files again with the settings of the form."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         self.service.set_import_options(project.id, self.options.changed(options))
         return {self.status: job_line(self.service.read_again(project))}
 

@@ -16,7 +16,7 @@ from studio.components.choosers import CHOOSE, base_terms, sample_cards
 from studio.components.file_fields import drop_field, path_field
 from studio.components.html import hidden_text, html_block
 from studio.components.import_options import ImportOptions
-from studio.components.layout import FOLLOW, HEAVY, LAST, QUIET, address, handle_errors, wanted
+from studio.components.layout import FOLLOW, HEAVY, LAST, QUIET, address, handle_errors, requested_project
 from studio.components.settings_fields import COLLECTED
 from studio.components.templating import render
 from studio.services.catalog import default_pair, language_name
@@ -112,7 +112,7 @@ class NewProjectForm:
 
         The languages follow those of the files shown, if any.
         """
-        if self.service.project(wanted(request)) is not None:
+        if self.service.project(requested_project(request)) is not None:
             return {self.base: gr.skip()}
         bases = self.service.catalog.bases()
         named = str(request.query_params.get("base", ""))

@@ -9,7 +9,7 @@ import gradio as gr
 from markupsafe import Markup
 
 from engine.store import JobRow, ProjectRow
-from studio.components.html import card_title, html_block
+from studio.components.html import card_title, hidden_text, html_block
 from studio.components.plotly import domain_colours, figure, figure_view
 from studio.components.templating import render
 from studio.components.theme import layer_colours
@@ -27,7 +27,8 @@ class PhraseMap:
                 self.draw = gr.Button("Draw the map", size="sm", scale=0)
             self.progress = html_block()
             self.points = figure_view()
-        self.all = [self.draw, self.progress, self.points]
+            self.state = hidden_text()  # of the map and its job as the page shows them
+        self.all = [self.draw, self.progress, self.points, self.state]
 
     def values(self, source: ProjectPhrases) -> dict[Any, Any]:
         """The map, or a description of what it would show, and the progress of drawing it."""
@@ -38,7 +39,14 @@ class PhraseMap:
             self.draw: gr.update(value=tr("Draw again") if version else tr("Draw the map"), interactive=not busy),
             self.progress: map_state(job) if busy or not version else "",
             self.points: render("phrase_map.html", figure=figure),
+            self.state: f"{version} {job.id} {job.state}" if job else str(version),
         }
+
+    def changes(self, source: ProjectPhrases, state: str) -> dict[Any, Any]:
+        """The values if the map is being drawn or differs from the `state` on the page, else an unchanged `state`."""
+        job = source.map_job()
+        values = self.values(source)
+        return values if (job and job.active) or values[self.state] != state else {self.state: gr.skip()}
 
 
 def map_state(job: JobRow | None) -> str:

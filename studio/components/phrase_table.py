@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.store import JobRow, ProjectRow
-from studio.components.html import empty, note, number, parted, way
+from studio.components.html import empty, link_line, note, number, parted
 from studio.components.layout import address, step_text
 from studio.components.plotly import domain_colours
 from studio.components.templating import piece, render, script
@@ -237,7 +237,7 @@ def origin_card(parser: str, project: ProjectRow, general: bool) -> str:
 
 def no_phrases(project: ProjectRow | None, job: JobRow | None = None) -> str:
     """The placeholder shown without phrases, with the next step, the progress of the extraction `job`, or why it failed."""
-    link = way(address("samples", project.id if project else "new"), tr("Go to Samples"))
+    link = link_line(address("samples", project.id if project else "new"), tr("Go to Samples"))
     if job is not None and job.state == "running":
         return empty(tr("No phrases yet"), step_text(job), piece("bar", job.fraction))
     failed = note(translate_message(job.error), bad=True) if job is not None and job.state == "failed" else ""

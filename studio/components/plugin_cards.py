@@ -19,7 +19,7 @@ from engine.plugins.ablate import check_ablate
 from engine.plugins.library import Versions, needs_texts
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import ablation_box
-from studio.components.html import empty, mid_sentence, number, size, tag, way
+from studio.components.html import empty, link_line, mid_sentence, number, size, tag
 from studio.components.layout import address
 from studio.components.method_names import method_name
 from studio.components.model_cards import card_fold, license_line
@@ -40,10 +40,10 @@ PLAIN = (
 
 @dataclass(frozen=True)
 class PluginCardData:
-    """The data of a plugin's card: the bundle's metadata (`about`), its model card, and the plugin's jobs."""
+    """The data of a plugin's card: the bundle's metadata, its model card, and the plugin's jobs."""
 
     row: PluginRow
-    about: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     card: ModelCard = field(default_factory=lambda: ModelCard(""))
     needs_texts: bool = False
     job: JobRow | None = None
@@ -53,7 +53,7 @@ class PluginCardData:
     def has_memory(self) -> bool:
         """Whether the plugin has a memory that an ablation can replace."""
         try:
-            check_ablate(self.about)
+            check_ablate(self.metadata)
         except (OptionError, KeyError):
             return False
         return True
@@ -70,10 +70,10 @@ class PluginCardData:
     def blendable(self) -> bool:
         """Whether the plugin can be part of a blend: its method must support a strength."""
         strong = self.method is not None and self.method.capabilities.offers_strength
-        return bool(self.about) and self.row.method != "blend" and strong
+        return bool(self.metadata) and self.row.method != "blend" and strong
 
 
-def seen(
+def card_data(
     row: PluginRow, jobs: Mapping[int, JobRow] | None = None, ablations: Mapping[int, JobRow] | None = None
 ) -> PluginCardData:
     """The card data of a plugin, minimal if its bundle is missing or damaged. `ablations`: last ablation by plugin id."""
@@ -130,8 +130,8 @@ def _card(
     """The template values of a plugin's card."""
     row = plugin.newest
     data = cards.get(row.id, PluginCardData(row))
-    base = str(data.about.get("base_model_name_or_path") or Path(project.base).name)
-    facts = [tr("base {name}", name=base), size(data.about.get("bytes")), *_when(data)]
+    base = str(data.metadata.get("base_model_name_or_path") or Path(project.base).name)
+    facts = [tr("base {name}", name=base), size(data.metadata.get("bytes")), *_when(data)]
     facts += [tr("version {number}", number=len(plugin.rows))] if plugin.older else []
     licence = license_line(data.card) if data.card.license else ""
     measured = scores(row.metrics)
@@ -146,7 +146,7 @@ def _card(
             for kind in dict.fromkeys(score.kind for score in measured)
         ],
         "harm": harm(row),
-        "readable": bool(data.about),
+        "readable": bool(data.metadata),
         "needs_texts": data.needs_texts,
         "job": data.job,
         "licence": Markup(licence + card_fold(data.card, tr("Card"))),
@@ -161,7 +161,7 @@ def _when(data: PluginCardData) -> list[str]:
     if not data.row.imported:
         return [tr("created {when}", when=ago(data.row.created))]
     try:
-        created = datetime.datetime.fromisoformat(str(dict(data.about.get("provenance", {})).get("created", "")))
+        created = datetime.datetime.fromisoformat(str(dict(data.metadata.get("provenance", {})).get("created", "")))
         first = tr("created {when}", when=ago(created if created.tzinfo else created.replace(tzinfo=datetime.UTC)))
     except ValueError:
         first = tr("creation date unknown")
@@ -176,15 +176,15 @@ def _version(plugin: Versions, row: PluginRow) -> dict[str, object]:
 
 def _origin(data: PluginCardData) -> dict[str, object]:
     """The origin of a plugin: what it was built from, in one line, and its provenance and settings as tables."""
-    if not data.about:
+    if not data.metadata:
         return {"origin": ""}
-    origin = dict(data.about.get("provenance", {}))
+    origin = dict(data.metadata.get("provenance", {}))
     files = [Path(str(name)).name for name in data.job.arguments.get("samples", ())] if data.job else []
     rows = [(tr("samples"), ", ".join(files))] if files else []
-    moment, version = str(origin.get("created", ""))[:16].replace("T", " "), data.about.get("tailormt_version", "?")
+    moment, version = str(origin.get("created", ""))[:16].replace("T", " "), data.metadata.get("tailormt_version", "?")
     rows.append((tr("created"), tr("{when} by Tailor MT {version}", when=moment, version=version)))
     provenance = {key: value for key, value in origin.items() if key not in PLAIN and value not in ("", None)}
-    decoding, config = data.about.get("decoding", {}), data.about.get("config", {})
+    decoding, config = data.metadata.get("decoding", {}), data.metadata.get("config", {})
     cls = data.method.config_class if data.method else None
     rows += [(setting_label(key), _value(value)) for values in (provenance, decoding) for key, value in values.items()]
     return {
@@ -225,4 +225,4 @@ def no_plugins(project: ProjectRow | None) -> str:
     """The placeholder shown without plugins, with the next step."""
     link = address("train", project.id) if project else "/samples?project=new"
     word = tr("Train one") if project else tr("Go to Samples")
-    return empty(tr("No plugins yet"), tr("Train one from your samples, or import a bundle."), way(link, word))
+    return empty(tr("No plugins yet"), tr("Train one from your samples, or import a bundle."), link_line(link, word))

@@ -12,7 +12,7 @@ from engine.evaluation.rater_agreement import Summary
 from engine.store import ProjectRow, Store
 from engine.store.ratings import RaterRow, RoundRow
 from engine.workflows.human_rating import Texts, pick_items, summary
-from studio.components.html import empty, esc, number, way
+from studio.components.html import empty, esc, link_line, number
 from studio.components.layout import address
 from studio.components.templating import render
 from studio.i18n.translate import listed, mark, moment, together, tr, translate_message, trn
@@ -108,9 +108,9 @@ def round_menu(rounds: Sequence[RoundRow], current: RoundRow | None, project: in
 def nothing_to_rate(project: ProjectRow | None) -> str:
     """The placeholder shown while there is no comparison to rate."""
     next_step = (
-        way(address("compare", project.id), tr("Go to Compare"))
+        link_line(address("compare", project.id), tr("Go to Compare"))
         if project
-        else way("/samples?project=new", tr("Go to Samples"))
+        else link_line("/samples?project=new", tr("Go to Samples"))
     )
     return empty(tr("Nothing to rate yet"), tr("Raters judge the sentences of a saved comparison."), next_step)
 

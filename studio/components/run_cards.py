@@ -22,7 +22,7 @@ from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import Trial
 from engine.workflows.customize.selection import BASE
 from studio.components.diff import marked
-from studio.components.html import empty, lang_attribute, mid_sentence, number, size, way
+from studio.components.html import empty, lang_attribute, link_line, mid_sentence, number, size
 from studio.components.layout import address, paused_text
 from studio.components.method_names import method_name
 from studio.components.plugin_cards import setting_label
@@ -287,7 +287,7 @@ def _measured(plugin: PluginRow | None, kind: str, metric: str) -> Score | None:
 def no_runs(project: ProjectRow | None) -> str:
     """The placeholder shown without a project."""
     if project is None:
-        link = way("/samples?project=new", tr("Go to Samples"))
+        link = link_line("/samples?project=new", tr("Go to Samples"))
         return empty(tr("No project yet"), tr("A plugin learns from samples."), link)
     return ""
 

@@ -16,7 +16,7 @@ from engine.jobs import log_tail
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.components.html import hidden_text, html_block, link_button, toggle_value, toggled, visible_if
-from studio.components.layout import EACH, LAST, QUIET, address, handle_errors, wanted
+from studio.components.layout import EACH, LAST, QUIET, address, handle_errors, requested_project
 from studio.components.plots import MEASURES, bleu_curve, loss_curve, overlaid
 from studio.components.preview_card import LOOK, look_card
 from studio.components.run_cards import (
@@ -95,9 +95,9 @@ class RunsPanel:
     def poll(
         self, request: gr.Request, versions: str, compared: str, curve: str, measure: str, sample: str
     ) -> dict[Any, Any]:
-        project = self.runs.service.project(wanted(request))
+        project = self.runs.service.project(requested_project(request))
         jobs = self.runs.of(project.id) if project else []
-        job = self.runs.shown(jobs, str(request.query_params.get("run", "")))
+        job = self.runs.displayed_run(jobs, str(request.query_params.get("run", "")))
         sent = Unchanged(versions)
         if project is None or job is None:
             sent.put(self.look, "look", look_card(project, *self.runs.look_shown(project)) if project else "")
@@ -160,7 +160,7 @@ class RunsPanel:
 
     def act(self, request: gr.Request, event: gr.EventData) -> None:
         """Cancel or resume a run, or continue one that reached its time limit. Raises InputError for a deleted run."""
-        project, number = self.runs.service.need(wanted(request)), whole_number(event.job) or 0
+        project, number = self.runs.service.need(requested_project(request)), whole_number(event.job) or 0
         job = next((row for row in self.runs.of(project.id) if row.id == number), None)
         if job is None:
             raise InputError("That run no longer exists. Reload the page.")
@@ -173,11 +173,11 @@ class RunsPanel:
 
     def look_again(self, request: gr.Request) -> None:
         """Queue a preview."""
-        self.runs.look_again(self.runs.service.need(wanted(request)))
+        self.runs.look_again(self.runs.service.need(requested_project(request)))
 
     def start_knn(self, request: gr.Request) -> None:
         """Turn the preview into a plugin: queue a quick kNN run."""
-        project = self.runs.service.need(wanted(request))
+        project = self.runs.service.need(requested_project(request))
         self.runs.service.start_run(project, CustomizeRequest(method="knn", budget="quick"))
         gr.Info(tr("Starts when a worker is free."), duration=5, title=tr("The run is queued"))
 

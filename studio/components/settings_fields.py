@@ -81,7 +81,7 @@ def changed(
     return result
 
 
-def shown(item: Option, value: Any) -> Any:
+def field_value(item: Option, value: Any) -> Any:
     """A setting's value in the form in which its field holds it."""
     if item.type is bool and not item.many:
         return bool(value)
@@ -103,7 +103,7 @@ def _fields(group: SettingsGroup, advanced: bool) -> list[dict[str, object]]:
             "shape": _shape(item),
             "label": tr(label(item.name, group.cls)),
             "help": tr(item.help),
-            "value": group.values.get(item.name, shown(item, item.default)),
+            "value": group.values.get(item.name, field_value(item, item.default)),
             "choices": [str(choice) for choice in item.choices or ()],
             "step": "1" if item.type is int else "any",
             "optional": item.optional,

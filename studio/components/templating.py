@@ -19,7 +19,7 @@ PIECES = (
     "empty",
     "card_title",
     "quiet_line",
-    "way",
+    "link_line",
     "note",
     "bar",
     "figure",

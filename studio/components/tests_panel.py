@@ -11,7 +11,7 @@ from engine.store import ProjectRow
 from studio.components.html import card_title, html_block
 from studio.components.import_report import leak_card
 from studio.components.import_status import job_line
-from studio.components.layout import HEAVY, handle_errors, in_turn, wanted
+from studio.components.layout import HEAVY, handle_errors, in_turn, requested_project
 from studio.services.service import Service
 from studio.services.uploads import RefusedError
 
@@ -36,7 +36,7 @@ class TestFilesPanel:
         self.files.untest(handle_errors(self.remove_file), None, status, **in_turn("samples"))
         self.files.dismiss(handle_errors(self.dismiss), None, self.files, **in_turn("samples"))
 
-    def shown(self, project: ProjectRow) -> str:
+    def files_html(self, project: ProjectRow) -> str:
         """The list of test files as HTML."""
         names = [file.name for file in self.service.test_files(project.id)]
         refused = self.service.refused(project.id, TEST_FOLDER)
@@ -44,21 +44,25 @@ class TestFilesPanel:
 
     def add_files(self, files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
         """Add test files."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         try:
             return {
                 self.status: job_line(self.service.add_tests(project, files or [])),
-                self.files: self.shown(project),
+                self.files: self.files_html(project),
             }
         except RefusedError:
-            return {self.status: gr.skip(), self.files: self.shown(project)}
+            return {self.status: gr.skip(), self.files: self.files_html(project)}
 
     def remove_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Remove a test file."""
-        return {self.status: job_line(self.service.remove_test(self.service.need(wanted(request)), str(event.name)))}
+        return {
+            self.status: job_line(
+                self.service.remove_test(self.service.need(requested_project(request)), str(event.name))
+            )
+        }
 
     def dismiss(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Remove a file from the list of refused files."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         self.service.dismiss(project, str(event.name), TEST_FOLDER)
-        return {self.files: self.shown(project)}
+        return {self.files: self.files_html(project)}

@@ -14,7 +14,7 @@ from engine.store import ProjectRow
 from engine.training import TrainingOptions
 from engine.workflows.customize.request import AUTO, CustomizeRequest
 from studio.components.method_cards import can_look_up, obstacle
-from studio.components.settings_fields import SettingsGroup, changed, collected, settings_fields, shown
+from studio.components.settings_fields import SettingsGroup, changed, collected, field_value, settings_fields
 from studio.i18n.translate import mark, tr, translate_message
 from studio.services.runs import Runs, own_settings, preset
 
@@ -73,7 +73,9 @@ class PlanForm:
         values = {}
         for kind, cls in self.classes(plan.method).items():
             settings = {**budget.get(kind, {}), **getattr(plan, KINDS[kind])}
-            values[kind] = {item.name: shown(item, settings.get(item.name, item.default)) for item in describe(cls)}
+            values[kind] = {
+                item.name: field_value(item, settings.get(item.name, item.default)) for item in describe(cls)
+            }
         return values
 
     def entered(self, text: str, method: str, budget: str) -> dict[str, dict[str, object]]:

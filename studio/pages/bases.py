@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from engine.errors import TailorError
 from engine.store import ProjectRow
-from studio.components.bases_boxes import jobs_box, known_box, shelf_box
+from studio.components.bases_boxes import installed_box, jobs_box, recommended_box
 from studio.components.html import esc, hidden_text, html_block, size
-from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, handle_errors, in_turn, page, wanted
+from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, handle_errors, in_turn, page, requested_project
 from studio.components.model_cards import license_line
 from studio.components.templating import render, script
 from studio.i18n.translate import tr, translate_message
@@ -56,7 +56,7 @@ class BasesPage(StudioPage):
     # -- what the page shows
 
     def fill(self, request: gr.Request) -> Values:
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         source, target = _pair(request, project)
         return {**self._drawn(project, source, target), self.source: source, self.target: target}
 
@@ -64,7 +64,7 @@ class BasesPage(StudioPage):
         """Refresh the jobs, and redraw the page when a base has been added or removed."""
         if _version(self.models) == version:
             return {self.adding: jobs_box(self.models)}
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         if not source or not target:  # the first poll may come before the page is filled
             source, target = _pair(request, project)
         return self._drawn(project, source, target)
@@ -72,8 +72,8 @@ class BasesPage(StudioPage):
     def _drawn(self, project: ProjectRow | None, source: str, target: str) -> Values:
         return {
             self.adding: jobs_box(self.models),
-            self.shelf: shelf_box(self.models, project),
-            self.known: known_box(self.models, source, target),
+            self.shelf: installed_box(self.models, project),
+            self.known: recommended_box(self.models, source, target),
             self.version: _version(self.models),
         }
 
@@ -81,7 +81,7 @@ class BasesPage(StudioPage):
 
     def choose_pair(self, event: gr.EventData) -> Values:
         source, target = str(event.source), str(event.target)
-        return {self.known: known_box(self.models, source, target), self.source: source, self.target: target}
+        return {self.known: recommended_box(self.models, source, target), self.source: source, self.target: target}
 
     def look_up(self, event: gr.EventData) -> Iterator[Values]:
         """Look up a model's licence and size on the hub or in a folder, then offer to add it."""
@@ -101,7 +101,7 @@ class BasesPage(StudioPage):
         if event.act == "add":
             self.models.add(value, bool(event.agreed))
         elif event.act == "use":
-            self.models.use(self.service.need(wanted(request)), value, bool(event.agreed))
+            self.models.use(self.service.need(requested_project(request)), value, bool(event.agreed))
         elif event.act == "remove":
             freed = self.models.remove(value)
             gr.Info(esc(tr("{name}, {size} freed", name=value, size=size(freed))), duration=5, title=tr("Removed"))

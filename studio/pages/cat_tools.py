@@ -10,7 +10,7 @@ from engine.errors import InputError
 from studio.auth.identity import guest
 from studio.components.cat_tool_cards import connection_card, tool_cards
 from studio.components.html import hidden_text, html_block
-from studio.components.layout import QUIET, StudioPage, handle_errors, in_turn, page, wanted
+from studio.components.layout import QUIET, StudioPage, handle_errors, in_turn, page, requested_project
 from studio.components.templating import script
 from studio.services.cat_connections import connection, known_choice, new_token
 from studio.services.origin import origin_of
@@ -53,11 +53,11 @@ class CatToolsPage(StudioPage):
         identity = guest()
         if identity is None or identity.account is None:
             raise InputError("Sign in to create a token, or create one with `tailormt token create`.")
-        project = self.service.need(wanted(request)) if wanted(request) else None
+        project = self.service.need(requested_project(request)) if requested_project(request) else None
         return self._drawn(request, choice, new_token(self.service, identity.account.id, project))
 
     def _drawn(self, request: gr.Request, requested: str, token: str = "") -> dict[Any, Any]:
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         choice = known_choice(self.service, project, requested)
         tool_connection = connection(self.service, origin_of(request.headers), project, choice, token)
         default = self.service.store.defaults.get(project.id) if project else None

@@ -22,13 +22,13 @@ from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import figures_of, menus_of, table_of
 from studio.components.comparison_table import file_card, plugin_choices, progress_card, reading_card
 from studio.components.editor import EDIT, Editor
-from studio.components.html import empty, hidden_text, html_block, toggle_value, toggled, visible_if, way
-from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, handle_errors, page, wanted
+from studio.components.html import empty, hidden_text, html_block, link_line, toggle_value, toggled, visible_if
+from studio.components.layout import EACH, HEAVY, QUIET, StudioPage, handle_errors, page, requested_project
 from studio.components.templating import script
 from studio.components.terms_box import TermsBox
 from studio.i18n.translate import listed, tr
 from studio.pages import Values
-from studio.pages.compare_jobs import CompareJobs, drawn
+from studio.pages.compare_jobs import CompareJobs, table_version
 from studio.pages.compare_translation import CompareTranslation
 from studio.pages.compare_words import WordPanel
 from studio.services.comparisons import Comparisons
@@ -133,11 +133,11 @@ class ComparePage(StudioPage):
         }
 
     def fill(self, request: gr.Request) -> Values:
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         usable = {self.ask: toggle_value(project is not None)}
         usable |= {button: gr.update(interactive=project is not None) for button in (self.run, self.upload)}
         if project is None:
-            start = way("/samples?project=new", tr("Go to Samples"))
+            start = link_line("/samples?project=new", tr("Go to Samples"))
             invite = empty(tr("Nothing to compare yet"), tr("A comparison belongs to a project."), start)
             cleared = (self.state, self.table, self.figures, self.menus, self.here, self.number)
             return {**usable, self.nothing: invite, **dict.fromkeys(cleared, "")}
@@ -162,7 +162,7 @@ class ComparePage(StudioPage):
         }
 
     def open_file(self, request: gr.Request, files: list[str]) -> Iterator[Values]:
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         yield {self.state: reading_card(listed([Path(file).name for file in files]))}
         try:
             sheet, typed = self.comparisons.opened(project, files)
@@ -177,19 +177,23 @@ class ComparePage(StudioPage):
 
     def change_page(self, request: gr.Request, url_json: str, event: gr.EventData) -> Values:
         """Show the table in another order or from another line."""
-        project, url = self.service.need(wanted(request)), CompareUrl.read(url_json)
+        project, url = self.service.need(requested_project(request)), CompareUrl.read(url_json)
         url = CompareUrl.of({**asdict(url), "order": event.order, "offset": str(event.offset)})
         sheet = self.comparisons.sheet(project, str(url.comparison))
         table = table_of(self.comparisons, project, url, sheet)
-        return {self.table: table, self.here: url.text(), self.version: drawn(url, self.comparisons.job(sheet), table)}
+        return {
+            self.table: table,
+            self.here: url.text(),
+            self.version: table_version(url, self.comparisons.job(sheet), table),
+        }
 
     def keep(self, request: gr.Request, url_json: str, event: gr.EventData) -> None:
         """Name the comparison and keep it unchanged from now on."""
-        sheet = self.need(self.service.need(wanted(request)), CompareUrl.read(url_json))
+        sheet = self.need(self.service.need(requested_project(request)), CompareUrl.read(url_json))
         self.service.store.sheets.update(sheet.comparison_id, title=str(event.title), kept=True)
 
     def remove(self, request: gr.Request, url_json: str) -> Values:
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         self.comparisons.delete(self.need(project, CompareUrl.read(url_json)))
         return {**self.content(project, None, CompareUrl()), self.panel: ""}
 

@@ -13,7 +13,7 @@ from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import figures_of, table_of
 from studio.components.comparison_table import progress_card
 from studio.components.html import toggle_value, visible_if
-from studio.components.layout import HEAVY, QUIET, handle_errors, wanted
+from studio.components.layout import HEAVY, QUIET, handle_errors, requested_project
 from studio.i18n.translate import trn
 from studio.pages import Values
 from studio.services.terminology import project_terms, read_file, set_terms
@@ -49,7 +49,7 @@ class CompareJobs:
 
     def act(self, request: gr.Request, url_json: str, event: gr.EventData) -> Values:
         """Measure the comparison, repeat its last job, or cancel it."""
-        sheet = self.page.need(self.service.need(wanted(request)), CompareUrl.read(url_json))
+        sheet = self.page.need(self.service.need(requested_project(request)), CompareUrl.read(url_json))
         if event.act == "cancel":
             self.comparisons.cancel(sheet)
         else:
@@ -62,7 +62,7 @@ class CompareJobs:
         }
 
     def fill_terms(self, request: gr.Request) -> Values:
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         return {
             self.terms.gate: toggle_value(project is not None),
             self.terms.text: project_terms(self.service, project) if project else "",
@@ -70,7 +70,7 @@ class CompareJobs:
 
     def import_terms(self, request: gr.Request, file: str) -> Values:
         """Put a file's terms into the box, for the user to save."""
-        text = read_file(self.service.need(wanted(request)), Path(file))
+        text = read_file(self.service.need(requested_project(request)), Path(file))
         line = trn(
             "{count} term was read. Save to use it.",
             "{count} terms were read. Save to use them.",
@@ -80,7 +80,7 @@ class CompareJobs:
 
     def save_terms(self, request: gr.Request, words: str, url_json: str) -> Values:
         """Store the project's terms and measure the comparison on the page with them."""
-        project, url = self.service.need(wanted(request)), CompareUrl.read(url_json)
+        project, url = self.service.need(requested_project(request)), CompareUrl.read(url_json)
         line = trn("{count} term is kept.", "{count} terms are kept.", set_terms(self.service, project, words))
         sheet = self.comparisons.sheet(project, str(url.comparison)) if url.comparison else None
         measured = sheet is not None and len(sheet.systems) > 1
@@ -94,13 +94,13 @@ class CompareJobs:
         """Update the progress while a job is active and the table whenever it has changed, including when an earlier poll has
         overwritten the order or page that the reader has meanwhile chosen.
         """
-        project, url = self.service.project(wanted(request)), CompareUrl.read(url_json)
+        project, url = self.service.project(requested_project(request)), CompareUrl.read(url_json)
         sheet = self.comparisons.sheet(project, str(url.comparison)) if project and url.comparison else None
         job = self.comparisons.go_on(project, sheet) if project and sheet else None
-        if project is None or sheet is None or job is None or drawn(url, job) == before.partition("/")[0]:
+        if project is None or sheet is None or job is None or table_version(url, job) == before.partition("/")[0]:
             return {self.page.version: gr.skip()}
         table = table_of(self.comparisons, project, url, sheet)
-        version = drawn(url, job, table)
+        version = table_version(url, job, table)
         values: Values = {self.page.state: progress_card(job), self.page.version: version}
         if not job.active or version.partition("/")[2] != before.partition("/")[2]:  # an unchanged table is not redrawn
             values[self.page.table] = table
@@ -109,7 +109,7 @@ class CompareJobs:
         return values
 
 
-def drawn(url: CompareUrl, job: JobRow | None, table: str | None = None) -> str:
+def table_version(url: CompareUrl, job: JobRow | None, table: str | None = None) -> str:
     """The state that the table was drawn from and, after a slash, a checksum of the table if given."""
     made_from = (
         f"{job.id} {job.state} {job.step} {job.done} {job.cancel_requested} {url.order} {url.offset}" if job else ""

@@ -13,7 +13,7 @@ from engine.store.comparisons import ComparisonRecord
 from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import menus_of
 from studio.components.comparison_table import progress_card
-from studio.components.layout import EACH, QUIET, handle_errors, wanted
+from studio.components.layout import EACH, QUIET, handle_errors, requested_project
 from studio.i18n.translate import tr
 from studio.pages import Values
 
@@ -44,7 +44,7 @@ class CompareTranslation:
     def translate(
         self, request: gr.Request, lines: str, plugins: list[int], enforce: bool, url_json: str
     ) -> Iterator[Values]:
-        project, url = self.page.service.need(wanted(request)), CompareUrl.read(url_json)
+        project, url = self.page.service.need(requested_project(request)), CompareUrl.read(url_json)
         yield {
             self.page.run: gr.update(interactive=False, value=tr("Translating"))
         }  # a second click would create a second comparison
@@ -56,7 +56,7 @@ class CompareTranslation:
 
     def set_strength(self, request: gr.Request, url_json: str, event: gr.EventData) -> Values:
         """Set the strength of a plugin."""
-        project, url = self.page.service.need(wanted(request)), CompareUrl.read(url_json)
+        project, url = self.page.service.need(requested_project(request)), CompareUrl.read(url_json)
         sheet = self.comparisons.set_strength(
             project, self.page.need(project, url), int(event.system), float(event.strength)
         )
@@ -64,7 +64,7 @@ class CompareTranslation:
 
     def go_on(self, request: gr.Request, url_json: str) -> Values:
         """Queue pending translations of the opened comparison unless a job is working on them."""
-        project, url = self.page.service.project(wanted(request)), CompareUrl.read(url_json)
+        project, url = self.page.service.project(requested_project(request)), CompareUrl.read(url_json)
         sheet = self.comparisons.sheet(project, str(url.comparison)) if project and url.comparison else None
         if project is None or sheet is None:
             return {self.page.state: gr.skip()}

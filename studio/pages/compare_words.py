@@ -11,7 +11,7 @@ import gradio as gr
 from engine.store import ProjectRow
 from studio.components.attribution_panel import reading_panel, waiting_panel
 from studio.components.compare_url import CompareUrl
-from studio.components.layout import EACH, QUIET, handle_errors, wanted
+from studio.components.layout import EACH, QUIET, handle_errors, requested_project
 from studio.i18n.translate import tr
 from studio.pages import Values
 
@@ -35,11 +35,14 @@ class WordPanel:
     def open(self, request: gr.Request, url_json: str, event: gr.EventData) -> Iterator[Values]:
         url = replace(CompareUrl.read(url_json), word=f"{event.line}.{event.system}.{event.start}-{event.end}")
         yield {self.panel: waiting_panel(str(event.word)[:80])}
-        yield {self.panel: self.attribution(self.page.service.need(wanted(request)), url), self.here: url.text()}
+        yield {
+            self.panel: self.attribution(self.page.service.need(requested_project(request)), url),
+            self.here: url.text(),
+        }
 
     def reopen(self, request: gr.Request, url_json: str) -> Iterator[Values]:
         """Show the attribution of the word given in the address."""
-        url, project = CompareUrl.read(url_json), self.page.service.project(wanted(request))
+        url, project = CompareUrl.read(url_json), self.page.service.project(requested_project(request))
         yield {self.panel: waiting_panel("…") if url.at() and project else ""}
         if url.at() and project:
             yield {self.panel: self.attribution(project, url)}

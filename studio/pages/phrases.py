@@ -13,7 +13,7 @@ import gradio as gr
 from studio.components import phrase_table as draw
 from studio.components.html import card, hidden_text, html_block, toggle_of_next, toggle_value, toggled
 from studio.components.import_status import next_link
-from studio.components.layout import LAST, QUIET, StudioPage, handle_errors, heading, in_turn, page, wanted
+from studio.components.layout import LAST, QUIET, StudioPage, handle_errors, heading, in_turn, page, requested_project
 from studio.components.phrase_list import PhraseList, filtered_view, undo_label
 from studio.components.phrase_map import PhraseMap
 from studio.components.phrase_tree import PhraseTree
@@ -56,7 +56,9 @@ class PhrasesPage(StudioPage):
             self.frame.title, self.onward, self.nothing, self.body, self.origin, *outputs, *filters, *self.map.all, tree,
         ]  # fmt: skip
         self.demo.load(handle_errors(self.fill), None, everything, **QUIET)
-        self.frame.timer.tick(handle_errors(self.poll, polled=True), [state, self.version], everything, **QUIET)
+        self.frame.timer.tick(
+            handle_errors(self.poll, polled=True), [state, self.version, self.map.state], everything, **QUIET
+        )
         for source in (tree, self.list.rows, self.map.points):
             source.pick(handle_errors(self.choose), state, [*outputs, tree], **in_turn("phrases"))
         tree.step(handle_errors(self.step), state, [*outputs, tree], **in_turn("phrases"))
@@ -100,11 +102,11 @@ class PhrasesPage(StudioPage):
 
     def opened(self, request: gr.Request) -> tuple[ProjectPhrases, Phrases]:
         """The project in the address with its phrases. Raises InputError if there are none."""
-        source = ProjectPhrases(self.service, self.service.need(wanted(request)))
+        source = ProjectPhrases(self.service, self.service.need(requested_project(request)))
         return source, source.need_table()
 
     def fill(self, request: gr.Request, query: str = "") -> Iterator[Values]:
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         source = ProjectPhrases(self.service, project) if project else None
         phrases = source.table() if source else None
         if project is None or source is None or not phrases:
@@ -176,16 +178,16 @@ class PhrasesPage(StudioPage):
         source.draw_map()
         return self.map.values(source)
 
-    def poll(self, request: gr.Request, query: str, version: str) -> Iterator[Values]:
+    def poll(self, request: gr.Request, query: str, version: str, map_state: str) -> Iterator[Values]:
         """Show phrases and map as they become available; refill the page if another window or a job has changed something."""
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         source = ProjectPhrases(self.service, project) if project else None
         if source is None:
             yield {self.version: gr.skip()}
         elif source.version() == version and source.table() is None:
             yield {self.nothing: draw.no_phrases(project, source.finding())}
         elif source.version() == version:
-            yield self.map.values(source) if source.map_changes() else {self.version: gr.skip()}
+            yield self.map.changes(source, map_state)
         else:
             yield from self.fill(request, query)
 

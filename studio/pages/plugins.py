@@ -13,9 +13,9 @@ from engine.jobs import enqueue
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import lines_of
 from studio.components.html import hidden_text, html_block, link_button, note
-from studio.components.layout import EACH, QUIET, StudioPage, address, handle_errors, page, wanted
+from studio.components.layout import EACH, QUIET, StudioPage, address, handle_errors, page, requested_project
 from studio.components.plugin_boxes import blend_box, bring_in, default_menu, waiting_box
-from studio.components.plugin_cards import no_plugins, plugin_cards, seen
+from studio.components.plugin_cards import card_data, no_plugins, plugin_cards
 from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.pages import Values
@@ -61,14 +61,14 @@ class PluginsPage(StudioPage):
     # -- what the page shows
 
     def fill(self, request: gr.Request) -> Values:
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         if project is None:
             return {self.cards: no_plugins(None), self.upload: gr.update(interactive=False)}
         versions = self.service.library.versions(project.id)
         rows = [row for plugin in versions for row in plugin.rows]
         jobs = {job.id: job for job in self.service.runs(project.id)}
         ablations = self._ablations(project)
-        cards = {row.id: seen(row, jobs, ablations) for row in rows}
+        cards = {row.id: card_data(row, jobs, ablations) for row in rows}
         chosen = self.service.store.defaults.get(project.id)
         default = chosen.id if chosen else None
         return {
@@ -90,14 +90,14 @@ class PluginsPage(StudioPage):
 
     def poll(self, request: gr.Request, version: str) -> Values:
         """Refill the page when a memory ablation has started or ended."""
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         if project is None or _version(self._ablations(project)) == version:
             return {self.version: gr.skip()}
         return self.fill(request)
 
     def show_imports(self, request: gr.Request) -> Values:
         """Show imports that wait for their licence to be accepted."""
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         return {self.imports: waiting_box(PendingImports(self.service, project).waiting()) if project else ""}
 
     def _ablations(self, project: ProjectRow) -> dict[int, JobRow]:
@@ -108,12 +108,12 @@ class PluginsPage(StudioPage):
     # -- what the user does
 
     def import_bundle(self, request: gr.Request, file: str) -> Iterator[Values]:
-        for checks in bring_in(self.service, self.service.need(wanted(request)), Path(file)):
+        for checks in bring_in(self.service, self.service.need(requested_project(request)), Path(file)):
             yield {self.imports: checks}
 
     def decide(self, request: gr.Request, event: gr.EventData) -> Values:
         """Accept the licence of an import, or discard the import."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         imports = PendingImports(self.service, project)
         if event.act == "accept":
             row = imports.finish(str(event.number))
@@ -124,7 +124,7 @@ class PluginsPage(StudioPage):
 
     def act(self, request: gr.Request, event: gr.EventData) -> None:
         """Rename, tag or delete a plugin, or make it the default."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         if event.act == "default":
             self.service.store.defaults.set(project.id, int(event.number) if event.number else None)
             return
@@ -138,13 +138,13 @@ class PluginsPage(StudioPage):
 
     def ablate(self, request: gr.Request, event: gr.EventData) -> None:
         """Queue a memory ablation of a plugin."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         row = self._plugin(project, event.number)
         lines = {name: lines_of(getattr(event, name)) for name in ("sources", "references")}
         enqueue(self.service.store, ABLATE, {"plugin_id": row.id, **lines}, project_id=project.id)
 
     def save_blend(self, request: gr.Request, event: gr.EventData) -> Iterator[Values]:
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         first, second = (self._plugin(project, number) for number in (event.one, event.two))
         if first.id == second.id:
             raise InputError("Choose two different plugins to blend.")

@@ -12,7 +12,7 @@ from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import hidden_text, html_block, note, toggle_value, toggled, visible_if
 from studio.components.import_status import next_link
-from studio.components.layout import MODEL, QUIET, StudioPage, handle_errors, heading, page, wanted
+from studio.components.layout import MODEL, QUIET, StudioPage, handle_errors, heading, page, requested_project
 from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.pages.proportions_samples import SamplesCards
@@ -59,19 +59,19 @@ class ProportionsPage(StudioPage):
 
     def opened(self, request: gr.Request, number: Any) -> Opened:
         """The project, its fitted proportions (of the samples or a plugin), and the plugin. Raises InputError."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         plugin = self.proportions.plugin(project, number)
         return project, self.proportions.need(project, plugin), plugin
 
     def fill(self, request: gr.Request, parameters: Mapping[str, Any] | None = None) -> Iterator[Values]:
         """Fill the page by its address, or by `parameters`, because events do not receive an address that changed later."""
-        project, parameters = self.service.project(wanted(request)), parameters or dict(request.query_params)
+        project, parameters = self.service.project(requested_project(request)), parameters or dict(request.query_params)
         if project is None:
             yield {self.nothing: draw.no_proportions(None, "", False), self.onward: "",
                    self.fit: gr.update(visible="hidden"), self.body: toggle_value(False)}  # fmt: skip
             return
         plugin = self.proportions.plugin(project, parameters.get("plugin"))
-        proportions = self.proportions.shown(project, plugin)
+        proportions = self.proportions.chart_data(project, plugin)
         state = self.state_values(project, proportions)
         if "corpus" not in proportions:
             yield {self.frame.title: heading("Proportions", TEXT), self.body: toggle_value(False), **state}
@@ -126,9 +126,9 @@ class ProportionsPage(StudioPage):
 
     def choose(self, request: gr.Request, number: Any, text: str, side: str, word: str) -> Iterator[Values]:
         """Show the proportions of another plugin or of the samples, fitting them first if necessary."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         plugin = self.proportions.plugin(project, number)
-        proportions = self.proportions.shown(project, plugin)
+        proportions = self.proportions.chart_data(project, plugin)
         if "corpus" not in proportions:
             self.proportions.fit(project, plugin)
             line = tr("The proportions of this plugin are being read. They appear in a few seconds.")
@@ -143,19 +143,19 @@ class ProportionsPage(StudioPage):
         yield from self.sentence.values_or_example(request, (project, proportions, plugin), " ".join(text.split()))
 
     def fit_again(self, request: gr.Request, number: Any, text: str, side: str, word: str) -> Iterator[Values]:
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         self.proportions.fit(project, self.proportions.plugin(project, number), again=True)
         yield from self.fill(request, as_asked(number, text, side, word))
 
     def poll(self, request: gr.Request, before: str, number: Any, text: str, side: str, word: str) -> Iterator[Values]:
         """Show the progress of fitting; refill the page when the result has changed."""
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         version = self.proportions.version(project) if project else before
         if project is None or version == before:
             yield {self.version: gr.skip()}
             return
         job = self.proportions.job(project)
-        if job and "corpus" in self.proportions.shown(project, self.proportions.plugin(project, number)):
+        if job and "corpus" in self.proportions.chart_data(project, self.proportions.plugin(project, number)):
             yield {self.nothing: draw.job_card(job), self.version: version}
         else:
             yield from self.fill(request, as_asked(number, text, side, word) if before else None)

@@ -10,7 +10,17 @@ from engine.store.ratings import RoundRow
 from engine.store.tables import now
 from engine.workflows.human_rating import RoundPlan
 from studio.components.html import hidden_text, html_block, toggle_value, toggled, visible_if
-from studio.components.layout import EACH, FOLLOW, LAST, QUIET, StudioPage, address, handle_errors, page, wanted
+from studio.components.layout import (
+    EACH,
+    FOLLOW,
+    LAST,
+    QUIET,
+    StudioPage,
+    address,
+    handle_errors,
+    page,
+    requested_project,
+)
 from studio.components.rating_results import (
     manage_box,
     nothing_to_rate,
@@ -103,7 +113,7 @@ class RatePage(StudioPage):
     def fill(self, request: gr.Request) -> Values:
         """Fill the page for the project and round in its address."""
         service = self.service
-        project = service.project(wanted(request))
+        project = service.project(requested_project(request))
         saved = service.store.sheets.titles(project.id) if project else []
         rounds = service.store.ratings.list(project.id) if project else []
         row = _wanted_round(request, rounds)
@@ -146,7 +156,7 @@ class RatePage(StudioPage):
         with_examples: bool,
     ) -> Values:  # fmt: skip
         """Start a round."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         raters, sentences = rater_names(names), sentence_limit(max_sentences)
         plan = RoundPlan(first, second, raters=raters, sentences=sentences, comparison_id=comparison)
         row = start_round(self.service, project.id, plan, examples=with_examples)

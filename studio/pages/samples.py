@@ -10,7 +10,7 @@ from studio.components.file_fields import large_files, reasons_of
 from studio.components.html import hidden_text, html_block
 from studio.components.import_report import files_card, side_cards, unread_card
 from studio.components.import_status import is_reading, job_line, next_link, summary, translations_card
-from studio.components.layout import QUIET, StudioPage, handle_errors, heading, in_turn, page, wanted
+from studio.components.layout import QUIET, StudioPage, handle_errors, heading, in_turn, page, requested_project
 from studio.components.more_files_form import MoreFilesForm
 from studio.components.new_project_form import NewProjectForm
 from studio.components.templating import script
@@ -81,7 +81,7 @@ class SamplesPage(StudioPage):
     # -- what the page shows
 
     def fill(self, request: gr.Request, base: str | None) -> Values:
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         if project is None:
             return {
                 self.frame.title: heading("Samples", TEXT),
@@ -100,7 +100,7 @@ class SamplesPage(StudioPage):
 
     def poll(self, request: gr.Request, query: str, version: str) -> Values:
         """Update the state; sentences are resent only if something has changed, so that users keep their position."""
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         if project is None:
             return {self.version: gr.skip()}
         state, now = self._state(project), self.service.sentences_version(project.id)
@@ -138,13 +138,13 @@ class SamplesPage(StudioPage):
         report = self.service.report(project.id)
         if not report:
             return {}
-        side, tests = side_cards(report), self.tests.shown(project)
+        side, tests = side_cards(report), self.tests.files_html(project)
         return {**self.browser.listed(project, query), self.side: side, self.tests.files: tests}
 
     # -- what the user does
 
     def remove_file(self, request: gr.Request, event: gr.EventData) -> Values:
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         if len(self.service.sample_files(project.id)) == 1:
             raise InputError("This is the project's only file. Add another one first, or start a new project.")
         self.service.remove_sample(project, str(event.name))
@@ -152,20 +152,20 @@ class SamplesPage(StudioPage):
 
     def dismiss(self, request: gr.Request, event: gr.EventData) -> Values:
         """Remove a file from the list of refused files."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         self.service.dismiss(project, str(event.name))
         return self._changed(project)
 
     def refuse(self, request: gr.Request, event: gr.EventData) -> Values:
         """List files that are too large among the unread ones. Raises InputError if there is no project."""
-        project, reasons = self.service.project(wanted(request)), reasons_of(event, self.service.settings)
+        project, reasons = self.service.project(requested_project(request)), reasons_of(event, self.service.settings)
         if project is None:
             raise all_refused(list(reasons.values()))
         self.service.refuse(project.id, reasons)
         return self._changed(project)
 
     def restore_file(self, request: gr.Request, event: gr.EventData) -> Values:
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         self.service.restore_sample(project, str(event.name))
         return self._changed(project)
 
@@ -175,12 +175,12 @@ class SamplesPage(StudioPage):
         return {component: state[component] for component in (self.files, self.status)}
 
     def label_file(self, request: gr.Request, event: gr.EventData) -> Values:
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         return {self.status: job_line(self.service.label_sample(project, str(event.name), str(event.label)))}
 
     def act_on_job(self, request: gr.Request, event: gr.EventData) -> Values:
         """Cancel the job, or read the samples again."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         if event.act == "cancel":
             self.service.store.jobs.cancel(int(event.job))
         else:
@@ -188,7 +188,7 @@ class SamplesPage(StudioPage):
         return {self.status: job_line(self.service.reading(project.id))}
 
     def read_again(self, request: gr.Request) -> Values:
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         self.service.read_again(project)
         return self._changed(project)
 

@@ -8,7 +8,7 @@ import gradio as gr
 
 from engine.store import ProjectRow
 from studio.components.html import hidden_text, html_block
-from studio.components.layout import address, handle_errors, in_turn, wanted
+from studio.components.layout import address, handle_errors, in_turn, requested_project
 from studio.components.sentence_list import BROWSE, change_bar, sentence_card
 from studio.components.templating import script
 from studio.pages import Values
@@ -61,7 +61,7 @@ class SentenceBrowser:
 
     def browse(self, request: gr.Request, event: gr.EventData) -> Values:
         """Show another view or page of the sentences."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         view = View.of(dict(parse_qsl(str(event.to))))
         query = view.query(at=view.at)
         link = f"{address('samples', project.id)}&{query}"
@@ -69,7 +69,7 @@ class SentenceBrowser:
 
     def decide(self, request: gr.Request, event: gr.EventData) -> Values:
         """Exclude, approve or reset one sentence or all sentences of a view."""
-        project, service = self.service.need(wanted(request)), self.service
+        project, service = self.service.need(requested_project(request)), self.service
         of = View.of(dict(parse_qsl(str(event.of))))
         report, decisions = service.report(project.id), service.decisions(project.id)
         keys = chosen(service.workspace(project.id), report, decisions, of, str(event.key))
@@ -78,6 +78,6 @@ class SentenceBrowser:
 
     def undo(self, request: gr.Request, query: str) -> Values:
         """Undo the last decision."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         self.service.undo(project.id)
         return self.listed(project, query)

@@ -13,7 +13,7 @@ from engine.store import ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.components.base_note import add_base_note
 from studio.components.html import hidden_text, html_block, note, visible_if
-from studio.components.layout import StudioPage, handle_errors, heading, page, wanted
+from studio.components.layout import StudioPage, handle_errors, heading, page, requested_project
 from studio.components.method_cards import CHOSEN, PICK, estimate_line, obstacle, project_cards
 from studio.components.run_cards import queued_text
 from studio.components.runs_panel import BARE, QUIET, RunsPanel, run_numbers
@@ -91,7 +91,7 @@ class TrainPage(StudioPage):
         self.panel.poll_after(started.then(None, self.address, None, js=MARK))
 
     def fill(self, request: gr.Request) -> Values:
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         plan, says = plan_in_address(self.runs, self.form, project, request.query_params)
         bases = self.runs.bases(project) if project else []
         return {
@@ -142,7 +142,7 @@ class TrainPage(StudioPage):
 
     def _estimated(self, request: gr.Request, *plan: Any) -> Values:
         """The estimate for the plan in the form, and the address that restores it."""
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         if project is None:
             return {self.estimate: "", self.address: ""}
         try:
@@ -168,7 +168,7 @@ class TrainPage(StudioPage):
     def choose_base(self, request: gr.Request, *plan: Any) -> Values:
         """Update the methods' estimated costs for that base and budget."""
         method, budget, _, base, _ = plan
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         base = base or (project.base if project else "")
         return {self.cards: self._cards(project, CustomizeRequest(method=method, budget=budget, base=base))}
 
@@ -183,7 +183,7 @@ class TrainPage(StudioPage):
         return {self.settings: settings, **self._estimated(request, *plan[:-1], settings)}
 
     def begin(self, request: gr.Request, *plan: Any) -> Values:
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         training_request = self.form.plan(project, plan)
         if lack := obstacle(self.service, project, training_request.method, mark("Choose another method.")):
             raise InputError(lack)

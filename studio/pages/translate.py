@@ -25,7 +25,7 @@ from studio.components.layout import (
     heading,
     in_turn,
     page,
-    wanted,
+    requested_project,
 )
 from studio.components.templating import script
 from studio.i18n.translate import tr
@@ -122,7 +122,7 @@ class TranslatePage(StudioPage):
     def fill(self, request: gr.Request) -> Values:
         """Fill the page for the project, plugin, strength and text in its address."""
         service, parameters = self.service, request.query_params
-        project = service.project(wanted(request))
+        project = service.project(requested_project(request))
         values = {self.frame.title: heading("Translate", TEXT), self.form: toggle_value(project is not None)}
         if project is None:
             return (
@@ -146,7 +146,7 @@ class TranslatePage(StudioPage):
             self.preview.card: self.preview.requested(project, parameters.get("document")),
             self.editor.count: self.editor.counted(project),
             self.project: str(project.id),
-            **self.refused.filled(project.id),
+            **self.refused.listed(project.id),
             **self._tables(project),
         }
 
@@ -157,7 +157,7 @@ class TranslatePage(StudioPage):
 
     def poll(self, request: gr.Request) -> Values:
         """Refresh the documents and their progress."""
-        project = self.service.project(wanted(request))
+        project = self.service.project(requested_project(request))
         return {self.at_work: gr.skip(), self.done: gr.skip()} if project is None else self._tables(project)
 
     def choose(self, plugin: int | None) -> Values:
@@ -174,7 +174,7 @@ class TranslatePage(StudioPage):
         """Queue the dropped documents; those that cannot be translated are listed with the reason. Raises InputError without
         documents.
         """
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         if not files:
             raise InputError("Drop a document first.")
         row, terms = plugin_of(self.service, plugin), terms_of(self.service, project, enforce)

@@ -11,7 +11,7 @@ from engine.store import ProjectRow
 from studio.components.documents_table import segments_card
 from studio.components.editor import EDIT, Editor
 from studio.components.html import html_block
-from studio.components.layout import HEAVY, handle_errors, in_turn, wanted
+from studio.components.layout import HEAVY, handle_errors, in_turn, requested_project
 from studio.components.templating import script
 from studio.pages import Values
 from studio.services.document_segments import documents_of, edit_document
@@ -32,7 +32,7 @@ class DocumentPreview:
         self.card.leaf(handle_errors(self.change_page), None, self.card, **in_turn("documents"))
         self.card.save(handle_errors(self.save, heavy=True), None, saved, trigger_mode="multiple", **HEAVY)
 
-    def own(self, project: ProjectRow, job: int) -> TranslatedDocument:
+    def project_document(self, project: ProjectRow, job: int) -> TranslatedDocument:
         """The document of that job. Raises InputError if it belongs to another project."""
         document = documents_of(self.service).get(job)
         if document.job.project_id != project.id:
@@ -42,15 +42,15 @@ class DocumentPreview:
     def requested(self, project: ProjectRow, number: object) -> str:
         """The preview of the document named in the address; empty if it names none."""
         try:
-            document = self.own(project, whole_number(number) or 0) if number else None
+            document = self.project_document(project, whole_number(number) or 0) if number else None
         except TailorError:
             return ""
         return segments_card(document, project) if document else ""
 
     def act(self, request: gr.Request, event: gr.EventData) -> Values:
         """Cancel, resume, delete or preview a document."""
-        project, job = self.service.need(wanted(request)), int(event.job)
-        document = self.own(project, job)
+        project, job = self.service.need(requested_project(request)), int(event.job)
+        document = self.project_document(project, job)
         if event.act == "preview":
             return {self.card: segments_card(document, project)}
         if event.act in ("cancel", "resume", "delete"):
@@ -59,12 +59,14 @@ class DocumentPreview:
 
     def change_page(self, request: gr.Request, event: gr.EventData) -> Values:
         """Show another page of the preview, or close it."""
-        project, job = self.service.need(wanted(request)), int(event.job)
-        return {self.card: segments_card(self.own(project, job), project, int(event.offset)) if job else ""}
+        project, job = self.service.need(requested_project(request)), int(event.job)
+        return {
+            self.card: segments_card(self.project_document(project, job), project, int(event.offset)) if job else ""
+        }
 
     def save(self, request: gr.Request, event: gr.EventData) -> Values:
         """Save an edited segment in the document and, on request, in the samples."""
-        self.own(self.service.need(wanted(request)), int(event.document))
+        self.project_document(self.service.need(requested_project(request)), int(event.document))
         edit_document(self.service, int(event.document), int(event.segment), str(event.translation))
         if event.learn:
             return self.editor.learn(request, event)

@@ -10,7 +10,7 @@ from engine.messages import Message
 from studio.components.file_fields import large_files, reasons_of
 from studio.components.html import html_block
 from studio.components.import_report import unread_card
-from studio.components.layout import handle_errors, in_turn, wanted
+from studio.components.layout import handle_errors, in_turn, requested_project
 from studio.components.templating import script
 from studio.pages import Values
 from studio.services.service import Service
@@ -34,22 +34,22 @@ class RefusedDocuments:
         self.large.refuse(handle_errors(self.refuse), None, self.card, **in_turn("documents"))
         self.card.dismiss(handle_errors(self.dismiss), None, self.card, **in_turn("documents"))
 
-    def filled(self, project_id: int) -> Values:
+    def listed(self, project_id: int) -> Values:
         """The card with the documents refused so far."""
         return {self.card: unread_card({}, refused=self.service.refused(project_id, KIND))}
 
     def add(self, project_id: int, reasons: Mapping[str, Message], names: Sequence[str] = ()) -> Values:
         """Record documents by name with the reason; `names` are all that were dropped, which replace earlier entries."""
         self.service.refuse(project_id, dict(reasons), KIND, list(names))
-        return self.filled(project_id)
+        return self.listed(project_id)
 
     def refuse(self, request: gr.Request, event: gr.EventData) -> Values:
         """List documents that are too large."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         return self.add(project.id, reasons_of(event, self.service.settings))
 
     def dismiss(self, request: gr.Request, event: gr.EventData) -> Values:
         """Remove a document from the list."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         self.service.dismiss(project, str(event.name), KIND)
-        return self.filled(project.id)
+        return self.listed(project.id)

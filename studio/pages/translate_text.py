@@ -12,7 +12,7 @@ from engine.store import ProjectRow
 from studio.components.documents_table import result_box
 from studio.components.editor import EDIT, Editor
 from studio.components.html import html_block
-from studio.components.layout import wanted
+from studio.components.layout import requested_project
 from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.services.service import Service
@@ -47,7 +47,7 @@ class ShortText:
         self, request: gr.Request, text: str, plugin: int | None, strength: float, enforce: bool
     ) -> Iterator[Values]:
         """Translate a short text, yielding the result line by line."""
-        project = self.service.need(wanted(request))
+        project = self.service.need(requested_project(request))
         lines, waiting = lines_of(text), tr("Translating")
         yield {self.result: result_box([], project, wait=waiting if lines else "")}
         row, terms = plugin_of(self.service, plugin), terms_of(self.service, project, enforce)

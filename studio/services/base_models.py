@@ -73,7 +73,7 @@ class BaseModels:
         """Whether the caller may add and remove bases. They belong to the whole installation: with accounts, only admins may."""
         return self.service.store.access().everything
 
-    def at_hand(self, project: ProjectRow | None) -> list[ShelfBase]:
+    def installed(self, project: ProjectRow | None) -> list[ShelfBase]:
         """All readable bases: the project's base first, then those it could use, then the rest; added ones before shipped ones."""
         bases = []
         for entry in self.shelf.entries():
@@ -190,7 +190,7 @@ class BaseModels:
 
     def use(self, project: ProjectRow, name: str, agreed: bool) -> None:
         """Make a base the base of a project without plugins. Raises InputError."""
-        base = next((candidate for candidate in self.at_hand(project) if candidate.name == name), None)
+        base = next((candidate for candidate in self.installed(project) if candidate.name == name), None)
         if base is None or not base.usable:
             raise InputError("The base {name} cannot be used for this project. Reload the page.", name=name)
         self.service.catalog.agree(base.card, base.path, name, agreed)

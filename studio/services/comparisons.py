@@ -28,7 +28,7 @@ MOST = 500  # typed sentences
 SHORT = 60  # most sentences of a file without references that is treated as typed text
 
 
-def _made_by(system: System) -> tuple[int | None, str]:
+def _system_key(system: System) -> tuple[int | None, str]:
     """The plugin of a system and its enforced terms, which determine its translations apart from the strength."""
     return system["plugin_id"], system.get("enforced", "")
 
@@ -64,7 +64,7 @@ class Comparisons:
     def plugins(self, project: ProjectRow, numbers: Sequence[Any]) -> list[PluginRow]:
         """The chosen plugins of a project, in the order chosen. Raises InputError if one no longer exists."""
         plugin_ids = [whole_number(number) for number in numbers]
-        rows_by_id = self.store.plugins.some(
+        rows_by_id = self.store.plugins.by_numbers(
             project.id, [plugin_id for plugin_id in plugin_ids if plugin_id is not None]
         )
         rows = [rows_by_id[plugin_id] for plugin_id in plugin_ids if plugin_id in rows_by_id]
@@ -75,7 +75,7 @@ class Comparisons:
     def missing_systems(self, project: ProjectRow, sheet: ComparisonRecord) -> frozenset[int]:
         """Indices of systems whose plugin was deleted or whose bundle is missing."""
         plugin_ids = [system["plugin_id"] for system in sheet.systems]
-        rows_by_id = self.store.plugins.some(
+        rows_by_id = self.store.plugins.by_numbers(
             project.id, [plugin_id for plugin_id in plugin_ids if plugin_id is not None]
         )
         existing = {row.id for row in rows_by_id.values() if row.exists}
@@ -101,7 +101,7 @@ class Comparisons:
             chosen = [usual.id] if usual else []
         else:
             chosen = [system["plugin_id"] for system in sheet.systems[1:] if system["plugin_id"] is not None]
-        rows_by_id = self.store.plugins.some(project.id, chosen)
+        rows_by_id = self.store.plugins.by_numbers(project.id, chosen)
         return [plugin_id for plugin_id in chosen if plugin_id in rows_by_id]
 
     # -- making
@@ -129,7 +129,9 @@ class Comparisons:
             raise InputError("Type or open at least one sentence to translate.")
         if like is not None and like.file:
             like = None
-        return self._made(project, [(sentence, None) for sentence in texts], numbers, like, texts[0][:60], "", enforced)
+        return self._create_or_reuse(
+            project, [(sentence, None) for sentence in texts], numbers, like, texts[0][:60], "", enforced
+        )
 
     def opened(self, project: ProjectRow, files: Sequence[str | Path]) -> tuple[ComparisonRecord | None, str]:
         """A new comparison of the files' sentences; or (None, text with one sentence per line) if they count as typed (`SHORT`).
@@ -146,16 +148,16 @@ class Comparisons:
         self, project: ProjectRow, sheet: ComparisonRecord, numbers: Sequence[Any], enforced: str = ""
     ) -> ComparisonRecord:
         """A file's comparison by the chosen plugins with the `enforced` terms: `sheet` itself if it matches, else a new one."""
-        if list(map(_made_by, sheet.systems)) == [(number, enforced) for number in (None, *map(int, numbers))]:
+        if list(map(_system_key, sheet.systems)) == [(number, enforced) for number in (None, *map(int, numbers))]:
             return sheet
         lines = [(line.source, line.reference) for line in self.store.sheets.lines(sheet.comparison_id)]
-        comparison = self._made(project, lines, numbers, sheet, sheet.title, sheet.file, enforced)
+        comparison = self._create_or_reuse(project, lines, numbers, sheet, sheet.title, sheet.file, enforced)
         untouched = len(sheet.systems) == 1 and not sheet.kept and self.store.sheets.count(sheet.comparison_id)[0] == 0
         if untouched and comparison.comparison_id != sheet.comparison_id:
             self.store.comparisons.delete(sheet.comparison_id)  # it was opened but never used
         return comparison
 
-    def _made(
+    def _create_or_reuse(
         self, project: ProjectRow, lines: Sequence[tuple[str, str | None]], numbers: Sequence[Any], like: ComparisonRecord | None,
         title: str, file: str, enforced: str,
     ) -> ComparisonRecord:  # fmt: skip
@@ -168,13 +170,13 @@ class Comparisons:
         old = list(self.store.sheets.lines(like.comparison_id))
         if [(line.source, line.reference) for line in old] != [(source, other or None) for source, other in lines]:
             return self.store.sheets.create(project.id, title, lines, systems, file=file)
-        origins = list(map(_made_by, like.systems))
-        if list(map(_made_by, systems)) == origins:
+        origins = list(map(_system_key, like.systems))
+        if list(map(_system_key, systems)) == origins:
             return like
         texts = {
-            index: [line.texts[origins.index(_made_by(system))] for line in old]
+            index: [line.texts[origins.index(_system_key(system))] for line in old]
             for index, system in enumerate(systems)
-            if _made_by(system) in origins
+            if _system_key(system) in origins
         }
         comparison = self.store.sheets.create(project.id, title, lines, systems, file=file, texts=texts)
         self._judge(comparison, project)

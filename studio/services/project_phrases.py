@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from studio.services.service import Service
 
 MAP_JOB = "phrase_map"
-RECENT = 6.0  # seconds: a few polls
 
 
 class ProjectPhrases:
@@ -131,20 +129,8 @@ class ProjectPhrases:
         """The newest job that drew, draws or will draw the map."""
         return self.service.store.jobs.newest(self.project.id, MAP_JOB)
 
-    def map_changes(self) -> bool:
-        """Whether the map is being drawn or has just been drawn."""
-        job = self.map_job()
-        return job is not None and (job.active or just_done(job))
-
     def draw_map(self) -> JobRow:
         """Queue a job that draws the map, unless one is active already."""
         store, project = self.service.store, self.project.id
         busy = next(iter(store.jobs.list(project, states=ACTIVE, kinds=(MAP_JOB,))), None)
         return busy or enqueue(store, MAP_JOB, {}, project_id=project)
-
-
-def just_done(job: JobRow) -> bool:
-    """Whether a job finished so recently that the page has yet to show it."""
-    if job.finished is None:
-        return False
-    return (datetime.datetime.now(datetime.UTC) - job.finished).total_seconds() < RECENT

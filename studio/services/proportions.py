@@ -60,7 +60,7 @@ class Proportions:
     def folder(self, project: ProjectRow, plugin: PluginRow | None) -> Path:
         return folder_of(self.service.workspace(project.id), plugin.id if plugin else None)
 
-    def shown(self, project: ProjectRow, plugin: PluginRow | None) -> Shown:
+    def chart_data(self, project: ProjectRow, plugin: PluginRow | None) -> Shown:
         """The fitted proportions, cached; empty if nothing was fitted, without `corpus` if fitting failed."""
         folder = self.folder(project, plugin)
         file = folder / SHOWN
@@ -68,7 +68,7 @@ class Proportions:
 
     def need(self, project: ProjectRow, plugin: PluginRow | None) -> Shown:
         """The fitted proportions. Raises InputError if there are none."""
-        proportions = self.shown(project, plugin)
+        proportions = self.chart_data(project, plugin)
         if "corpus" not in proportions:
             raise InputError("These proportions are not ready yet. Wait a moment, or fit them again.")
         return proportions

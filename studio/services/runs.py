@@ -147,7 +147,7 @@ class Runs:
         """All runs of a project, newest first."""
         return self.service.runs(project_id)
 
-    def shown(self, jobs: Sequence[JobRow], requested: str) -> JobRow | None:
+    def displayed_run(self, jobs: Sequence[JobRow], requested: str) -> JobRow | None:
         """The run named in the address, else the running one, else the next one waiting, else the newest."""
         named = next((job for job in jobs if str(job.id) == requested), None)
         running = next((job for job in jobs if job.state == "running"), None)

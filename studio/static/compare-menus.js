@@ -1,6 +1,6 @@
 element.addEventListener('toggle', (event) => {
   if (!event.target.open || !event.target.matches('.tm-menu')) return;
-  element.querySelectorAll('.tm-menu[open]').forEach((one) => { if (one !== event.target) one.open = false; });
+  element.querySelectorAll('.tm-menu[open]').forEach((menu) => { if (menu !== event.target) menu.open = false; });
   const link = event.target.querySelector('[data-link]');
   if (link) link.value = window.location.href;
 }, true);
@@ -24,6 +24,6 @@ element.addEventListener('keydown', (event) => {
 const outside = (event) => {
   if (!element.isConnected) document.removeEventListener('click', outside);  // another step was opened
   else if (!element.contains(event.target))
-    element.querySelectorAll('details[open]').forEach((one) => { one.open = false; });
+    element.querySelectorAll('details[open]').forEach((menu) => { menu.open = false; });
 };
 document.addEventListener('click', outside);

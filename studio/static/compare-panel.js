@@ -1,11 +1,11 @@
 const show = (key) => {
-  element.querySelectorAll('[data-of]').forEach((one) => { one.hidden = one.dataset.of !== key; });
-  element.querySelectorAll('[data-layer]').forEach((one) => one.setAttribute('aria-pressed', one.dataset.layer === key));
+  element.querySelectorAll('[data-of]').forEach((part) => { part.hidden = part.dataset.of !== key; });
+  element.querySelectorAll('[data-layer]').forEach((part) => part.setAttribute('aria-pressed', part.dataset.layer === key));
   const at = element.querySelector('[data-at]');
   if (at) at.value = key;
 };
 const close = () => {
-  document.querySelectorAll('.tm-words .w.chosen').forEach((one) => one.classList.remove('chosen'));
+  document.querySelectorAll('.tm-words .w.chosen').forEach((part) => part.classList.remove('chosen'));
   trigger('close', {});
 };
 element.addEventListener('change', (event) => { if (event.target.matches('[data-at]')) show(event.target.value); });

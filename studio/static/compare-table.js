@@ -9,7 +9,7 @@ const wrap = (box) => {
   while (walker.nextNode()) nodes.push(walker.currentNode);
   let at = 0;
   for (const node of nodes) {
-    const parts = cut ? [...cut.segment(node.data)].map((one) => one.segment) : node.data.split(/(\s+)/);
+    const parts = cut ? [...cut.segment(node.data)].map((part) => part.segment) : node.data.split(/(\s+)/);
     const fresh = document.createDocumentFragment();
     for (const part of parts) {
       const end = at + size(part);
@@ -28,7 +28,7 @@ const wrap = (box) => {
 };
 const choose = (word) => {
   const box = word.closest('.tm-words');
-  element.querySelectorAll('.w.chosen').forEach((one) => one.classList.remove('chosen'));
+  element.querySelectorAll('.w.chosen').forEach((word) => word.classList.remove('chosen'));
   word.classList.add('chosen');
   const at = word.getBoundingClientRect();  // on a narrow page the panel covers the lower part
   if (window.innerWidth <= 1100 && at.bottom > 0.5 * window.innerHeight)
@@ -52,7 +52,7 @@ const mark = () => {
 };
 let held = '';
 new MutationObserver((changes) => {
-  if (![...changes].some((one) => [...one.addedNodes].some((node) => node.querySelector && node.querySelector('table'))))
+  if (![...changes].some((change) => [...change.addedNodes].some((node) => node.querySelector && node.querySelector('table'))))
     return;
   mark();
   if (held && (!document.activeElement || document.activeElement === document.body)) {
@@ -84,7 +84,7 @@ element.addEventListener('keydown', (event) => {
   wrap(box);
   const words = [...box.querySelectorAll('.w')];
   if (!words.length) return;
-  const now = words.findIndex((one) => one.classList.contains('here'));
+  const now = words.findIndex((word) => word.classList.contains('here'));
   const back = getComputedStyle(box).direction === 'rtl' ? 'ArrowRight' : 'ArrowLeft';
   let next = null;
   if (event.key === 'ArrowRight' || event.key === 'ArrowLeft') next = now + (event.key === back ? -1 : 1);
@@ -100,12 +100,12 @@ element.addEventListener('keydown', (event) => {
     return;
   } else return;
   event.preventDefault();
-  words.forEach((one) => one.classList.remove('here'));
+  words.forEach((word) => word.classList.remove('here'));
   words[Math.min(words.length - 1, Math.max(0, next))].classList.add('here');
 });
 element.addEventListener('focusout', (event) => {
   const box = near(event);
-  if (box) box.querySelectorAll('.w.here').forEach((one) => one.classList.remove('here'));
+  if (box) box.querySelectorAll('.w.here').forEach((word) => word.classList.remove('here'));
 });
 element.addEventListener('input', (event) => {
   if (event.target.type === 'range') event.target.nextElementSibling.textContent = Number(event.target.value);
@@ -114,9 +114,9 @@ let turned = '';
 element.addEventListener('change', (event) => {
   if (event.target.type === 'range') {
     const card = event.target.closest('[data-comparison]');
-    const said = [card.dataset.comparison, event.target.dataset.system, event.target.value].join();
-    if (said === turned) return;  // a shared comparison would be copied twice
-    turned = said;
+    const setting = [card.dataset.comparison, event.target.dataset.system, event.target.value].join();
+    if (setting === turned) return;  // a shared comparison would be copied twice
+    turned = setting;
     trigger('dial', {system: Number(event.target.dataset.system), strength: Number(event.target.value)});
   }
   if (event.target.matches('[data-order]')) {

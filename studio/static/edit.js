@@ -20,7 +20,7 @@
   const word = (field) => {
     const cut = new Intl.Segmenter(field.lang || undefined, {granularity: 'word'});
     const at = field.selectionStart, none = {index: 0, segment: ''};
-    return [...cut.segment(field.value)].findLast((one) => one.isWordLike && one.index <= at) || none;
+    return [...cut.segment(field.value)].findLast((part) => part.isWordLike && part.index <= at) || none;
   };
   const ask = () => {
     const {box, field, options} = open, {index, segment} = word(field);
@@ -131,7 +131,7 @@
     if (!open || open.box.isConnected) return;
     const {box, field} = open;
     const again = [...element.querySelectorAll('[data-edit]')].find(
-      (one) => one.dataset.edit === box.dataset.edit && one.dataset.source === box.dataset.source);
+      (other) => other.dataset.edit === box.dataset.edit && other.dataset.source === box.dataset.source);
     open = null;
     if (again) edit(again, field.value, field.selectionStart);
   }).observe(element, {childList: true, subtree: true});

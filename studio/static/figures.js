@@ -18,7 +18,7 @@
   const css = (name) => getComputedStyle(document.body).getPropertyValue(`--tm-${name}`).trim();
   const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}\u00a0%`;
   const QUARTERS = {tickvals: [0, 0.25, 0.5, 0.75, 1], ticktext: ['0\u00a0%', '25\u00a0%', '50\u00a0%', '75\u00a0%', '100\u00a0%']};
-  const escape = (text) => String(text).replace(/[&<>]/g, (one) => ({'&': '&amp;', '<': '&lt;', '>': '&gt;'})[one]);
+  const escape = (text) => String(text).replace(/[&<>]/g, (character) => ({'&': '&amp;', '<': '&lt;', '>': '&gt;'})[character]);
 
   const layout = (more) => {
     const ink = css('ink-2'), line = css('line');
@@ -38,7 +38,7 @@
     traces: data.domains.map((name, j) => ({
       type: 'bar', name, marker: {color: data.colours[j], line: {width: 0}},
       x: data.words.map((_, i) => i), y: data.shares[layer].map((row) => row[j]), customdata: data.words,
-      text: data.words.map((word, i) => `<b>${escape(word)}</b><br>${data.domains.map((one, k) => `${escape(one)} ${percent(data.shares[layer][i][k])}`).join('<br>')}`),
+      text: data.words.map((word, i) => `<b>${escape(word)}</b><br>${data.domains.map((domain, k) => `${escape(domain)} ${percent(data.shares[layer][i][k])}`).join('<br>')}`),
       textposition: 'none', hovertemplate: '%{text}<extra></extra>',
     })),
     layout: layout({
@@ -86,7 +86,7 @@
       marker: {color: colours[j], size: data.x.length > 5000 ? 4 : 6, opacity: 0.9, line: {width: 0.5, color: css('ink-2')}},
       hovertemplate: `%{text}<extra>${escape(name)}</extra>`,
     }));
-    data.x.forEach((x, i) => { const one = traces[of[i]]; one.x.push(x); one.y.push(data.y[i]); one.text.push(escape(data.text[i])); });
+    data.x.forEach((x, i) => { const trace = traces[of[i]]; trace.x.push(x); trace.y.push(data.y[i]); trace.text.push(escape(data.text[i])); });
     traces.push({type: 'scatter', mode: 'markers+text', name: '', x: [], y: [], text: [], textposition: 'top center', hoverinfo: 'skip', showlegend: false,
       textfont: {color: css('ink'), size: 14}, marker: {size: 14, color: 'rgba(0,0,0,0)', line: {color: css('ink'), width: 2}}});
     const empty = {showticklabels: false, zeroline: false, showgrid: false, ticks: ''};

@@ -1,11 +1,11 @@
 // The method that is chosen, before the server has answered too.
 window.tmMethod = () => element.querySelector('[data-method][aria-checked="true"]')?.dataset.method;
 // Choosing is shown at once, before the server answers; arrows move as they do among radio buttons.
-const cards = () => [...element.querySelectorAll('[data-method]:not([disabled])')].filter((one) => one.offsetParent);
+const cards = () => [...element.querySelectorAll('[data-method]:not([disabled])')].filter((other) => other.offsetParent);
 const choose = (card) => {
-  for (const one of element.querySelectorAll('[data-method]')) {
-    one.setAttribute('aria-checked', one === card ? 'true' : 'false');
-    one.tabIndex = one === card ? 0 : -1;
+  for (const other of element.querySelectorAll('[data-method]')) {
+    other.setAttribute('aria-checked', other === card ? 'true' : 'false');
+    other.tabIndex = other === card ? 0 : -1;
   }
   card.focus();
   trigger('choose', {name: card.dataset.method});

@@ -19,8 +19,8 @@ if (!window.tmGo) {
     const mine = ++asked;
     try {
       const answer = await window.tmFetch(place);
-      const found = (await answer.text()).match(/window\.gradio_config = (\{.*?\});<\/script>/s);
-      const config = JSON.parse(found[1]);
+      const match = (await answer.text()).match(/window\.gradio_config = (\{.*?\});<\/script>/s);
+      const config = JSON.parse(match[1]);
       const app = document.querySelector('body > gradio-app');
       if (mine !== asked) return;  // another step was clicked in the meantime
       if (!answer.ok || !app || answer.redirected) throw new Error('not a page');

@@ -2,7 +2,7 @@ const pick = (event) => {
   if (event.target.closest('input')) return;
   const row = event.target.closest('tr[data-key]');
   if (!row || (event.type === 'keydown' && event.key !== 'Enter')) return;
-  element.querySelectorAll('tr[aria-selected]').forEach((one) => one.removeAttribute('aria-selected'));
+  element.querySelectorAll('tr[aria-selected]').forEach((row) => row.removeAttribute('aria-selected'));
   row.setAttribute('aria-selected', 'true');
   trigger('pick', {phrase: row.dataset.key});
 };

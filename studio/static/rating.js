@@ -109,17 +109,17 @@ async function send(path, body) {
       const answer = await fetch(`${location.pathname}/${path}`, {
         method: body ? 'POST' : 'GET', headers: body ? {'Content-Type': 'application/json'} : {}, body: body && JSON.stringify(body),
       });
-      const found = await answer.json();
+      const reply = await answer.json();
       if (answer.ok) {
         by('fail').hidden = true;
-        state = found;
+        state = reply;
         show();
         return;
       }
       if (answer.status < 500) {
         by('fail').hidden = false;
         by('page').hidden = false;
-        by('fail').textContent = found.error;
+        by('fail').textContent = reply.error;
         if (body) await send('state');
         return;
       }

@@ -8,7 +8,7 @@ element.addEventListener('change', (event) => {
   const {run} = event.target.dataset;
   if (event.target.matches('[data-sample]')) tmAddress({sample: event.target.value});
   else if (run) {
-    const runs = new Set(tmParameter('runs').split(',').filter((one) => element.querySelector(`[data-run="${CSS.escape(one)}"]`)));
+    const runs = new Set(tmParameter('runs').split(',').filter((run) => element.querySelector(`[data-run="${CSS.escape(run)}"]`)));
     if (event.target.checked) runs.add(run); else runs.delete(run);
     tmAddress({runs: [...runs].join(',')});
   } else return;

@@ -2,34 +2,34 @@
 window.tmSettings = () => {
   const box = document.querySelector('[data-settings]');
   if (!box) return '';
-  const found = {};
-  for (const one of box.querySelectorAll('[data-kind]')) {
-    (found[one.dataset.kind] ??= {})[one.name] = one.type === 'checkbox' ? one.checked : one.value;
+  const values = {};
+  for (const field of box.querySelectorAll('[data-kind]')) {
+    (values[field.dataset.kind] ??= {})[field.name] = field.type === 'checkbox' ? field.checked : field.value;
   }
-  return JSON.stringify({of: box.dataset.settings, values: found});
+  return JSON.stringify({of: box.dataset.settings, values});
 };
 // Folded parts open and close, and stay so when the server writes the fields anew. Gradio then changes only what differs in
 // the HTML, which leaves what was typed where it was: so every field is set to what was written.
 const open = new Set();
 const show = () => {
-  for (const one of element.querySelectorAll('button[data-fold]')) {
-    const there = open.has(one.dataset.fold);
-    if (one.getAttribute('aria-expanded') !== String(there)) one.setAttribute('aria-expanded', String(there));
-    one.nextElementSibling.hidden = !there;
+  for (const button of element.querySelectorAll('button[data-fold]')) {
+    const there = open.has(button.dataset.fold);
+    if (button.getAttribute('aria-expanded') !== String(there)) button.setAttribute('aria-expanded', String(there));
+    button.nextElementSibling.hidden = !there;
   }
 };
 element.addEventListener('click', (event) => {
-  const one = event.target.closest('button[data-fold]');
-  if (!one) return;
-  if (!open.delete(one.dataset.fold)) open.add(one.dataset.fold);
+  const button = event.target.closest('button[data-fold]');
+  if (!button) return;
+  if (!open.delete(button.dataset.fold)) open.add(button.dataset.fold);
   show();
 });
 element.addEventListener('change', () => trigger('settle', {held: window.tmSettings()}));
 new MutationObserver(() => {
-  for (const one of element.querySelectorAll('[data-kind]')) {
-    if (one.tagName === 'SELECT') for (const choice of one.options) choice.selected = choice.defaultSelected;
-    else if (one.type === 'checkbox') one.checked = one.defaultChecked;
-    else one.value = one.defaultValue;
+  for (const field of element.querySelectorAll('[data-kind]')) {
+    if (field.tagName === 'SELECT') for (const choice of field.options) choice.selected = choice.defaultSelected;
+    else if (field.type === 'checkbox') field.checked = field.defaultChecked;
+    else field.value = field.defaultValue;
   }
   show();
 }).observe(element, {subtree: true, childList: true, attributeFilter: ['data-written']});

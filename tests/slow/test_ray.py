@@ -241,7 +241,7 @@ def test_replicas_load_plugins_on_demand_keep_few_and_translate_as_the_studio_do
 ) -> None:
     from engine.base.decoding_options import Decoding
     from engine.jobs.backends import ray_serve
-    from engine.jobs.backends.ray_cluster import room
+    from engine.jobs.backends.ray_cluster import free_slots
     from engine.plugins import Plugin
     from engine.serving.batcher import TranslationSpec
     from engine.serving.model_cache import ModelCache
@@ -261,7 +261,7 @@ def test_replicas_load_plugins_on_demand_keep_few_and_translate_as_the_studio_do
             batcher.submit(TranslationSpec.of(str(tiny), "en", "zh"), texts).result()
         with pytest.raises(InputError, match=r"has room for \d more copies"):
             ray_serve.start_replicas(used, 64)
-        until(lambda: room({"num_cpus": 1.0, "num_gpus": 0.0}) >= 2)  # what other tests took is given back
+        until(lambda: free_slots({"num_cpus": 1.0, "num_gpus": 0.0}) >= 2)  # what other tests took is given back
         assert ray_serve.start_replicas(used, 2)["running"] == 2
         asked = [
             batcher.submit(TranslationSpec.of(str(tiny), "en", "zh", str(path)), texts) for path in [*copies, *copies]
@@ -273,7 +273,7 @@ def test_replicas_load_plugins_on_demand_keep_few_and_translate_as_the_studio_do
             batcher.submit(TranslationSpec.of(str(tiny), "en", "zh", str(tmp_path / "gone.zip")), texts).result(
                 PATIENCE
             )
-        held = ray_serve.about(used)
+        held = ray_serve.replica_states(used)
         assert 1 <= len(held) <= 2  # Serve asks the copy of its own node as long as that has time
         assert all(len(copy["plugins"]) <= 2 and copy["bases"] == [str(tiny)] for copy in held.values())
         psutil.Process(

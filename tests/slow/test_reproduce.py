@@ -120,7 +120,7 @@ def test_the_clock_ends_no_training_but_where_a_row_asks_for_it(
     asked = ("--training-option", "max_minutes=2")
     variant = Variant("Ours", "lhuc", asked)
     small = Experiment("A small one", ("luxun",), (variant,))
-    made = BenchmarkRow("luxun", variant, small, Plan(data, tmp_path / "out", SMALL), Progress()).made()
+    made = BenchmarkRow("luxun", variant, small, Plan(data, tmp_path / "out", SMALL), Progress()).load_or_make()
     assert made["error"] == "that is all"
     minutes = [one for one in given if one.startswith("max_minutes=")]
     assert minutes == ["max_minutes=none", "max_minutes=2"], "a busy machine would give other figures; the last counts"

@@ -135,7 +135,7 @@ class Paragraphs(Handler[Record | SkippedLine]):
         """Whether this element holds no text to be read."""
         raise NotImplementedError
 
-    def seen(self, tag: str, attributes: dict[str, str]) -> None:
+    def start_element(self, tag: str, attributes: dict[str, str]) -> None:
         """Called at the start of an element that is not hidden."""
         raise NotImplementedError
 
@@ -153,7 +153,7 @@ class Paragraphs(Handler[Record | SkippedLine]):
         elif part == "cell" and self.cells is not None and self._own_cell():
             self.cells.append([])
         else:
-            self.seen(tag, attributes)
+            self.start_element(tag, attributes)
 
     def end(self, name: str) -> None:
         if self.hidden:
@@ -218,7 +218,7 @@ class Docx(Paragraphs):
     def hides(self, tag: str, attributes: dict[str, str]) -> bool:
         return (tag in WORD_HIDDEN and self.path[-1].startswith(WORD)) or tag == "Fallback"
 
-    def seen(self, tag: str, attributes: dict[str, str]) -> None:
+    def start_element(self, tag: str, attributes: dict[str, str]) -> None:
         if not self.path[-1].startswith(WORD):
             return
         if tag == "p":
@@ -252,7 +252,7 @@ class Odt(Paragraphs):
     def hides(self, tag: str, attributes: dict[str, str]) -> bool:
         return tag in ODF_HIDDEN or (tag == "meta" and "office" in self.path[-1])
 
-    def seen(self, tag: str, attributes: dict[str, str]) -> None:
+    def start_element(self, tag: str, attributes: dict[str, str]) -> None:
         if self.is_paragraph(self.path[-1]):
             inside = any(local_name(name).endswith("-index") or "table-of-content" in name for name in self.path)
             self.begin(contents=inside)

@@ -71,7 +71,7 @@ def capacity() -> dict[str, float]:
     return {str(name): float(value) for name, value in import_ray().cluster_resources().items()}
 
 
-def room(resources: Mapping[str, float]) -> int:
+def free_slots(resources: Mapping[str, float]) -> int:
     """How many jobs or actors that need `resources`, as returned by `share`, currently fit in the cluster."""
     free = import_ray().available_resources()
     amounts = {"CPU": resources["num_cpus"], "GPU": resources["num_gpus"]}

@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.core.progress import Progress
 from engine.core.settings import Settings
-from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
+from engine.jobs.backends.ray_cluster import free_slots, import_ray, join, share, wants_gpu, without_secrets
 from engine.jobs.backends.remote_errors import describe_error, raise_remote_error
 
 LOOK_SECONDS = 0.2
@@ -60,7 +60,7 @@ class RayMap:
     ) -> Iterator[Any] | None:
         join(self.settings.ray_address)
         resources = share(self.settings, gpu=wants_gpu(self.settings) and not stage.endswith(":Parse"))
-        actors = min(self.settings.ray_actors, len(parts), room(resources))
+        actors = min(self.settings.ray_actors, len(parts), free_slots(resources))
         if actors < 1:
             log.info("no room in the cluster for %s: done here", stage)
             return None

@@ -23,7 +23,7 @@ from engine.core.cores import model_threads
 from engine.core.json_object import Json
 from engine.core.settings import Settings
 from engine.errors import InputError
-from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
+from engine.jobs.backends.ray_cluster import free_slots, import_ray, join, share, wants_gpu, without_secrets
 from engine.jobs.backends.remote_errors import describe_error, raise_remote_error
 from engine.serving.batcher import MOST_WAITING, MOST_WEIGHT, Batcher, TranslationSpec
 from engine.serving.model_cache import ModelCache
@@ -77,7 +77,7 @@ class Translator:
         self.loads += 1
         return plugin
 
-    async def about(self) -> Json:
+    async def replica_states(self) -> Json:
         """The state of this replica: process, node, batches, loaded plugins and bases."""
         models = self.batcher.models
         return {
@@ -112,11 +112,11 @@ def start_replicas(settings: Settings, count: int) -> Json:
     device = "cuda" if resources["num_gpus"] else "cpu"
     sent = without_secrets(settings.replace(home=str(settings.home_dir.resolve()), ray_address=address, device=device))
     more = count - replicas(settings)["running"]
-    if more > max(0, room(resources)):  # Serve would wait forever
+    if more > max(0, free_slots(resources)):  # Serve would wait forever
         raise InputError(
             "The cluster has room for {room} more copies of the translator now, not {more}. Ask for fewer, or add "
             "nodes.",
-            room=max(0, room(resources)),
+            room=max(0, free_slots(resources)),
             more=more,
         )
     deployment = serve.deployment(
@@ -212,7 +212,7 @@ def _open_handle(settings: Settings) -> Any:
         ) from error
 
 
-def about(settings: Settings, tries: int = 20) -> Mapping[int, Json]:
+def replica_states(settings: Settings, tries: int = 20) -> Mapping[int, Json]:
     """{process id: state} of the replicas; sends several requests, since Serve chooses which replica responds."""
     join(settings.ray_address)
 

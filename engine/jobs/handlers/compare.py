@@ -15,7 +15,7 @@ from engine.errors import InputError, TailorError
 from engine.evaluation.evaluate import TRIALS, ExtraMetrics
 from engine.messages import Message
 from engine.store.records import System
-from engine.workflows.compare.evaluate import STEPS, EvalContext, measure, ready, scored_by_style
+from engine.workflows.compare.evaluate import STEPS, EvalContext, is_cached, measure, scored_by_style
 from engine.workflows.compare.systems import SystemTranslator
 from engine.workflows.compare.translate_missing import ENFORCED, Translate, enforcing, fill
 
@@ -52,12 +52,12 @@ def run(context: JobContext) -> Json:
     number = int(arguments["comparison_id"])
     sheet = store.sheets.get(number)
     project = store.projects.get(sheet.project_id)
-    extra_metrics = further_of(context.settings, project, sheet.lines, str(arguments.get("terms", "")))
+    extra_metrics = build_extra_metrics(context.settings, project, sheet.lines, str(arguments.get("terms", "")))
     measure_requested = bool(arguments.get("measure", True))
     steps = STEPS if measure_requested else 2
     progress.begin("Loading the base", 0, steps)
     translate = translator_of(store, project, ModelCache(context.settings))
-    eval_context = ground_of(context.settings, context.workspace, project, translate.base)
+    eval_context = build_eval_context(context.settings, context.workspace, project, translate.base)
     if sheet.lines > CLOSELY:
         eval_context.notes.append(
             Message(
@@ -72,7 +72,7 @@ def run(context: JobContext) -> Json:
         _translate(context, number, enforcing(translate, extra_metrics.terms), project.target, steps)
         sheet = store.sheets.get(number)
         if not measure_requested and (
-            context.settings.comet or len(sheet.systems) < 2 or not ready(sheet.systems, translate, eval_context)
+            context.settings.comet or len(sheet.systems) < 2 or not is_cached(sheet.systems, translate, eval_context)
         ):
             metrics = None
         else:
@@ -102,7 +102,7 @@ def _translate(context: JobContext, number: int, translate: Translate, language:
         progress.advance(done, lines)
 
 
-def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) -> ExtraMetrics:
+def build_extra_metrics(settings: Settings, project: ProjectRow, lines: int, terms: str) -> ExtraMetrics:
     """The additional metrics of a comparison with this number of lines; `terms` is the text of a glossary."""
     from engine.evaluation.comet import Comet
 
@@ -129,7 +129,7 @@ def translator_of(store: Store, project: ProjectRow, models: Any) -> SystemTrans
     return SystemTranslator(base, load)
 
 
-def ground_of(settings: Settings, workspace: Path, project: ProjectRow, base: BaseModel) -> EvalContext:
+def build_eval_context(settings: Settings, workspace: Path, project: ProjectRow, base: BaseModel) -> EvalContext:
     """The context for measuring: the project's samples, and a reverse base if any."""
     file = workspace / "corpus.jsonl"
     rows = list(read_jsonl(file)) if file.exists() else []

@@ -7,7 +7,7 @@ import torch
 from engine.base import BaseModel
 from engine.methods.domain_mixing.module import MixingModule
 from engine.methods.domain_mixing.states import real_tokens, run
-from engine.methods.reading import given, row
+from engine.methods.reading import encode_pair, row
 
 
 def attributions(
@@ -17,7 +17,7 @@ def attributions(
 
     The end-of-sentence token has no row, since it is never an input of the decoder.
     """
-    sources, labels, _ = given(base, source, translation)
+    sources, labels, _ = encode_pair(base, source, translation)
     with torch.no_grad():
         _, (side, ids, states) = run(base, sources, labels)
         model = module.proportion_model()

@@ -29,7 +29,7 @@ def by_domain(segments: Sequence[Segment]) -> dict[str, list[Segment]]:
     return result
 
 
-def wanted(domains: Sequence[str], general: str) -> bool:
+def needs_general(domains: Sequence[str], general: str) -> bool:
     """Whether the general sample is added to these domains. Raises CorpusError if there is only one and `general` is "never"."""
     if general == "never" and len(domains) < 2:
         raise CorpusError(
@@ -49,6 +49,6 @@ def with_general(
 ) -> dict[str, Sequence[T | str]]:
     """The domains, with the general sample, except for `texts`, if `general` ("auto", "always", "never") requires it."""
     result: dict[str, Sequence[T | str]] = dict(sentences)
-    if wanted(list(sentences), general):
+    if needs_general(list(sentences), general):
         result[general_name(list(sentences))] = general_domain(assets, language, exclude=texts)
     return result

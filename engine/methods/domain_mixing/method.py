@@ -119,12 +119,12 @@ class DomainMixing(Method):
             "encoder": real_tokens(base, batch.sources),
             "decoder": real_tokens(base, batch.inputs),
         }  # (B, S), (B, T)
-        module.seen = {}
+        module.recorded = {}
         try:
             nll = likelihood(base, self.log_probabilities(base, module, batch), batch)
             mixing = module.mixing_loss(real, domain)
         finally:
-            module.seen = None
+            module.recorded = None
         return Loss(nll + module.config.mix_weight * mixing, {"nll": nll.item(), "mixing": mixing.item()})
 
     def attributions(
@@ -143,11 +143,11 @@ def make_general(samples: Samples, config: DomainMixingConfig, progress: Progres
     """
     from engine.corpora.general_text import general_domain
     from engine.decoding.resumable import back_translate_all
-    from engine.methods.domain_mixing.domains import general_name, label, wanted
+    from engine.methods.domain_mixing.domains import general_name, label, needs_general
 
     file = samples.workspace / GENERAL_PAIRS
     domains = [label(name) for name in samples.domains]
-    if not wanted(domains, config.general):
+    if not needs_general(domains, config.general):
         return []
     if not file.exists():
         progress.begin("Translating the general sample back", progress.index, progress.steps)

@@ -48,7 +48,7 @@ class ProportionModel:
     held_out: dict[str, HeldOut] = field(default_factory=dict)
     corpus: dict[str, CorpusSummary] = field(default_factory=dict)
 
-    def about(self) -> dict[str, object]:
+    def to_mapping(self) -> dict[str, object]:
         """The content of proportions.json."""
         return {name: getattr(self, name) for name in (*NEEDED, "held_out")}
 
@@ -76,7 +76,7 @@ class ProportionModel:
         """Write both files to a folder. Returns their paths by name. Raises StorageError."""
         folder.mkdir(parents=True, exist_ok=True)
         save_tensors(folder / TENSORS, self.tensors(), "the proportions")
-        write_json(folder / ABOUT, self.about(), "the proportions")
+        write_json(folder / ABOUT, self.to_mapping(), "the proportions")
         return {name: folder / name for name in (TENSORS, ABOUT)}
 
     @classmethod

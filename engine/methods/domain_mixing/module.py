@@ -61,7 +61,7 @@ class MixingModule(nn.Module):
             group[name.replace(".", "_")] = MixedDelta(inputs, outputs, k, config.rank)
         self.experts = nn.ModuleDict(experts)
         self.register_buffer("domain_weights", torch.tensor(start.weights), persistent=False)
-        self.seen: dict[tuple[str, int], Tensor] | None = None  # logits R x, recorded to compute L_mix
+        self.recorded: dict[tuple[str, int], Tensor] | None = None  # logits R x, recorded to compute L_mix
         for side, layers in start.layers.items():
             for new_layer, start_layer in zip(self.proportion_layers(side), layers, strict=True):
                 for part in PARTS:
@@ -83,11 +83,11 @@ class MixingModule(nn.Module):
 
     def shares(self, side: str, layer: int, states: Tensor) -> Tensor:
         """D (B, T, k) of states (B, T, d), detached: L_gen has no gradient for R, and L_mix none for the layers below R."""
-        if self.seen is None:
+        if self.recorded is None:
             with torch.no_grad():
                 return mix(self.proportion_layers(side)[layer](states), self.epsilon)  # (B, T, k)
         logits = self.proportion_layers(side)[layer](states.detach())  # (B, T, k)
-        self.seen[side, layer] = logits
+        self.recorded[side, layer] = logits
         return mix(logits.detach(), self.epsilon)  # (B, T, k)
 
     @contextlib.contextmanager
@@ -134,7 +134,7 @@ class MixingModule(nn.Module):
 
         `real` (B, T) marks the words of each side; `domain` (B,) is the index J of each sentence's domain, -1 if unknown.
         """
-        assert self.seen is not None
+        assert self.recorded is not None
         weights: Tensor = self.domain_weights  # type: ignore[assignment]
         losses = []
         for side, all_words in real.items():
@@ -142,7 +142,7 @@ class MixingModule(nn.Module):
             labels = domain[:, None].expand_as(words)[words]  # (n,)
             share = weights.to(torch.float32)[labels]  # (n,)
             for index, layer in enumerate(self.proportion_layers(side)):
-                logits = self.seen[side, index][words]  # (n, k)
+                logits = self.recorded[side, index][words]  # (n, k)
                 each = word_losses(logits, labels, self.epsilon)  # (n,)
                 losses.append((share * each).sum() / max(1, len(labels)) + self.ridge / 2 * layer.weight.square().sum())
         return torch.stack(losses).mean()  # ()

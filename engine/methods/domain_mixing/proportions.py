@@ -43,7 +43,7 @@ LONGEST = 256  # maximum tokens of a sentence
 Sentence = Any  # a text, a (source, target) tuple, or an object with `source` and `text` or `target`
 
 
-def parts(sentence: Sentence) -> tuple[str | None, str]:
+def source_and_target(sentence: Sentence) -> tuple[str | None, str]:
     """(source, target) of a text, a Segment, a SentencePair or a pair."""
     if isinstance(sentence, str):
         return None, sentence
@@ -73,7 +73,7 @@ def fit_proportions(
     epsilon, ridge, balance = config.epsilon, config.ridge, config.balance
     names = list(sentences)
     check_domains(sentences)
-    has_sources = all(parts(sentence)[0] for group in sentences.values() for sentence in group)
+    has_sources = all(source_and_target(sentence)[0] for group in sentences.values() for sentence in group)
     side_base = None if has_sources else reversed_base(base)
     with base.lock, torch.inference_mode(False):
         budget = min(
@@ -82,11 +82,15 @@ def fit_proportions(
         samples = [draw(base, list(sentences[name]), budget, random.Random(f"{seed}/{name}")) for name in names]
         chosen = [sentence for group, _ in samples for sentence in group]
         owner = torch.tensor([j for j, (group, _) in enumerate(samples) for _ in group])  # (sentences,)
-        targets = [parts(sentence)[1] for sentence in chosen]
-        sources = short(base, [parts(sentence)[0] or "" for sentence in chosen]) if has_sources else None
+        targets = [source_and_target(sentence)[1] for sentence in chosen]
+        sources = (
+            encode_truncated(base, [source_and_target(sentence)[0] or "" for sentence in chosen])
+            if has_sources
+            else None
+        )
         result = collect(base, sources, base.encode_target(targets), progress=progress)
         if side_base is not None:
-            result |= collect(side_base, short(side_base, targets), None, progress=progress)
+            result |= collect(side_base, encode_truncated(side_base, targets), None, progress=progress)
     weights = domain_weights([total for _, total in samples], balance)
     model = ProportionModel(
         names, epsilon, {}, weights, ridge or 0.0, "source" if has_sources else "target" if side_base else "", has_sources,
@@ -115,7 +119,7 @@ def fit_proportions(
                 done += 1
         model.layers[side] = layers
         shares = model.proportions(side, tokens.states)  # (n, P, k)
-        model.held_out[side] = figures(shares[out], domain[out], tokens.sentence[out], side)
+        model.held_out[side] = held_out_shares(shares[out], domain[out], tokens.sentence[out], side)
         model.corpus[side] = corpus_summary(base, model, side, tokens, shares, domain, index)
     progress.advance(steps, steps)
     return model
@@ -132,11 +136,11 @@ def corpus_proportions(
 
     from engine.methods.domain_mixing.states import collect
 
-    rows = [(j, *parts(pair)) for j, name in enumerate(model.domains) for pair in pairs.get(name, ())]
+    rows = [(j, *source_and_target(pair)) for j, name in enumerate(model.domains) for pair in pairs.get(name, ())]
     result: dict[str, CorpusSummary] = {}
     if rows:
         with base.using(plugin):
-            sources = short(base, [source or "" for _, source, _ in rows])
+            sources = encode_truncated(base, [source or "" for _, source, _ in rows])
             labels = [row[: base.max_tokens] for row in base.encode_target([target for _, _, target in rows])]
             tokens_of = collect(base, sources, labels, progress=progress)
         for side, tokens in sorted(tokens_of.items()):
@@ -168,7 +172,7 @@ def reversed_base(base: BaseModel) -> BaseModel | None:
         return None
 
 
-def short(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
+def encode_truncated(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
     """Source tokens, truncated to the maximum that the base can read."""
     return [row[: base.max_tokens] for row in base.encode(texts)]
 
@@ -182,7 +186,9 @@ def draw(
     pieces = 0
     for begin in range(0, len(sentences), 256):
         batch = sentences[begin : begin + 256]
-        for sentence, ids in zip(batch, base.encode_target([parts(sentence)[1] for sentence in batch]), strict=True):
+        for sentence, ids in zip(
+            batch, base.encode_target([source_and_target(sentence)[1] for sentence in batch]), strict=True
+        ):
             if 1 < len(ids) <= min(LONGEST, base.max_tokens) and (pieces < words or len(chosen) < LEAST):
                 chosen.append(sentence)
                 pieces += len(ids)
@@ -203,7 +209,7 @@ def held_out(owner: torch.Tensor, seed: int) -> torch.Tensor:
     return mask  # (sentences,)
 
 
-def figures(shares: torch.Tensor, domain: torch.Tensor, sentence: torch.Tensor, side: str) -> HeldOut:
+def held_out_shares(shares: torch.Tensor, domain: torch.Tensor, sentence: torch.Tensor, side: str) -> HeldOut:
     """Figures of held-out words and sentences; `shares` is (n, P, k), the other tensors (n,).
 
     For words, by layer: the mean proportion of their domain and the share of words for which it is the largest, averaged over
@@ -299,11 +305,11 @@ def proportions_of(
         inputs: list[list[int]] | None = None
         labels: list[list[int]] | None = None
         if side == "encoder":
-            inputs = short(read_by, texts)
+            inputs = encode_truncated(read_by, texts)
         else:
             labels = [row[: base.max_tokens] for row in base.encode_target(texts)]
             if sources is not None:
-                inputs = short(base, [" ".join(sources[i].split()) for i in selected])
+                inputs = encode_truncated(base, [" ".join(sources[i].split()) for i in selected])
         tokens = collect(read_by, inputs, labels, half=False, progress=progress)[side]
         shares = model.proportions(side, tokens.states).cpu().numpy()  # (n, P, k)
     pieces = base.tokenizer.convert_ids_to_tokens(tokens.ids.tolist())

@@ -6,7 +6,7 @@ import dataclasses
 
 from engine.base import BaseModel
 from engine.methods.ablation import Material, UnavailableError, evenly_spaced, gaussian_like
-from engine.methods.knn.build import another
+from engine.methods.knn.build import replacement
 from engine.methods.knn.decoder import Knn
 from engine.methods.knn.index import build_index
 from engine.methods.trained import TrainedMethod
@@ -26,7 +26,7 @@ def another_datastore(
     if kind == "empty":
         return knn.with_settings(options.replace(weight=0.0, adaptive=False), gate=knn.gate)
     if kind in ("foreign", "oracle"):
-        return another(base, knn, material.pairs(kind), material.folder(kind), material.progress, plugin)[0]
+        return replacement(base, knn, material.pairs(kind), material.folder(kind), material.progress, plugin)[0]
     if kind == "shuffled":
         mixed = dataclasses.replace(store, tokens=store.tokens[material.order(len(store))])
         return Knn(mixed, knn.index, options, base.device, knn.adaptive, knn.gate)

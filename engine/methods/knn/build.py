@@ -69,7 +69,7 @@ def make_knn(
     start = time.monotonic()
     progress.begin("Recording the datastore", progress.index, progress.steps)
     datastore = _record(base, train, options, plugin, progress)
-    knn, figures = settled(base, datastore, valid, options, plugin, progress, general)
+    knn, figures = choose_settings(base, datastore, valid, options, plugin, progress, general)
     figures = {
         "entries": len(datastore), "retrieval": knn.options.retrieval, "index": knn.options.index,
         "seconds": round(time.monotonic() - start, 1), **figures,
@@ -104,7 +104,7 @@ def retrieval_of(options: KnnOptions) -> str:
     return "auto" if options.shortlist is None and options.threshold is None else "sentence"
 
 
-def settled(
+def choose_settings(
     base: BaseModel, datastore: Datastore, valid: Sequence[SentencePair], options: KnnOptions, plugin: TrainedMethod | None,
     progress: Progress, general: Callable[[], Sequence[SentencePair]] = tuple,
 ) -> tuple[Knn, dict[str, Any]]:  # fmt: skip
@@ -132,7 +132,7 @@ def settled(
     return retune(base, knn, valid, plugin, progress)
 
 
-def another(
+def replacement(
     base: BaseModel,
     knn: Knn,
     pairs: Sequence[SentencePair],

@@ -28,7 +28,7 @@ from engine.methods.knn.index import FILE, make_search, open_index, save_index
 from engine.methods.knn.interpolate import masses, mix
 from engine.methods.knn.options import KnnOptions
 from engine.methods.knn.sentence import SentenceReader
-from engine.methods.reading import force, given, row
+from engine.methods.reading import encode_pair, force, row
 
 FILES = (
     TENSORS,
@@ -57,7 +57,7 @@ class Knn:
         else:
             keys = datastore.vectors() if datastore.keys is not None else None  # (N, d)
             self.search = make_search(options.index, index, keys, device, options)
-        self.seen: dict[str, torch.Tensor] | None = None  # filled while reads are being recorded
+        self.recorded: dict[str, torch.Tensor] | None = None  # filled while reads are being recorded
         self._own: OwnText | None = None
 
     @classmethod
@@ -160,7 +160,7 @@ class Knn:
             yield
             return
         if self.reader is not None:
-            with self.reader.attach(base, strength, self.seen):
+            with self.reader.attach(base, strength, self.recorded):
                 yield
             return
         head = base.model.get_output_embeddings()
@@ -192,10 +192,10 @@ class Knn:
             queries = queries[ask]  # (r, d)
         distances, tokens, rows = self.look_up(queries, k)  # (r, k) each
         mass = self.masses(distances, tokens, strength)  # (r, k)
-        if self.seen is not None:
-            self.seen = {"distances": distances, "rows": rows, "mass": mass}
+        if self.recorded is not None:
+            self.recorded = {"distances": distances, "rows": rows, "mass": mass}
             if ask is not None:
-                self.seen["ask"] = ask
+                self.recorded["ask"] = ask
         if ask is None:
             return mix(flat, tokens, mass, bias).view_as(logits)
         part = mix(flat[ask], tokens, mass, bias)  # (r, V)
@@ -205,15 +205,15 @@ class Knn:
 
     def attributions(self, base: BaseModel, source: str, translation: str, top: int) -> list[dict[str, object]]:
         """The neighbours of each target token with their share of p_kNN. The plugin's method, if any, is already attached."""
-        sources, labels, tokens = given(base, source, translation)  # (1, S), (1, T)
+        sources, labels, tokens = encode_pair(base, source, translation)  # (1, S), (1, T)
         try:
-            self.seen = {}
+            self.recorded = {}
             self.set_source(base, sources)
             with self.attach(base):
                 force(base, sources, labels)
-            recorded = self.seen
+            recorded = self.recorded
         finally:
-            self.seen = None
+            self.recorded = None
         if not recorded:
             return []
         positions = recorded["ask"].tolist() if "ask" in recorded else range(len(tokens))

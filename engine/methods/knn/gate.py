@@ -42,7 +42,7 @@ class GateInputs:
     cosines: torch.Tensor  # (..., k), `NO_ROW` for missing or refused rows
     coverage: torch.Tensor  # (..., k) v of the row's sentence
     context: torch.Tensor  # (..., k) how many tokens before the row match those before the position: 0, 1 or 2
-    known: torch.Tensor  # (...,) u of the input
+    known_share: torch.Tensor  # (...,) u of the input
     top: torch.Tensor  # (...,) log of the base's highest probability
 
 
@@ -74,7 +74,7 @@ class NeighbourGate:
         context = rows.context.gather(-1, best)[..., 0]  # (...,)
         evidence = torch.stack(
             [
-                rows.cosines.gather(-1, best)[..., 0], rows.coverage.gather(-1, best)[..., 0], rows.known,
+                rows.cosines.gather(-1, best)[..., 0], rows.coverage.gather(-1, best)[..., 0], rows.known_share,
                 (context >= 1).to(scores.dtype), (context >= 2).to(scores.dtype), rows.top,
             ],
             -1,

@@ -39,7 +39,7 @@ class History:
     queries: int  # n
 
 
-def again(history: History, tokens: torch.Tensor, rows: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
+def is_repeated(history: History, tokens: torch.Tensor, rows: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
     """Mask (r, n, k) of the candidates that would repeat: their row was already copied, or their trigram already generated,
     `allowed` (r,) times.
     """

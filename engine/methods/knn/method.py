@@ -70,9 +70,9 @@ class KnnMethod(Method):
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
         """Build a new datastore with the same settings."""
-        from engine.methods.knn.build import another
+        from engine.methods.knn.build import replacement
 
-        module.knn, files = another(base, module.knn, pairs, workspace, progress)
+        module.knn, files = replacement(base, module.knn, pairs, workspace, progress)
         return Artefacts(files=files)
 
     def set_source(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:

@@ -30,7 +30,7 @@ from engine.corpora.tokenize import WIDE, joined
 from engine.methods.knn.datastore import Datastore
 from engine.methods.knn.forced_decoding import StateCapture, output_bias
 from engine.methods.knn.gate import NO_ROW, GateInputs, NeighbourGate
-from engine.methods.knn.history import Steps, again, repeats
+from engine.methods.knn.history import Steps, is_repeated, repeats
 from engine.methods.knn.interpolate import mix
 from engine.methods.knn.options import MOST_WEIGHT, KnnOptions
 
@@ -38,7 +38,7 @@ SHARPNESS = 10.0  # of the gate
 CANDIDATES = 16  # best rows that are used per step
 ANY = -1  # as required previous token: any token
 NO_TOKEN = -2  # as previous token: the row is first in its sentence
-NONE = (0, -1, 0, ANY, NO_TOKEN - 1, NO_TOKEN - 1)  # `about` of a missing row, whose cosine is `NO_ROW`
+NONE = (0, -1, 0, ANY, NO_TOKEN - 1, NO_TOKEN - 1)  # `columns` of a missing row, whose cosine is `NO_ROW`
 LITTLE = 1e-2  # total mass up to which a position is left unchanged
 
 
@@ -58,11 +58,11 @@ class Shortlist:
 
     keys: torch.Tensor  # (R, d), minus the mean
     scale: torch.Tensor  # (R,) factor that turns a product with the key into a cosine
-    about: (
+    columns: (
         torch.Tensor
     )  # (R, 6) token, datastore row, rank of its sentence, required previous token, the two previous tokens
     coverage: torch.Tensor  # (R,) share of the input's IDF mass that the row's sentence covers
-    known: float  # the share that any sample covers
+    known_share: float  # the share that any sample covers
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class SentenceNeighbours:
 
     cosines: torch.Tensor  # (A, n, k)
     coverage: torch.Tensor  # (A, n, k)
-    about: torch.Tensor  # (A, n, k, 6)
+    columns: torch.Tensor  # (A, n, k, 6)
 
 
 def inner_pieces(base: BaseModel) -> torch.Tensor:
@@ -82,7 +82,7 @@ def inner_pieces(base: BaseModel) -> torch.Tensor:
     )  # (V,)
 
 
-def torn(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
+def splits_word(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
     """Mask (r, n, k) of the candidates that would continue a different word than in their sentence, after `written` (r, n)."""
     return (before != ANY) & (before != written[..., None])  # (r, n, k)
 
@@ -108,9 +108,9 @@ class SentenceReader:
         self.mean = self.sources.mean.to(device)  # (d,)
         self.inner: Any = None  # (V,) whether a subword continues a word
         self.rows: list[Shortlist] = []  # per sentence of the batch
-        self.about: torch.Tensor  # (1 + ΣR, 6) of all these rows, preceded by `NONE`
+        self.columns: torch.Tensor  # (1 + ΣR, 6) of all these rows, preceded by `NONE`
         self.coverage: torch.Tensor  # (1 + ΣR,)
-        self.starts: torch.Tensor  # (B,) index of each sentence's first row in `about`
+        self.starts: torch.Tensor  # (B,) index of each sentence's first row in `columns`
         self.before_rows: (
             torch.Tensor
         )  # (B, R, 2) the two tokens before the rows of each sentence, padded; for the gate
@@ -140,15 +140,15 @@ class SentenceReader:
             self.rows_of(*self.sources.shortlist(row, top_k, blocked[i] if blocked else ()), texts[i])
             for i, row in enumerate(plain)
         ]
-        self.about = torch.cat(
-            [torch.tensor([NONE], device=self.device), *(shortlist.about for shortlist in self.rows)]
+        self.columns = torch.cat(
+            [torch.tensor([NONE], device=self.device), *(shortlist.columns for shortlist in self.rows)]
         )
         self.coverage = torch.cat([self.mean.new_zeros(1), *(shortlist.coverage for shortlist in self.rows)])
-        counts = torch.tensor([1, *(len(shortlist.about) for shortlist in self.rows)], device=self.device)  # (1 + B,)
+        counts = torch.tensor([1, *(len(shortlist.columns) for shortlist in self.rows)], device=self.device)  # (1 + B,)
         self.starts = counts.cumsum(0)[:-1]  # (B,)
         if self.gate is not None:
             pad = torch.nn.utils.rnn.pad_sequence
-            self.before_rows = pad([shortlist.about[:, 4:] for shortlist in self.rows], batch_first=True)  # (B, R, 2)
+            self.before_rows = pad([shortlist.columns[:, 4:] for shortlist in self.rows], batch_first=True)  # (B, R, 2)
             self.covered = pad([shortlist.coverage for shortlist in self.rows], batch_first=True)  # (B, R)
         self.allowed = torch.tensor([repeats(row) for row in plain], device=self.device)  # (B,)
 
@@ -199,11 +199,11 @@ class SentenceReader:
         if count < k:
             cosines = torch.nn.functional.pad(cosines, (0, k - count), value=NO_ROW)  # (A, n, k)
             index = torch.nn.functional.pad(index, (0, k - count))  # (A, n, k)
-        return SentenceNeighbours(cosines, self.coverage[index], self.about[index])
+        return SentenceNeighbours(cosines, self.coverage[index], self.columns[index])
 
-    def known(self, sentences: torch.Tensor) -> torch.Tensor:
+    def known_share(self, sentences: torch.Tensor) -> torch.Tensor:
         """The share of the IDF mass of each sentence of the batch that any sample covers; `sentences` are indices of any shape."""
-        return sentences.new_tensor([rows.known for rows in self.rows], dtype=self.mean.dtype)[sentences]
+        return sentences.new_tensor([rows.known_share for rows in self.rows], dtype=self.mean.dtype)[sentences]
 
     # -- at each step
 
@@ -236,11 +236,11 @@ class SentenceReader:
             min(self.options.k or CANDIDATES, len(self.datastore)), written.reshape(len(once), -1, 2),
         )  # (A, m * n, k)  # fmt: skip
         cosines = result.cosines.view(*queries.shape[:2], -1)  # (r, n, k)
-        columns = result.about.view(*cosines.shape, len(NONE))  # (r, n, k, 6)
+        columns = result.columns.view(*cosines.shape, len(NONE))  # (r, n, k, 6)
         tokens, entries = columns[..., 0], columns[..., 1]  # (r, n, k) each
         history = steps.history(sentences, tokens, entries)
-        refused = again(history, tokens, entries, self.allowed[sentences])  # (r, n, k)
-        refused |= torn(columns[..., 3], steps.ids)  # (r, n, k)
+        refused = is_repeated(history, tokens, entries, self.allowed[sentences])  # (r, n, k)
+        refused |= splits_word(columns[..., 3], steps.ids)  # (r, n, k)
         cosines = cosines.masked_fill(refused, NO_ROW)  # (r, n, k)
 
         def of_logits(value: torch.Tensor) -> torch.Tensor:
@@ -260,7 +260,7 @@ class SentenceReader:
         else:
             rows = GateInputs(
                 cosines, of_logits(result.coverage.view(*queries.shape[:2], -1)), of_logits(context(columns[..., 4:], written)),
-                of_logits(self.known(sentences)[:, None].expand(queries.shape[:2])),
+                of_logits(self.known_share(sentences)[:, None].expand(queries.shape[:2])),
                 (top - lse)[:, 0].detach(),
             )  # fmt: skip
             weight = MOST_WEIGHT if self.options.weight is None else self.options.weight

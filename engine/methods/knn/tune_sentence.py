@@ -20,7 +20,7 @@ from engine.methods.knn.forced_decoding import forced
 from engine.methods.knn.gate import NO_ROW, GateInputs, NeighbourGate, Positions, fit
 from engine.methods.knn.gate import loss as gate_loss
 from engine.methods.knn.options import MOST_WEIGHT, KnnOptions
-from engine.methods.knn.sentence import CANDIDATES, NO_TOKEN, context, copied, torn
+from engine.methods.knn.sentence import CANDIDATES, NO_TOKEN, context, copied, splits_word
 from engine.methods.knn.tune import NEAR
 from engine.methods.trained import TrainedMethod
 
@@ -41,14 +41,14 @@ class SentenceEvidence:
     ranks: torch.Tensor  # (M, K) rank of the row's sentence in the shortlist
     coverage: torch.Tensor  # (M, K) share of the input that the row's sentence covers
     context: torch.Tensor  # (M, K) how many of the last two tokens match those before the row
-    known: torch.Tensor  # (M,) share of the input that any sample covers
+    known_share: torch.Tensor  # (M,) share of the input that any sample covers
     top: torch.Tensor  # (M,) log of the base's highest probability
 
     def positions(self, shortlist: int) -> Positions:
         """The inputs of a gate if only the first `shortlist` samples are read."""
         cosines = self.cosines.masked_fill(self.ranks >= shortlist, NO_ROW)  # (M, K)
         return Positions(
-            GateInputs(cosines, self.coverage, self.context, self.known, self.top),
+            GateInputs(cosines, self.coverage, self.context, self.known_share, self.top),
             self.tokens == self.gold[:, None],
             self.log_p,
         )
@@ -75,15 +75,15 @@ def gather_sentences(
         queries[owner[order], position] = part.states[order]
         result = reader.nearest(queries, range(len(which)), 4 * k)  # (B, n, K)
         at = owner[order], position
-        columns = result.about[at]  # (m, K, 6)
+        columns = result.columns[at]  # (m, K, 6)
         tokens, ranks = columns[..., 0], columns[..., 2]  # (m, K) each
         written = previous(part.tokens[order], position, NO_TOKEN)  # (m, 2)
-        cosines = result.cosines[at].masked_fill(torn(columns[..., 3], written[:, 0]), NO_ROW)  # (m, K)
+        cosines = result.cosines[at].masked_fill(splits_word(columns[..., 3], written[:, 0]), NO_ROW)  # (m, K)
         assert part.top is not None
         parts.append(
             (
                 part.log_p[order], part.tokens[order], cosines, tokens, ranks, result.coverage[at],
-                context(columns[..., 4:], written), reader.known(owner[order]), part.top[order].clamp(min=1e-9).log(),
+                context(columns[..., 4:], written), reader.known_share(owner[order]), part.top[order].clamp(min=1e-9).log(),
             )
         )  # fmt: skip
     if not parts:

@@ -72,7 +72,7 @@ class LlmPrompt(Method):
         return Artefacts(files={FILE: folder / FILE})
 
     def cost(self, config: LlmPromptConfig, work: Workload) -> Cost:
-        return Cost(files=work.learnt * 6)
+        return Cost(files=work.trained_characters * 6)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: LlmPromptConfig) -> nn.Module:
         from engine.methods.llm_prompt.module import PromptModule

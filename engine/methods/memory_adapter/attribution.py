@@ -11,7 +11,7 @@ from engine.base import BaseModel
 from engine.core.atomic_files import read_jsonl
 from engine.errors import BundleError
 from engine.methods.memory_adapter.module import MemoryAdapterModule
-from engine.methods.reading import given, reads_of
+from engine.methods.reading import encode_pair, reads_of
 
 
 def attributions(
@@ -27,7 +27,7 @@ def attributions(
         heaviest = weights.topk(min(top, len(reader.memory)))  # (k,), (k,)
         return [item(phrases.get(layer, []), int(i), float(w)) for w, i in zip(*heaviest, strict=True)]
 
-    return reads_of(base, module.readers(), *given(base, source, translation), items)
+    return reads_of(base, module.readers(), *encode_pair(base, source, translation), items)
 
 
 def item(phrases: list[dict[str, Any]], row: int, weight: float) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from engine.core.progress import Progress
 from engine.errors import BundleError
 from engine.methods.ablation import Material, UnavailableError, gaussian_like
 from engine.methods.interface import Artefacts, Batch, Loss
-from engine.methods.reading import given, reads_of
+from engine.methods.reading import encode_pair, reads_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,7 +70,7 @@ def build(base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) ->
     return module
 
 
-def another(
+def replacement(
     base: BaseModel, module: SentenceReaders, pairs: Sequence[SentencePair], progress: Progress
 ) -> SentenceMemory:
     from engine.memory.sentence_memory import record_sentences
@@ -121,15 +121,15 @@ def reading_figures(module: SentenceReaders) -> list[dict[str, Any]]:
     """
     results = []
     for layer, attention, reader in module.readers():
-        if "weights" not in (reader.seen or {}):
+        if "weights" not in (reader.recorded or {}):
             continue
-        top = reader.seen["weights"].argmax(-1).flatten()  # (B n,)
-        opened = 1 - reader.seen["gate"]  # (B, n, 1)
+        top = reader.recorded["weights"].argmax(-1).flatten()  # (B n,)
+        opened = 1 - reader.recorded["gate"]  # (B, n, 1)
         results.append(
             {
                 "layer": layer,
                 "place": attention,
-                "rows": round(float(reader.seen["entropy"].mean().exp()), 2),
+                "rows": round(float(reader.recorded["entropy"].mean().exp()), 2),
                 "distinct": round(len(top.unique()) / len(top), 4),
                 "gate": round(float(opened.mean()), 4),
                 "gate_spread": round(float(opened.std()), 4),
@@ -150,7 +150,7 @@ def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Materi
     if kind == "empty":
         memory = None
     elif kind in ("foreign", "oracle"):
-        memory = another(base, module, material.pairs(kind), material.progress)
+        memory = replacement(base, module, material.pairs(kind), material.progress)
     elif kind == "shuffled":
         memory = memory.changed(tokens=memory.tokens[material.order(len(memory))])
     elif kind == "mean":
@@ -179,7 +179,7 @@ def attributions(
     memory = module.memory
     if memory is None:
         return []
-    sources, labels, tokens = given(base, source, translation)
+    sources, labels, tokens = encode_pair(base, source, translation)
     module.set_source(base, sources)
     assert module.shortlist is not None
     rows, real = module.shortlist.rows[0], int(module.shortlist.real[0].sum())  # (R,)

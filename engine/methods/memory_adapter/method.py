@@ -149,7 +149,7 @@ class MemoryAdapter(Method):
             added += readers * (r * r + d * d + 64 * d)
             return Cost(
                 weights=added + tuned, bytes_each=(4 * added + tuned) / (added + tuned), training=1.1 + slower, terms=terms,
-                units=work.held, preparing=1.1, decoding=1.3, files=work.held * (6 + (r + 1) * readers),
+                units=work.total_characters, preparing=1.1, decoding=1.3, files=work.total_characters * (6 + (r + 1) * readers),
             )  # fmt: skip
         added += (
             (layers or shape.decoder) * len(config.places) * (3 * d * d + (2 * d * d + d if config.gate else 0) + 1)
@@ -249,13 +249,13 @@ class MemoryAdapter(Method):
             yield observations
             return
         for _, _, reader in module.readers():
-            reader.seen = {}
+            reader.recorded = {}
         try:
             yield observations
             observations["readers"] = by_sentence.reading_figures(module)
         finally:
             for _, _, reader in module.readers():
-                reader.seen = None
+                reader.recorded = None
 
     def misled(self, module: Any) -> contextlib.AbstractContextManager[None] | None:
         return module.rolled() if module.config.retrieval == "sentence" else None

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.base.onednn import PackedLinear, pays
+from engine.base.onednn import PackedLinear, is_faster
 from engine.core.metrics import MEMORY_READS
 from engine.memory import Memory
 from engine.memory.approximate_attention import ApproximateAttention
@@ -69,7 +69,7 @@ class MemoryReader(nn.Module):
         self.graph_path: Path | None = None  # cache path of the index in `nearest`
         self.laid: PackedReader | None = None  # keys and values packed for fast products
         self.rows: tuple[Tensor, PackedMemory] | None = None  # the memory and its products for training
-        self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
+        self.recorded: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
     def project(self) -> None:
         """Compute keys K Wk and values V Wv, or an index of the keys; valid until the weights change.
@@ -109,7 +109,7 @@ class MemoryReader(nn.Module):
 
         They replace `keys` and `values`.
         """
-        if torch.is_grad_enabled() or query.dtype != torch.float32 or query.device.type != "cpu" or not pays():
+        if torch.is_grad_enabled() or query.dtype != torch.float32 or query.device.type != "cpu" or not is_faster():
             return None
         if self.laid is None and self.keys is not None and self.values is not None:
             self.laid = PackedReader(self, self.keys, self.values)
@@ -123,11 +123,11 @@ class MemoryReader(nn.Module):
         laid = self.laid_out(query)
         if laid is not None:
             weights = torch.softmax(laid.scores(query), dim=-1)  # (..., N)
-            if self.seen is not None:
-                self.seen["weights"] = weights
+            if self.recorded is not None:
+                self.recorded["weights"] = weights
             return laid.values(weights)  # (..., d)
         q = self.query(query)  # (..., d)
-        if self.nearest is not None and self.seen is None and self.dropped is False:
+        if self.nearest is not None and self.recorded is None and self.dropped is False:
             return self.value(self.nearest.read(q, self.memory))  # (..., d)
         if self.keys is not None and self.values is not None:
             weights = torch.softmax(q @ self.keys.T * self.inverse_temperature, dim=-1)  # (..., N)
@@ -136,15 +136,15 @@ class MemoryReader(nn.Module):
             memory = self.memory[~self.dropped] if isinstance(self.dropped, Tensor) else self.memory  # (N, d)
             if not len(memory):
                 return torch.zeros_like(query)  # (..., d)
-            if self.seen is None and torch.is_grad_enabled() and q.dtype == self.key.weight.dtype == memory.dtype:
+            if self.recorded is None and torch.is_grad_enabled() and q.dtype == self.key.weight.dtype == memory.dtype:
                 return self.value(
                     attend((q @ self.key.weight) * self.inverse_temperature, self.constant(memory))
                 )  # (..., d)
             scores = (q @ self.key.weight) @ memory.T  # (..., N)
             weights = torch.softmax(scores * self.inverse_temperature, dim=-1).to(scores.dtype)  # (..., N)
             read = self.value(weights @ memory)  # (..., d)
-        if self.seen is not None:
-            self.seen["weights"] = weights
+        if self.recorded is not None:
+            self.recorded["weights"] = weights
         return read
 
     def forward(self, anchor: Tensor, query: Tensor, strength: float = 1.0) -> Tensor:
@@ -158,7 +158,7 @@ class MemoryReader(nn.Module):
 
     def mix(self, anchor: Tensor, query: Tensor, strength: float) -> Tensor:
         read = self.read(query)  # (B, T, d)
-        if self.laid is not None and self.seen is None and not torch.is_grad_enabled():
+        if self.laid is not None and self.recorded is None and not torch.is_grad_enabled():
             return self.laid.mix(anchor, read, strength)  # (B, T, d)
         if self.gate_hidden is not None and self.gate_out is not None:
             mixed = F.relu(self.gate_hidden(torch.cat([anchor, read], dim=-1)))  # (B, T, d)
@@ -167,8 +167,8 @@ class MemoryReader(nn.Module):
             read_weight = torch.ones_like(anchor[..., :1])  # (B, T, 1)
         if self.scale is not None:
             read_weight = SPEED * self.scale * read_weight  # (B, T, 1)
-        if self.seen is not None:
-            self.seen["gate"] = 1 - read_weight
+        if self.recorded is not None:
+            self.recorded["gate"] = 1 - read_weight
         return anchor + strength * read_weight * (read - anchor)  # (B, T, d)
 
 

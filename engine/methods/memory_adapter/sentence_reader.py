@@ -79,12 +79,12 @@ class Reading:
     content: Content  # shared by all readers
     bonus: Tensor  # (B, 1, R) β v, or `LEAST` for padding
     coverage: Tensor  # (B, R)
-    known: Tensor  # (B, 1, 1)
+    known_share: Tensor  # (B, 1, 1)
     any: Tensor  # (B, 1, 1), 1 if there is any row, else 0
 
     def of(self, active: Tensor, content: Content) -> Reading:
         """The reading of the sentences `active` (b,), given their content."""
-        selected = {name: getattr(self, name)[active] for name in ("keys", "bonus", "coverage", "known", "any")}
+        selected = {name: getattr(self, name)[active] for name in ("keys", "bonus", "coverage", "known_share", "any")}
         return replace(self, content=content, **selected)
 
 
@@ -112,7 +112,7 @@ class SentenceReader(nn.Module):
         self.batch: Reading | None = None  # for all sentences of the batch
         self.reading: Reading | None = None  # for the sentences that remain in the batch
         self.dropped = False
-        self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
+        self.recorded: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
     def look_at(self, keys: Tensor, content: Content, shortlist: Shortlist) -> None:
         """Set the rows that the next batch may read: keys (B, R, r) in the axes of the position, and the rows' content."""
@@ -123,7 +123,7 @@ class SentenceReader(nn.Module):
         compared = F.normalize(keys + SLOW * (keys @ self.match.T), dim=-1)  # (B, R, r)
         coverage = shortlist.coverage.to(kind)  # (B, R)
         bonus = (by_coverage * coverage).masked_fill(~shortlist.real, LEAST)[:, None]  # (B, 1, R)
-        known_share, any_row = shortlist.known, shortlist.real.any(-1)  # (B,) each
+        known_share, any_row = shortlist.known_share, shortlist.real.any(-1)  # (B,) each
         self.batch = self.reading = Reading(
             project, -project @ self.mean, sharpness, by_coverage, sharpness * compared, content, bonus, coverage,
             known_share.to(kind)[:, None, None], any_row.to(kind)[:, None, None],
@@ -149,11 +149,13 @@ class SentenceReader(nn.Module):
         cosine = (score - rows.by_coverage * coverage) / rows.sharpness  # (B, n, 1)
         # H = log Z - Σ w s, and log Z is the best score minus the logarithm of its weight.
         entropy = score - weights.gather(-1, best).log() - (weights * scores).sum(-1, keepdim=True)  # (B, n, 1)
-        evidence = torch.cat([cosine, coverage, rows.known.expand_as(score), entropy], -1) * self.evidence  # (B, n, 4)
+        evidence = (
+            torch.cat([cosine, coverage, rows.known_share.expand_as(score), entropy], -1) * self.evidence
+        )  # (B, n, 4)
         mixed = torch.cat([SIZE * F.normalize(anchor, dim=-1), evidence], -1)  # (B, n, d + 4)
         read_weight = torch.sigmoid(self.gate_out(F.relu(self.gate_hidden(mixed)))) * rows.any  # (B, n, 1), 1 - λ
-        if self.seen is not None:
-            self.seen |= {"weights": weights, "gate": 1 - read_weight, "entropy": entropy}
+        if self.recorded is not None:
+            self.recorded |= {"weights": weights, "gate": 1 - read_weight, "entropy": entropy}
         return read_weight * self.value(rows.content.mixed(weights))  # (B, n, d)
 
 

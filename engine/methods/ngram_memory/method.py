@@ -92,7 +92,11 @@ class NgramMemory(Method):
         layer = work.shape.layer(cross=True)
         gates = work.shape.decoder * (layer // 3)
         return Cost(
-            weights=2 * config.layers * layer + gates, training=0.8, units=work.held, preparing=0.2, files=work.held * 6
+            weights=2 * config.layers * layer + gates,
+            training=0.8,
+            units=work.total_characters,
+            preparing=0.2,
+            files=work.total_characters * 6,
         )
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: NgramMemoryConfig) -> NgramMemoryModule:
@@ -202,9 +206,9 @@ class NgramMemory(Method):
         """For each target token and decoder layer: the base's share, and retrieved pairs with the attention to all their tokens."""
         import torch
 
-        from engine.methods.reading import given, reads_of, shares_of
+        from engine.methods.reading import encode_pair, reads_of, shares_of
 
-        sources, labels, tokens = given(base, source, translation)
+        sources, labels, tokens = encode_pair(base, source, translation)
 
         def items(layer: int, gated: Any, weights: torch.Tensor) -> list[dict[str, object]]:
             shares = shares_of(owners, weights[: len(owners)])

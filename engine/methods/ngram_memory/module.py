@@ -52,7 +52,7 @@ class GatedAttention(nn.Module):
         self.gate_source = nn.Linear(d, 1, bias=False)
         self.gate_memory = nn.Linear(d, 1, bias=False)
         self.scale = nn.Parameter(torch.zeros(()))
-        self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
+        self.recorded: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
     def forward(self, anchor: Tensor, query: Tensor, retrieved: Retrieved, layer: int, strength: float = 1.0) -> Tensor:
         """c for c^s = anchor and queries (R, T, d). R is a multiple of the rows in `retrieved`, with a sentence's beams adjacent.
@@ -72,9 +72,9 @@ class GatedAttention(nn.Module):
         c_m = self.attention.read(query, keys, values, retrieved.mask)  # (B, n T, d)
         gate = torch.sigmoid(self.gate_source(c_s) + self.gate_memory(c_m))  # (B, n T, 1)
         read_weight = SPEED * self.scale * (1 - gate) * retrieved.any  # (B, n T, 1)
-        if self.seen is not None:
-            self.seen["weights"] = self.attention.weights(query, keys, retrieved.mask).mean(1)  # (B, n T, K)
-            self.seen["gate"] = 1 - read_weight
+        if self.recorded is not None:
+            self.recorded["weights"] = self.attention.weights(query, keys, retrieved.mask).mean(1)  # (B, n T, K)
+            self.recorded["gate"] = 1 - read_weight
         return (c_s + strength * read_weight * (c_m - c_s)).reshape(shape)  # (R, T, d)
 
 

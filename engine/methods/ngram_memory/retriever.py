@@ -85,7 +85,7 @@ class Retriever:
             self.good = set(range(len(pairs))) - self.poor
 
     @cached_property
-    def own(self) -> OwnText:
+    def own_text(self) -> OwnText:
         """The near-duplicates in the retrieval set; needed only in training."""
         return OwnText([pair.target for pair in self.pairs], [pair.source for pair in self.pairs])
 
@@ -101,7 +101,7 @@ class Retriever:
             return self._search(base, ids, states, draft, self.config.neighbours_translating, set())
         name = pair.source, pair.target
         if name not in self._own_cache:
-            shut = self.own.of(pair.source, pair.target)
+            shut = self.own_text.of(pair.source, pair.target)
             self._own_cache[name] = self._search(base, ids, states, draft, self.config.neighbours, shut)
         return self._own_cache[name]
 

@@ -96,8 +96,9 @@ class TranslationMemory(Method):
         )
         retriever = {"trained": 2, "fixed_target": 1, "fixed": 0}[config.retriever] * encoder
         return Cost(
-            weights=retriever + config.memory_layers * layer + 4 * d * d, training=0.7, units=work.held,
-            warming=0.5 * config.warm_updates * config.warm_batch * work.sentence, files=work.held * 6 + work.sentences * d,
+            weights=retriever + config.memory_layers * layer + 4 * d * d, training=0.7, units=work.total_characters,
+            warming=0.5 * config.warm_updates * config.warm_batch * work.sentence,
+            files=work.total_characters * 6 + work.sentences * d,
         )  # fmt: skip
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: TranslationMemoryConfig) -> TranslationMemoryModule:
@@ -247,7 +248,11 @@ class TranslationMemory(Method):
             queries = x.detach().float().cpu().numpy()  # (B, v)
             numbers = []
             for row, query in enumerate(queries):
-                shut = self.own(module, batch.pairs.sentences[batch.rows[row]].target) if batch is not None else set()
+                shut = (
+                    self.near_duplicates(module, batch.pairs.sentences[batch.rows[row]].target)
+                    if batch is not None
+                    else set()
+                )
                 numbers.append([i for i, _ in index.search_unblocked(query, module.config.neighbours, shut)])
             recompute = batch is not None and module.config.retriever == "trained"
             selected = batch.labels != base.pad if batch is not None else None  # (B, T)
@@ -260,7 +265,7 @@ class TranslationMemory(Method):
         refresher = module.refresher
         return refresher.at(step) if module.training or refresher.index is None else refresher.index
 
-    def own(self, module: Any, target: str) -> set[int]:
+    def near_duplicates(self, module: Any, target: str) -> set[int]:
         """Indices of the memory's sentences that equal the target or are near-duplicates of it."""
         from engine.memory.self_match import OwnText
 
@@ -272,9 +277,9 @@ class TranslationMemory(Method):
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, object]]:
         """For each target token: the base's share 1 - λ, and retrieved sentences with their total attention and relevance f."""
-        from engine.methods.reading import force, given, row, shares_of
+        from engine.methods.reading import encode_pair, force, row, shares_of
 
-        sources, labels, tokens = given(base, source, translation)
+        sources, labels, tokens = encode_pair(base, source, translation)
         with base.lock, self.attach(base, module):
             self.set_source(base, module, sources)
             force(base, sources, labels)

@@ -129,7 +129,7 @@ class TranslationCache:
 
     def __init__(self, file: Path | None, key: str) -> None:
         self.file, self.key = file, key
-        self.known: dict[str, str] = {}
+        self.translations: dict[str, str] = {}
         if file is None or not file.exists():
             return
         lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
@@ -142,11 +142,11 @@ class TranslationCache:
             except json.JSONDecodeError:
                 continue
             if isinstance(part, list):
-                self.known |= {text: unpacked(translation) for text, translation in part}
+                self.translations |= {text: unpacked(translation) for text, translation in part}
 
     def add(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Store further translations, all or none of them. Raises StorageError."""
-        self.known |= dict(pairs)
+        self.translations |= dict(pairs)
         if self.file is None:
             return
         with storage_errors("the translations", self.file):
@@ -175,7 +175,8 @@ def translate_units(
         plans = [[(position, mask(result.text, *position)) for position in result.sentences] for result in prepared]
     _translate([masked.text for plan in plans for _, masked in plan], translator, finished, progress)
     sentences = [
-        [UnitSentence(position, masked, finished.known[masked.text]) for position, masked in plan] for plan in plans
+        [UnitSentence(position, masked, finished.translations[masked.text]) for position, masked in plan]
+        for plan in plans
     ]
     _try_again(prepared, sentences, translator, finished, Quiet(progress))
     alignments = _alignments(prepared, sentences, translator, progress)
@@ -196,13 +197,13 @@ def _translate(texts: Sequence[str], translator: Translator, finished: Translati
     sentences = 0
     # The batches are the same after a stop as without one, so that the results are bit-identical.
     parts = [[different[i] for i in batch] for batch, _ in batches]
-    missing = [part for part in parts if any(text not in finished.known for text in part)]
+    missing = [part for part in parts if any(text not in finished.translations for text in part)]
     elsewhere = translator.translate_remotely(missing, progress)
     for part, (batch, work) in zip(parts, batches, strict=True):
         progress.advance(
             SHARE * done / total, 1.0, Message("{done:,} of {all:,} sentences", done=sentences, all=len(different))
         )
-        if any(text not in finished.known for text in part):
+        if any(text not in finished.translations for text in part):
             translations = translator.translate(part, progress) if elsewhere is None else next(elsewhere)
             finished.add(list(zip(part, translations, strict=True)))
         done += work
@@ -228,7 +229,7 @@ def _try_again(
         retries = [(i, k, masked) for i, k, masked in retries if len(masked.names) == len(sentences[i][k].masked.names)]
         _translate([masked.text for _, _, masked in retries], translator, finished, progress)
         for i, k, masked in retries:
-            retry = UnitSentence(sentences[i][k].span, masked, finished.known[masked.text])
+            retry = UnitSentence(sentences[i][k].span, masked, finished.translations[masked.text])
             if _trouble(retry) < _trouble(sentences[i][k]):
                 sentences[i][k] = retry
 

@@ -184,7 +184,7 @@ class BlobStore:
         """Open a blob for reading; the caller verifies its content."""
         return open(self.location(name), "rb") if self.local else self._system.open(self.location(name), "rb")
 
-    def whole(self, name: str) -> bool:
+    def is_intact(self, name: str) -> bool:
         """Whether a blob exists and matches its name; reads all of it."""
 
         def read() -> bool:

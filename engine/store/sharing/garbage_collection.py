@@ -63,7 +63,7 @@ def verify(settings: Settings, store: Store, progress: Progress | None = None) -
     referenced = named(store)
     progress.begin("Reading artefacts")
     for number, (name, (_, paths)) in enumerate(sorted(referenced.items())):
-        if not blobs.whole(name):
+        if not blobs.is_intact(name):
             wrong.append(
                 {"artefact": name, "where": paths[0], "problem": "gone" if blobs.look(name) is None else "changed"}
             )
@@ -121,7 +121,7 @@ def mend(settings: Settings, store: Store, wrong: Mapping[str, str]) -> bool:
                 continue
             with contextlib.suppress(Exception), source.open("rb") as file:
                 _replace(blobs, source, file, size, name)
-                if blobs.whole(name):
+                if blobs.is_intact(name):
                     return True
     return False
 

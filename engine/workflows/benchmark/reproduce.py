@@ -63,7 +63,7 @@ def reproduce(
     rows = []
     for done, (task, variant) in enumerate(cells):
         progress.advance(done, len(cells), f"{TASKS[task].title}, {variant.label}")
-        row = BenchmarkRow(task, variant, experiment, plan, progress).made()
+        row = BenchmarkRow(task, variant, experiment, plan, progress).load_or_make()
         rows.append({"task": task, "label": variant.label, "paper": dict(variant.paper.get(task, {})), **row})
     if any(measure.startswith("seconds@") for measure in experiment.measures):
         add_seconds(rows, experiment, plan, settings, progress)

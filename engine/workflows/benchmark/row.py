@@ -52,7 +52,7 @@ class BenchmarkRow:
     plan: Plan
     progress: Progress
 
-    def made(self) -> Json:
+    def load_or_make(self) -> Json:
         """The row from its file if stored, else newly made; if it fails, "error" contains the message. Raises Cancelled."""
         selected = self.folder / f"{self.stem}.{self.experiment.text}.row.json"
         row = read_json(selected)
@@ -60,7 +60,7 @@ class BenchmarkRow:
         if row and "error" not in row and not lacks:
             return {**row, "bundle": str(self.bundle)}
         # The costs of making the plugin are kept if only a measure is missing.
-        row = {**{name: row[name] for name in COSTS if name in row}, **self.wanted, "found": {}}
+        row = {**{name: row[name] for name in COSTS if name in row}, **self.inputs, "found": {}}
         try:
             files = self.files
             if self.experiment.text == "dev":
@@ -81,13 +81,13 @@ class BenchmarkRow:
     # -- names and paths
 
     @cached_property
-    def wanted(self) -> dict[str, object]:
+    def inputs(self) -> dict[str, object]:
         """The inputs of the row, which identify it."""
         variant, scale = self.variant, self.plan.scale
         inputs: dict[str, object] = {
             "system": variant.system, "flags": list(variant.flags), "sentences": variant.sentences or scale.sentences,
             "lines": scale.lines, "budget": scale.budget, "base": self.plan.base, "seed": self.plan.seed,
-            "base_digest": base_digest(self.plan.base, self.about.source, self.about.target),
+            "base_digest": base_digest(self.plan.base, self.spec.source, self.spec.target),
         }  # fmt: skip
         if variant.system != VANILLA:  # only if set, so that rows without it keep their names
             inputs |= {"learn": list(variant.learn)} if variant.learn else {}
@@ -97,17 +97,17 @@ class BenchmarkRow:
 
     @cached_property
     def stem(self) -> str:
-        return f"{self.variant.system}-{content_hash(self.wanted)[:10]}"
+        return f"{self.variant.system}-{content_hash(self.inputs)[:10]}"
 
     @property
-    def about(self) -> BenchmarkTask:
+    def spec(self) -> BenchmarkTask:
         return TASKS[self.task]
 
     @property
     def pair(self) -> list[str]:
         """Direction and base as flags."""
         base = ["--base", self.plan.base] if self.plan.base else []
-        return ["--source", self.about.source, "--target", self.about.target, *base]
+        return ["--source", self.spec.source, "--target", self.spec.target, *base]
 
     @property
     def folder(self) -> Path:
@@ -122,7 +122,7 @@ class BenchmarkRow:
     @property
     def trained(self) -> Path:
         """The trained plugin, shared by the row that swaps its samples afterwards and the one that does not."""
-        inputs = {key: value for key, value in self.wanted.items() if key != "swap"}
+        inputs = {key: value for key, value in self.inputs.items() if key != "swap"}
         return self.learnt / f"{self.variant.system}-{content_hash(inputs)[:10]}.zip"
 
     @property
@@ -236,7 +236,7 @@ class BenchmarkRow:
 
     def dev_files(self) -> dict[str, Path]:
         """Held-out sentences of the style, with their machine translations as sources, as in paper 1."""
-        spec = self.about
+        spec = self.spec
         target, source = self.folder / f"dev.{spec.target}.txt", self.folder / f"dev.{spec.source}.txt"
         text = "".join(
             f"{sentence}\n" for sentence in dev_sentences(self.task, self.plan.data)[: self.plan.scale.lines or None]

@@ -142,7 +142,7 @@ def measure_general(
     outputs: dict[str, list[str]] = {}
     total = len(systems) * len(sources)
     for system in systems:
-        folder, key = general_place(sources, system, translate, eval_context)
+        folder, key = general_cache_key(sources, system, translate, eval_context)
         result = translations(folder, key, len(sources))
         if result is None:
             result = []
@@ -162,7 +162,7 @@ def measure_general(
     ).to_mapping()
 
 
-def ready(systems: Sequence[System], translate: SystemTranslator, eval_context: EvalContext) -> bool:
+def is_cached(systems: Sequence[System], translate: SystemTranslator, eval_context: EvalContext) -> bool:
     """Whether all scorers and translations needed by `measure` are already stored, so that it takes no time."""
     from engine.evaluation.style_scorers import load_style
 
@@ -174,7 +174,7 @@ def ready(systems: Sequence[System], translate: SystemTranslator, eval_context: 
     if not general_is_kept(eval_context.backward, eval_context.settings):
         return False
     sources = [source for source, _ in general_pairs_of(eval_context)]
-    locations = (general_place(sources, system, translate, eval_context) for system in systems)
+    locations = (general_cache_key(sources, system, translate, eval_context) for system in systems)
     return all(translations(folder, key, len(sources)) is not None for folder, key in locations)
 
 
@@ -185,7 +185,7 @@ def general_pairs_of(eval_context: EvalContext, progress: Progress | None = None
     return general_pairs(eval_context.backward, eval_context.settings, exclude=eval_context.texts, progress=progress)
 
 
-def general_place(
+def general_cache_key(
     sources: Sequence[str], system: System, translate: SystemTranslator, eval_context: EvalContext
 ) -> tuple[Path, str]:
     """The folder and the key of a system's translations of general text. Those of the base alone are the ones that plugins are

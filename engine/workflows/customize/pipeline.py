@@ -201,7 +201,7 @@ def prepare_method(run: Run) -> None:
     made_from += [content_hash(left_out)] if left_out else []  # omitted if empty, so that older keys remain valid
     made_from += [method.name, until_trained(run.request), pair.forward.fingerprint(), pair.backward.fingerprint()]
     folder = run.samples.workspace
-    renew(run.own, "method", content_hash(*made_from), folder)
+    renew(run.run_cache, "method", content_hash(*made_from), folder)
     folder.mkdir(exist_ok=True)
     run.artefacts = method.prepare(run.samples, config, run.progress)
     run.config = run.artefacts.config or config
@@ -227,8 +227,8 @@ def train(run: Run) -> None:
         folder = run.folder / "training"
         timeless = training.replace(max_minutes=None).to_mapping()
         del timeless["domain_filter"]  # does not affect training
-        made_from = [run.own.get("method"), run.cache.used["pairs"], timeless, run.settings.precision]
-        renew(run.own, "training", content_hash(*made_from), folder)
+        made_from = [run.run_cache.get("method"), run.cache.used["pairs"], timeless, run.settings.precision]
+        renew(run.run_cache, "training", content_hash(*made_from), folder)
         held_out = method.encode(base, run.samples, "valid", run.progress)
         trainer = Trainer(base, method, run.module, pairs, held_out, training, folder, run.settings.precision)
         run.result = trainer.run(watch, run.progress)
@@ -247,8 +247,8 @@ def add_datastore(run: Run) -> None:
 
     run.progress.begin("Recording the datastore")
     options, folder = knn_config(run.request), run.folder / "knn"
-    made_from = [run.own.get("method"), run.cache.used["pairs"], hash_weights(run.module), options.to_mapping()]
-    renew(run.own, "knn", content_hash(*made_from), folder)
+    made_from = [run.run_cache.get("method"), run.cache.used["pairs"], hash_weights(run.module), options.to_mapping()]
+    renew(run.run_cache, "knn", content_hash(*made_from), folder)
     folder.mkdir(exist_ok=True)
     remembered = [pair for pair in run.samples.pairs("memory") if pair.source]
     run.plugin.knn, files, metrics = make_knn(
@@ -262,7 +262,7 @@ def evaluate(run: Run) -> None:
     """Decoding settings, and figures of the plugin compared with the base alone."""
     texts = [segment.text for segment in run.corpus.segments]
     run.decoding, run.metrics = evaluate_step(
-        run.samples, run.plugin, texts, run.cache.used["pairs"], run.own, run.progress
+        run.samples, run.plugin, texts, run.cache.used["pairs"], run.run_cache, run.progress
     )
     if run.result:
         run.metrics |= {

@@ -176,13 +176,13 @@ def candidates(request: CustomizeRequest) -> list[CustomizeRequest]:
         check_method(request)
         return [request]
     able = [name for name in CANDIDATES["best"] if name != "knn" or (find_spec("faiss") and not request.knn)]
-    fits = [candidate for name in able if (candidate := fitting(request, name)) is not None]
+    fits = [candidate for name in able if (candidate := request_for_method(request, name)) is not None]
     if not fits:
         check_method(request.replace(method="memory_adapter"))  # raises the specific error
     return [candidate for candidate in fits if candidate.method in CANDIDATES.get(request.budget, ())] or fits[:1]
 
 
-def fitting(request: CustomizeRequest, method: str) -> CustomizeRequest | None:
+def request_for_method(request: CustomizeRequest, method: str) -> CustomizeRequest | None:
     """The request with that method; None if the method lacks a setting."""
     try:
         check_method(named := request.replace(method=method))

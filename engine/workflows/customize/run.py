@@ -65,7 +65,7 @@ class Trial:
 class Run:
     """A customization in progress.
 
-    `workspace` contains what several runs may share, `folder` what belongs to this run only; `cache` and `own` are their step
+    `workspace` contains what several runs may share, `folder` what belongs to this run only; `cache` and `run_cache` are their step
     caches. `times` are seconds by step.
     """
 
@@ -75,7 +75,7 @@ class Run:
     settings: Settings
     progress: NumberedProgress
     cache: StepCache
-    own: StepCache
+    run_cache: StepCache
     begin: float = field(default_factory=time.monotonic)
     automatic: bool = False  # several methods are tried, and the best is kept
     times: dict[str, float] = field(default_factory=dict)

@@ -56,7 +56,7 @@ def best_of(
     trials: list[Trial] = []
     for number, request in enumerate(requests):
         start = time.monotonic()
-        for trial in ways(branch(run, request, number, len(requests)), train, add_datastore):
+        for trial in trial_variants(branch(run, request, number, len(requests)), train, add_datastore):
             if best is None:
                 trials.append(measure(trial, None, general, time.monotonic()))
             trials.append(measure(trial, trial.plugin, general, start))
@@ -81,7 +81,7 @@ def keep_best(best: Run, folder: Path) -> None:
             shutil.rmtree(target)
         file.replace(target)
     shutil.rmtree(folder / TRIED)
-    best.folder, best.own = folder, StepCache(folder)
+    best.folder, best.run_cache = folder, StepCache(folder)
 
 
 def branch(run: Run, request: CustomizeRequest, number: int, count: int) -> Run:
@@ -89,12 +89,12 @@ def branch(run: Run, request: CustomizeRequest, number: int, count: int) -> Run:
     folder = run.folder / TRIED / request.method
     folder.mkdir(parents=True, exist_ok=True)
     trial = copy.copy(run)
-    trial.request, trial.folder, trial.own = request, folder, StepCache(folder)
+    trial.request, trial.folder, trial.run_cache = request, folder, StepCache(folder)
     trial.progress, trial.times = progress_of_trial(run.progress.inner, number, count), dict(run.times)
     return trial
 
 
-def ways(trial: Run, train: Callable[[Run], None], add_datastore: Callable[[Run], None]) -> Iterator[Run]:
+def trial_variants(trial: Run, train: Callable[[Run], None], add_datastore: Callable[[Run], None]) -> Iterator[Run]:
     """The trial's method as requested, then with kNN decoding on top if that was left open."""
     train(trial)
     record_run(trial)
@@ -137,7 +137,12 @@ def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], sta
     weights = hash_weights(plugin.module) if plugin is not None else ""
     has_filter = plugin is not None and plugin.domain_filter is not None
     key = content_hash(
-        run.cache.used.get("pairs"), run.own.get("method"), weights, knn, base.fingerprint(), *["filter"] * has_filter
+        run.cache.used.get("pairs"),
+        run.run_cache.get("method"),
+        weights,
+        knn,
+        base.fingerprint(),
+        *["filter"] * has_filter,
     )
     cached = read_json(run.folder / FILE)
     if key in cached:

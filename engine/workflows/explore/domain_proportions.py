@@ -33,8 +33,8 @@ from engine.methods.domain_mixing.proportions import (
     corpus_proportions,
     draw,
     fit_proportions,
-    parts,
     proportions,
+    source_and_target,
 )
 from engine.methods.domain_mixing.shapes import Example, SentenceShares, Shown
 
@@ -152,7 +152,10 @@ def drawn_pairs(
     from engine.decoding.greedy_search import back_translate
 
     selected = {
-        name: [parts(sample) for sample in draw(pair.forward, list(samples), words, random.Random(f"1/{name}"))[0]]
+        name: [
+            source_and_target(sample)
+            for sample in draw(pair.forward, list(samples), words, random.Random(f"1/{name}"))[0]
+        ]
         for name, samples in domains.items()
     }
     missing = list(

@@ -32,7 +32,7 @@ def paying(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As on a processor where they are faster; they give the same elsewhere."""
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this PyTorch has no oneDNN")
-    monkeypatch.setattr(products, "pays", lambda numbers=0: True)
+    monkeypatch.setattr(products, "is_faster", lambda numbers=0: True)
     products._MADE.clear()
     yield
     products._MADE.clear()
@@ -42,7 +42,7 @@ def test_translations_are_the_same(base: BaseModel, monkeypatch: pytest.MonkeyPa
     fast = translate(base, LINES)
     assert products._MADE[base.model], "the layouts were used"
     products._MADE.clear()
-    monkeypatch.setattr(products, "pays", lambda numbers=0: False)
+    monkeypatch.setattr(products, "is_faster", lambda numbers=0: False)
     assert translate(base, LINES) == fast
     assert products._MADE[base.model] == {}
 
@@ -62,11 +62,11 @@ def test_which_weights_it_multiplies_faster_depends_on_the_processor(
     monkeypatch.undo()  # the real rule, of another processor
     monkeypatch.setattr(products, "cpuinfo", lambda: maker)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    products.pays.cache_clear()
+    products.is_faster.cache_clear()
     try:
-        assert (products.pays(256 * 256), products.pays(products.LARGE)) == (small, large)
+        assert (products.is_faster(256 * 256), products.is_faster(products.LARGE)) == (small, large)
     finally:
-        products.pays.cache_clear()
+        products.is_faster.cache_clear()
 
 
 def test_products_are_those_of_the_weights_up_to_rounding_and_outside_nothing_changes(base: BaseModel) -> None:

@@ -197,10 +197,10 @@ def test_auto_reads_all_of_a_small_memory_and_an_index_goes_when_training_goes_o
     with torch.no_grad():
         near = reader.read(torch.randn(2, 3, 16))
     assert near.shape == (2, 3, 16)
-    reader.seen = {}
+    reader.recorded = {}
     with torch.no_grad():
         reader.read(torch.randn(1, 2, 16))
-    assert reader.seen["weights"].shape == (1, 2, 200), "what was read is told of all phrases"
+    assert reader.recorded["weights"].shape == (1, 2, 200), "what was read is told of all phrases"
     reader.forget_projection()
     assert reader.nearest is None
 
@@ -228,7 +228,7 @@ def test_products_laid_out_read_as_plain_ones(options, monkeypatch: pytest.Monke
     anchor, query = torch.randn(5, 3, 16), torch.randn(5, 3, 16)
     result = {}
     for quick in (False, True):
-        monkeypatch.setattr(module, "pays", lambda quick=quick: quick)
+        monkeypatch.setattr(module, "is_faster", lambda quick=quick: quick)
         reader.project()
         with torch.inference_mode():
             result[quick] = reader(anchor, query, 0.7)

@@ -16,7 +16,7 @@ from engine.methods.memory_adapter.module import MemoryReader
 def test_values_and_gradients_are_those_of_autograd(quick: bool, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if quick and not torch.backends.mkldnn.is_available():
         pytest.skip("this PyTorch has no oneDNN")
-    monkeypatch.setattr(room, "pays", lambda: quick)
+    monkeypatch.setattr(room, "is_faster", lambda: quick)
     monkeypatch.setattr(room, "BLOCK", block)
     torch.manual_seed(1)
     memory, gradient = torch.randn(41, 16), torch.randn(7, 9, 16)
@@ -54,7 +54,7 @@ def test_all_weights_of_a_reader_learn_as_before_and_nothing_large_is_kept() -> 
     assert max(selected) < 16 * 5000, "no weight a query and phrase"
     ours = {name: parameter.grad.clone() for name, parameter in reader.named_parameters()}
     reader.zero_grad()
-    reader.seen = {}  # the way that shows what was read keeps all weights
+    reader.recorded = {}  # the way that shows what was read keeps all weights
     reader(anchor, query).square().sum().backward()
     for name, parameter in reader.named_parameters():
         torch.testing.assert_close(ours[name], parameter.grad, atol=1e-4, rtol=1e-4)

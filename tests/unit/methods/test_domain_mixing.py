@@ -456,7 +456,7 @@ def test_a_large_domain_does_not_take_all_words():
 
 def test_a_model_is_saved_and_found_again_and_checked(base, folder, tmp_path):
     before, after = random_model(base), ProportionModel.load(folder, base)
-    assert after.about() == before.about()
+    assert after.to_mapping() == before.to_mapping()
     states = [torch.randn(5, base.d_model) for _ in range(proportion_layer_counts(base)["decoder"])]
     assert torch.equal(before.proportions("decoder", states), after.proportions("decoder", states))
     with pytest.raises(BundleError, match="fitted on another base"):

@@ -15,7 +15,7 @@ from engine.errors import BundleError, OptionError
 from engine.memory.faiss_search import FlatSearch
 from engine.methods import Artefacts, get_method
 from engine.methods.batches import Pairs
-from engine.methods.knn.build import another, make_knn
+from engine.methods.knn.build import make_knn, replacement
 from engine.methods.knn.config import KnnConfig
 from engine.methods.knn.datastore import Datastore
 from engine.methods.knn.decoder import Knn
@@ -584,7 +584,7 @@ def test_with_an_adapter_the_keys_are_the_adapted_models(base, adapter, datastor
     plugin, _ = adapter
     knn, _, figures = make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="global"), tmp_path, plugin)
     assert not torch.allclose(knn.datastore.keys.float(), datastore.keys.float(), atol=0.05)
-    swapped, _ = another(base, knn, PAIRS[:3], tmp_path / "other", plugin=plugin)
+    swapped, _ = replacement(base, knn, PAIRS[:3], tmp_path / "other", plugin=plugin)
     assert torch.allclose(
         swapped.datastore.keys.float(), knn.datastore.keys[: len(swapped.datastore)].float(), atol=0.02
     )

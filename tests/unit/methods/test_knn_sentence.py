@@ -14,13 +14,13 @@ from engine.errors import BundleError, OptionError
 from engine.memory.source_index import names_in, row_names
 from engine.methods import get_method
 from engine.methods.batches import Pairs
-from engine.methods.knn.build import another, make_knn
+from engine.methods.knn.build import make_knn, replacement
 from engine.methods.knn.datastore import Datastore
 from engine.methods.knn.decoder import Knn
-from engine.methods.knn.history import History, again, repeats
+from engine.methods.knn.history import History, is_repeated, repeats
 from engine.methods.knn.module import KnnModule
 from engine.methods.knn.options import KnnOptions
-from engine.methods.knn.sentence import ANY, copied, torn
+from engine.methods.knn.sentence import ANY, copied, splits_word
 from engine.plugins import Plugin, PluginStack
 from tests.bases import SENTENCES
 
@@ -47,7 +47,7 @@ def total(base, plugin=None, pairs=SENTENCES, **more):
 
 def entries_of(knn, i):
     """The datastore's sentences that sentence i of the batch may copy from."""
-    return set(knn.datastore.sentences[knn.reader.rows[i].about[:, 1]].tolist())
+    return set(knn.datastore.sentences[knn.reader.rows[i].columns[:, 1]].tolist())
 
 
 def test_a_sentence_is_shortlisted_by_the_rare_words_it_shares(base, datastore):
@@ -144,9 +144,9 @@ def test_nothing_is_copied_twice_unless_the_source_repeats():
     written = torch.tensor([[5, 7, 8, 9, 7, 8]])
     rows = torch.tensor([[-1, 70, 71, 72, 73, 74]])
     tokens, candidates = torch.tensor([[[9, 4, 7]]]), torch.tensor([[[90, 71, 95]]])
-    refused = again(History(written, rows, 1), tokens, candidates, torch.tensor([1]))
+    refused = is_repeated(History(written, rows, 1), tokens, candidates, torch.tensor([1]))
     assert refused.tolist() == [[[True, True, False]]]  # "7 8 9" again; the same row again; neither
-    refused = again(History(written, rows, 1), tokens, candidates, torch.tensor([2]))
+    refused = is_repeated(History(written, rows, 1), tokens, candidates, torch.tensor([2]))
     assert not bool(refused.any())
     assert repeats([1, 2, 3, 4]) == 1
     assert repeats([1, 2, 3, 1, 2, 3, 9, 1, 2, 3]) == 3
@@ -154,7 +154,7 @@ def test_nothing_is_copied_twice_unless_the_source_repeats():
 
 def test_a_piece_inside_a_word_follows_the_piece_of_its_own_word():
     before, written = torch.tensor([[[5, 7, ANY]]]), torch.tensor([[5]])
-    assert torn(before, written).tolist() == [[[False, True, False]]]
+    assert splits_word(before, written).tolist() == [[[False, True, False]]]
 
 
 def test_tags_and_placeholders_that_the_input_lacks_are_not_copied():
@@ -188,7 +188,7 @@ def test_numbers_and_names_that_the_input_lacks_are_not_copied(base):
     knn = plugin_with(base, store).module.knn
     for source, holds in (("The road is 25 miles long.", True), ("The road is 37 miles long.", False)):
         knn.set_source(base, base.pad_batch(base.encode([source])))
-        words = base.tokenizer.convert_ids_to_tokens(knn.reader.rows[0].about[:, 0].tolist())
+        words = base.tokenizer.convert_ids_to_tokens(knn.reader.rows[0].columns[:, 0].tolist())
         assert any("2" in word for word in words) == holds
         assert "路" in "".join(words)
 
@@ -204,7 +204,7 @@ def test_settings_are_chosen_on_held_out_sentences_and_saved(base, tmp_path):
     assert -total(base, plugin) / figures["tokens"] == pytest.approx(figures["loss"], abs=0.05)  # but for the history
     again = Plugin(get_method("knn"), KnnModule(Knn.open(tmp_path, base, knn.options)), {})
     assert score(base, SENTENCES, again) == score(base, SENTENCES, plugin)
-    other = another(base, knn, PAIRS[:4], tmp_path / "swapped")[0]
+    other = replacement(base, knn, PAIRS[:4], tmp_path / "swapped")[0]
     assert torch.equal(other.gate.weights, knn.gate.weights)
 
 
@@ -286,7 +286,7 @@ def test_other_samples_take_the_place_of_its_own(base, datastore, tmp_path):
     assert "datastore.sources.safetensors" in files
     texts = {item["text"] for row in plugin.attributions(base, *SENTENCES[7]) for item in row["items"]}
     assert texts <= {pair.target for pair in PAIRS[:3]}
-    assert another(base, plugin.module.knn, PAIRS, tmp_path / "more")[0].options == SET
+    assert replacement(base, plugin.module.knn, PAIRS, tmp_path / "more")[0].options == SET
 
 
 def test_what_was_read_names_sentences_of_the_samples(base, datastore):

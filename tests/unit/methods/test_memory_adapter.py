@@ -361,7 +361,7 @@ def test_reads_name_rows_of_the_layers_memory(base, memory):
         assert weights == sorted(weights, reverse=True)
         assert sum(weights) <= 1.0 + 1e-5
         assert all(0 <= item["row"] < memory.sizes[row["layer"]] for item in row["items"])
-    assert all(reader.seen is None for _, _, reader in module.readers())
+    assert all(reader.recorded is None for _, _, reader in module.readers())
 
 
 def test_base_dropout_is_undone(base, memory):

@@ -108,7 +108,7 @@ def test_a_reader_does_what_its_equations_say(base, folder):
             coverage = shortlist.coverage[b][shortlist.real[b]]
             for t in range(4):
                 wanted = mixed(
-                    reader, anchor[b, t].double(), query[b, t].double(), keys, tokens, table, coverage, shortlist.known[b]
+                    reader, anchor[b, t].double(), query[b, t].double(), keys, tokens, table, coverage, shortlist.known_share[b]
                 )  # fmt: skip
                 torch.testing.assert_close(result[b, t].double(), wanted, rtol=1e-3, atol=1e-3)
 

@@ -172,7 +172,7 @@ def test_reads_name_found_pairs_by_layer_with_their_attention(base, module):
         assert all(item["text"] == module.pairs[item["row"]].target for item in row["items"])
     whole = get_method("ngram_memory").attributions(base, module, *SENTENCES[2], top=99)
     assert all(sum(item["weight"] for item in row["items"]) == pytest.approx(1, abs=1e-4) for row in whole)
-    assert all(toggled.seen is None for _, toggled in module.gates())
+    assert all(toggled.recorded is None for _, toggled in module.gates())
     json.dumps(rows)
 
 

@@ -141,7 +141,7 @@ def test_the_queue_documents_and_layouts_pass_flags_on(base: BaseModel, texts: l
 def test_what_was_finished_keeps_its_flags(tmp_path: Path) -> None:
     file = tmp_path / "partial.jsonl"
     TranslationCache(file, "k").add([("a", Flagged("b", "length")), ("c", "d")])
-    again = TranslationCache(file, "k").known
+    again = TranslationCache(file, "k").translations
     assert again == {"a": "b", "c": "d"}
     assert [flag_of(again[text]) for text in "ac"] == ["length", ""]
 

@@ -15,7 +15,7 @@ from engine.core.settings import Settings
 from engine.errors import InputError, MissingError, ModelError
 from engine.jobs.registry import KINDS, JobContext
 from studio.components.base_note import base_note
-from studio.components.bases_boxes import directions_text, jobs_box, known_box, shelf_box
+from studio.components.bases_boxes import directions_text, installed_box, jobs_box, recommended_box
 from studio.components.home_welcome import first_base, first_sample, start_with_sample, welcome
 from studio.components.new_project_form import NewProjectForm
 from studio.i18n.translate import speaking
@@ -73,25 +73,25 @@ def one_way(tiny: Path, folder: Path) -> Path:
 
 def test_the_bases_at_hand_with_direction_size_and_bleu(service: Service, models: BaseModels) -> None:
     project = service.create_project("Novels", "en", "zh", str(EN_ZH))
-    first, other = models.at_hand(project)
+    first, other = models.installed(project)
     assert (first.name, first.current, first.usable, first.shipped) == ("en-zh", True, False, True)
     assert {(one.source, one.target) for one in first.scores} == {("en", "zh")}
     assert (other.name, other.current, other.usable) == ("de-en", False, False)
     assert directions_text(first) == "English and Chinese, both ways"
-    html = shelf_box(models, project)
+    html = installed_box(models, project)
     assert html.count("demonstration model") == 2
     assert "research and evaluation only" in html
     assert f"{first.scores[0].bleu:.1f}" in html
     with speaking("zh"):
-        assert "演示模型" in shelf_box(models, project)
+        assert "演示模型" in installed_box(models, project)
 
 
 def test_well_known_models_of_a_pair(models: BaseModels) -> None:
-    html = known_box(models, "en", "zh")
+    html = recommended_box(models, "en", "zh")
     assert html.count('data-act="look"') == 6  # five models and the field
     assert html.count("not for commercial use") == 2
-    assert "No model" in known_box(models, "en", "tlh")
-    assert "<script>" not in known_box(models, "<script>", '"><script>')
+    assert "No model" in recommended_box(models, "en", "tlh")
+    assert "<script>" not in recommended_box(models, "<script>", '"><script>')
 
 
 def test_a_model_of_the_hub_is_added_with_consent(service: Service, models: BaseModels, hub: Path) -> None:
@@ -133,10 +133,10 @@ def test_a_folder_is_added_used_and_removed(service: Service, models: BaseModels
     (folder / "README.md").write_text("# <b>Mine</b>\n\n| testset | BLEU |\n|---|---|\n| flores.en.zh | 31.4 |\n")
     assert add(service, models, str(folder)) == "my-base"
     project = service.create_project("Novels", "en", "zh", str(EN_ZH))
-    added = next(one for one in models.at_hand(project) if one.name == "my-base")
+    added = next(one for one in models.installed(project) if one.name == "my-base")
     assert (added.usable, added.shipped, directions_text(added)) == (True, False, "English to Chinese")
     assert [(one.text, one.bleu) for one in added.scores] == [("encyclopaedic text", 31.4)]
-    assert 'data-act="use" data-value="my-base"' in shelf_box(models, project)
+    assert 'data-act="use" data-value="my-base"' in installed_box(models, project)
     with pytest.raises(InputError, match="a base my-base here already"):
         models.look_up(str(folder))
 
@@ -151,7 +151,7 @@ def test_a_folder_is_added_used_and_removed(service: Service, models: BaseModels
         models.remove("my-base")
     models.use(project, "en-zh", agreed=True)
     assert models.remove("my-base") > 100_000
-    assert [one.name for one in models.at_hand(None)] == ["de-en", "en-zh"]
+    assert [one.name for one in models.installed(None)] == ["de-en", "en-zh"]
     with pytest.raises(InputError, match="is bundled with the program"):
         models.remove("en-zh")
 
@@ -160,7 +160,7 @@ def test_a_project_with_plugins_keeps_its_base(service: Service, models: BaseMod
     name = add(service, models, str(tiny))
     project = service.create_project("Novels", "en", "zh", str(EN_ZH))
     service.store.plugins.create(project.id, "Style", method="lhuc", path="x.zip", base_fingerprint="", metrics={})
-    assert not any(one.usable for one in models.at_hand(project))
+    assert not any(one.usable for one in models.installed(project))
     with pytest.raises(InputError, match="cannot be used for"):
         models.use(project, name, agreed=True)
 
@@ -192,8 +192,8 @@ def test_only_admins_add_and_remove(service: Service, models: BaseModels, tiny: 
     ):
         with pytest.raises(Forbidden):
             refused()
-    assert "data-ask" not in shelf_box(models, None)
-    assert 'data-act="look"' not in known_box(models, "en", "zh")
+    assert "data-ask" not in installed_box(models, None)
+    assert 'data-act="look"' not in recommended_box(models, "en", "zh")
     assert jobs_box(models) == ""
 
 

@@ -19,7 +19,7 @@ from engine.plugins.library import by_name
 from studio.components.choosers import base_terms, sample_cards
 from studio.components.import_report import files_card, side_cards
 from studio.components.model_cards import card_fold, license_line, render_markdown
-from studio.components.plugin_cards import plugin_cards, seen
+from studio.components.plugin_cards import card_data, plugin_cards
 from studio.i18n.translate import speaking, translate_message
 from studio.services.service import Service
 
@@ -169,7 +169,7 @@ def test_a_plugin_shows_its_card_and_the_licence_of_its_base(service: Service, t
     row = service.store.plugins.create(project.id, "Golden", method="memory_adapter", path=str(bundle))
     card = service.plugin_card(row)
     assert card.title == "Golden"
-    page = plugin_cards(by_name([row]), {row.id: seen(row)}, project, service.catalog.base_card(project.base))
+    page = plugin_cards(by_name([row]), {row.id: card_data(row)}, project, service.catalog.base_card(project.base))
     assert "Licence of the base: research and evaluation only." in page
     assert "<td>memory_adapter</td>" in page
     bundle.unlink()

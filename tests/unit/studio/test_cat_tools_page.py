@@ -16,7 +16,7 @@ from engine.core.settings import Settings
 from engine.errors import InputError
 from engine.store import PluginRow, ProjectRow
 from studio.auth.identity import RequestIdentity, welcome
-from studio.components.cat_tool_cards import GUIDES, WAYS, connection_card, filled, tool_cards
+from studio.components.cat_tool_cards import GUIDES, WAYS, connection_card, fill_placeholders, tool_cards
 from studio.components.layout import sidebar_status
 from studio.i18n.translate import speaking
 from studio.pages.cat_tools import CatToolsPage
@@ -91,7 +91,7 @@ def test_a_server_that_asks_for_a_key_says_where_it_is_made(service: Service, pr
     card = connection_card(people, project, [], "", "")
     assert 'href="/account"' in card
     assert "this computer only" not in card
-    assert filled("[address] [key]", people) == f"{people.address} tmt_…"
+    assert fill_placeholders("[address] [key]", people) == f"{people.address} tmt_…"
 
 
 def test_who_is_signed_in_gets_a_token_with_the_address_once(settings: Settings, tmp_path: Path) -> None:
@@ -147,14 +147,14 @@ def test_each_tool_has_a_card_whose_fields_are_filled(service: Service, project:
     assert page.count("data-copy") == len(FIELD.findall(page)) == len(values)
     assert not any("[" in value for value in FIELD.findall(page)), "a value that nothing fills"
     assert {"OmegaT", "Trados Studio", "memoQ", "Weblate"} <= set(re.findall(r'aria-level="2">([\w ]+?) <', page))
-    assert {guide.way for guide in GUIDES} <= set(WAYS)
+    assert {guide.protocol for guide in GUIDES} <= set(WAYS)
     assert {step.page for guide in GUIDES for step in guide.steps if step.page} <= set(MODULES)
     assert page.count(f'href="/translate?project={project.id}"') == 3
 
 
 def test_what_the_tools_are_given_is_what_their_connectors_send_to(service: Service, project: ProjectRow) -> None:
     one = made(service, project, "base")
-    values = {guide.name: [filled(f.value, one) for s in guide.steps for f in s.fields] for guide in GUIDES}
+    values = {guide.name: [fill_placeholders(f.value, one) for s in guide.steps for f in s.fields] for guide in GUIDES}
     assert values["OmegaT"] == [f"{ORIGIN}/cat/{project.id}/base/translate"], (
         "the plug-in adds q, source and target alone"
     )

@@ -15,7 +15,7 @@ from engine.store import PluginRow
 from engine.training import BUDGETS, TrainingOptions, budget_options
 from studio.components.layout import PAGES
 from studio.components.metric_cards import figure_row
-from studio.components.settings_fields import SettingsGroup, changed, settings_fields, shown
+from studio.components.settings_fields import SettingsGroup, changed, field_value, settings_fields
 from studio.i18n.labels import label
 from studio.services.scores import harm, scores
 
@@ -27,14 +27,14 @@ CLASSES.append(("", TrainingOptions))
 @pytest.mark.parametrize("budget", list(BUDGETS))
 def test_fields_left_alone_change_nothing(method: str, cls: type[Options], budget: str) -> None:
     preset = budget_options(budget, method or "memory_adapter")["method" if method else "training"]
-    values = {item.name: shown(item, preset.get(item.name, item.default)) for item in describe(cls)}
+    values = {item.name: field_value(item, preset.get(item.name, item.default)) for item in describe(cls)}
     page = settings_fields(method, [SettingsGroup("some", cls, values)])
     assert page.count("data-kind=") == len(cls().to_mapping())
     assert changed(cls, values, preset) == {}
 
 
 def test_fields_give_back_what_was_changed_and_name_a_bad_value() -> None:
-    values = {item.name: shown(item, item.default) for item in describe(TrainingOptions)}
+    values = {item.name: field_value(item, item.default) for item in describe(TrainingOptions)}
     assert changed(TrainingOptions, values | {"max_updates": "77"}) == {"max_updates": 77}
     with pytest.raises(OptionError, match="max_updates: -5 is below"):
         changed(TrainingOptions, values | {"max_updates": "-5"})

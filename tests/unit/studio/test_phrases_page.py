@@ -24,6 +24,7 @@ from engine.phrases.exclusions import Exclusions
 from engine.store import ProjectRow, Store
 from studio.api.downloads import lines
 from studio.components.domain_figures import chance_of, corpus_card, held_out_line, sentence_view, word_card
+from studio.components.phrase_map import PhraseMap
 from studio.components.phrase_table import detail_card, example, histograms, phrase_table, times_as_often
 from studio.components.plotly import domain_colours
 from studio.components.tree_svg import flat, tree_svg, trimmed
@@ -233,6 +234,31 @@ def test_a_phrase_is_translated_back_on_demand(found: Phrases, monkeypatch: pyte
     assert re.search(f"{button} disabled>Translating…", shown[page.detail])
     assert list(decisions.back_translate_one(request, SimpleNamespace(phrase="<nothing>"))) == []  # type: ignore[arg-type]
     assert asked == [[row.text]]
+
+
+def test_the_map_is_up_to_date_however_late_the_page_asks(project: ProjectRow, tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'a.db'}")
+    project = store.projects.create("Late", "en", "zh", "base")
+    job = store.jobs.enqueue("phrase_map", {}, project_id=project.id)
+    version = 1
+    source: Any = SimpleNamespace(
+        project=project,
+        decoder_layers=4,
+        domains=[],
+        map_version=lambda: version,
+        map_job=lambda: store.jobs.get(job.id),
+    )
+    with gr.Blocks():
+        card = PhraseMap()
+    shown = card.values(source)
+    assert not shown[card.draw]["interactive"]
+    assert card.draw in card.changes(source, shown[card.state]), "progress is shown at each poll"
+    store.jobs.cancel(job.id)
+    later = card.changes(source, shown[card.state])
+    assert later[card.draw]["interactive"], "the page that missed the end of the job learns of it"
+    assert list(card.changes(source, later[card.state])) == [card.state], "nothing is sent twice"
+    version = 2  # drawn anew by somebody else
+    assert "v=2" in card.changes(source, later[card.state])[card.points]
 
 
 def test_marks_stand_where_the_phrase_does() -> None:

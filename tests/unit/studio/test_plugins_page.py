@@ -21,7 +21,7 @@ from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.human_rating import RoundPlan, Texts, choose, new_round, sides, task, texts_of
 from studio.components.ablation import lines_of
 from studio.components.plugin_boxes import blend_box, bring_in, check_list, default_menu
-from studio.components.plugin_cards import plugin_cards, seen
+from studio.components.plugin_cards import card_data, plugin_cards
 from studio.components.rating_results import manage_box, rater_table, result_cards, verdict
 from studio.components.rating_results import result as rating_result
 from studio.services.plugin_imports import PendingImports
@@ -45,7 +45,7 @@ def plugin(service: Service, project: ProjectRow, name: str, bundle: Path, **mor
 
 def shown(service: Service, project: ProjectRow, **more: object) -> str:
     rows = service.store.plugins.list(project.id)
-    return plugin_cards(by_name(rows), {row.id: seen(row) for row in rows}, project, **more)  # type: ignore[arg-type]
+    return plugin_cards(by_name(rows), {row.id: card_data(row) for row in rows}, project, **more)  # type: ignore[arg-type]
 
 
 def test_a_card_says_what_the_plugin_was_made_from(service: Service, project: ProjectRow) -> None:
@@ -82,7 +82,11 @@ def test_versions_of_one_name_are_one_card_with_older_ones_folded(service: Servi
 def test_what_a_user_gave_is_text_on_a_card(service: Service, project: ProjectRow) -> None:
     row = plugin(service, project, HOSTILE, GOLDEN / "format-1" / "plugin.zip")
     page = shown(service, project, tags={row.id: [HOSTILE]}, wanted=HOSTILE)
-    page += default_menu([row], row.id) + blend_box([seen(row), seen(row)]) + check_list(HOSTILE, [], done=HOSTILE)
+    page += (
+        default_menu([row], row.id)
+        + blend_box([card_data(row), card_data(row)])
+        + check_list(HOSTILE, [], done=HOSTILE)
+    )
     assert "<img" not in page
     assert "&lt;img" in page
     gone = service.store.plugins.create(project.id, "Gone", method="knn", path=f"/nowhere/{HOSTILE}.zip")
@@ -90,14 +94,14 @@ def test_what_a_user_gave_is_text_on_a_card(service: Service, project: ProjectRo
     assert "The bundle of Gone no longer exists." in page
     assert "/nowhere" not in page
     assert "<img" not in page
-    assert not seen(gone).blendable
+    assert not card_data(gone).blendable
 
 
 def test_a_blend_is_made_of_plugins_with_a_dial(service: Service, project: ProjectRow) -> None:
-    one = seen(plugin(service, project, "One", GOLDEN / "format-1" / "plugin.zip"))
+    one = card_data(plugin(service, project, "One", GOLDEN / "format-1" / "plugin.zip"))
     assert blend_box([one]) == ""
-    blend = seen(plugin(service, project, "Blend", GOLDEN / "format-2" / "plugin.zip"))
-    blend = type(blend)(service.store.plugins.update(blend.row.id, method="blend"), blend.about, blend.card)
+    blend = card_data(plugin(service, project, "Blend", GOLDEN / "format-2" / "plugin.zip"))
+    blend = type(blend)(service.store.plugins.update(blend.row.id, method="blend"), blend.metadata, blend.card)
     assert one.blendable
     assert not blend.blendable
     assert "Blended from Golden (memory adapter, weight 0.6), Golden" in shown(service, project)
@@ -211,14 +215,14 @@ def test_a_memory_is_exchanged_from_the_card(service: Service, project: ProjectR
     assert f'data-ablate="{row.id}"' in page
     lines = {"sources": ["The rain stopped.", "He said nothing."], "references": ["雨停了。", "他什么也不曾说。"]}
     job = ablation_job(service, project, row.id, **lines, against=["empty", "mean"])
-    assert "data-ablate" not in plugin_cards(by_name([row]), {row.id: seen(row, {}, {row.id: job})}, project)
+    assert "data-ablate" not in plugin_cards(by_name([row]), {row.id: card_data(row, {}, {row.id: job})}, project)
     folder = service.workspace(project.id, change=True)
     result = KINDS["ablate"].run(JobContext(job, service.store, service.settings, folder, Progress()))
     assert [one["memory"] for one in result["variants"]] == ["true", "empty", "mean"]
     assert result == json.loads(json.dumps(result))
     result["variants"][2] |= {"bleu": None, "chrf": None, "nll": None, "p": None, "reason": HOSTILE}
     done = dataclasses.replace(job, state="succeeded", result=result)
-    page = plugin_cards(by_name([row]), {row.id: seen(row, {}, {row.id: done})}, project)
+    page = plugin_cards(by_name([row]), {row.id: card_data(row, {}, {row.id: done})}, project)
     assert "its own memory" in page
     assert f"{result['variants'][0]['nll']:.3f}" in page
     assert "<img" not in page

@@ -36,7 +36,7 @@ def errors_at(folder: Path) -> Iterator[TailorError]:
     """One of each kind."""
     for number in (errno.ENOSPC, errno.EACCES):
         yield raised(storage_errors("the samples", folder / "my files" / "a.txt"), OSError(number, "no", folder))
-    place = database.shown(database.parse(f"sqlite:///{folder}/tailor.db"))
+    place = database.redacted_url(database.parse(f"sqlite:///{folder}/tailor.db"))
     for words in ("disk is full", "locked", f"unable to open '{folder}/tailor.db'", "malformed", f"no {folder}/x.db"):
         yield raised(database.sentences(place), OperationalError("", {}, Exception(words)))
     (folder / "file").write_bytes(b"")

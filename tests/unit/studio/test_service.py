@@ -266,5 +266,5 @@ def test_the_default_plugin_is_the_newest_that_is_still_there(service: Service, 
         make(project.id, f"gone {number}", method="lhuc", path="/gone")
     assert service.store.defaults.get(project.id) == there
     other = service.create_project("Other", "en", "zh", str(BASE))
-    assert service.store.plugins.some(other.id, [there.id]) == {}
+    assert service.store.plugins.by_numbers(other.id, [there.id]) == {}
     assert service.store.plugins.count(other.id) == 0

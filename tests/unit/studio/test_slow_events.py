@@ -144,7 +144,7 @@ def test_one_client_has_half_of_the_events_that_read_files(
                 f"{half} of your files are already being read or written. Wait until one is done, then try again."
             ]
             client = "ben"
-            with layout.OWN.place(client):
+            with layout.OWN.slot(client):
                 pass
         finally:
             go.set()

@@ -303,8 +303,8 @@ def test_the_queue_is_shown_in_its_order(service: Service, project: ProjectRow) 
     assert claimed is not None
     assert claimed.id == jobs[0].id
     listed = runs.of(project.id)
-    assert runs.shown(listed, "") == listed[-1], "the one at work"
-    assert runs.shown(listed, str(jobs[2].id)) == listed[0]
+    assert runs.displayed_run(listed, "") == listed[-1], "the one at work"
+    assert runs.displayed_run(listed, str(jobs[2].id)) == listed[0]
     shown = runs_table(listed, {}, project, runs.queue_positions(), [jobs[0].id])
     assert "waiting, no. 2" in shown
     assert "waiting, no. 3" in shown

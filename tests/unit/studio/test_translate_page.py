@@ -79,7 +79,7 @@ def test_documents_that_cannot_be_translated_are_listed_and_the_others_queued(
     assert str(tmp_path) not in shown
     large: Any = SimpleNamespace(names=["e.docx"])
     assert "e.docx is larger than" in translate.refused.refuse(request, large)[translate.refused.card]
-    translate.dismiss(request, SimpleNamespace(name="c.png"))  # type: ignore[arg-type]
+    translate.refused.dismiss(request, SimpleNamespace(name="c.png"))  # type: ignore[arg-type]
     drawn = str(translate.fill(request)[translate.refused.card])
     assert "a.docx" in drawn
     assert "c.png" not in drawn, "it was dismissed"

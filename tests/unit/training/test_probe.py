@@ -92,7 +92,7 @@ def test_a_rest_does_not_count_as_time_of_training(monkeypatch: pytest.MonkeyPat
     now[0] = 2.0
     meter.add(100, 1.0, {})
     now[0] = 12.0  # ten seconds of validation
-    meter.rest()
+    meter.skip_elapsed()
     now[0] = 14.0
     meter.add(100, 1.0, {})
     assert meter.row()["tokens_per_second"] == 50.0

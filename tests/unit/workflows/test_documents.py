@@ -222,8 +222,8 @@ def test_a_stopped_document_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_translations_of_another_translator_are_not_taken_over(tmp_path: Path) -> None:
     file = tmp_path / "partial.jsonl"
     TranslationCache(file, "one").add([("a", "b")])
-    assert TranslationCache(file, "one").known == {"a": "b"}
-    assert TranslationCache(file, "two").known == {}
+    assert TranslationCache(file, "one").translations == {"a": "b"}
+    assert TranslationCache(file, "two").translations == {}
     assert not file.exists()
 
 

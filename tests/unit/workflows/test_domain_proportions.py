@@ -142,8 +142,8 @@ def test_what_a_corpus_says_is_whole(two):
             assert result["by_domain"][name]["mean"][j] > 0.5
             assert len(result["by_domain"][name]["layers"]) == len(names)
     json.dumps(model.corpus)
-    assert "words" not in json.dumps(model.about()["domains"])
-    assert "password" not in json.dumps(model.about()), "no text of the user is written"
+    assert "words" not in json.dumps(model.to_mapping()["domains"])
+    assert "password" not in json.dumps(model.to_mapping()), "no text of the user is written"
 
 
 def test_a_sentence_of_both_domains(real, two):

@@ -38,7 +38,7 @@ class CellText(RunParagraph):
         self.plain = element.find("{*}r") is None
         super().__init__(element)
 
-    def shown(self, parts: TaggedText) -> str:
+    def plain_text(self, parts: TaggedText) -> str:
         """The text, including the content of standalone tags such as tabs."""
         return "".join(
             part
@@ -71,7 +71,7 @@ class CellText(RunParagraph):
 
     def write(self, parts: TaggedText) -> None:
         """Replace the content by `parts`; plain text stays plain."""
-        super().write([self.shown(parts)] if self.plain else parts)
+        super().write([self.plain_text(parts)] if self.plain else parts)
 
 
 class ThreadText:

@@ -33,8 +33,8 @@ class Text:
     homes: list[tuple[str, Any]] = field(default_factory=list)
 
     @property
-    def shown(self) -> str:
-        return self.paragraph.shown(self.paragraph.parts)
+    def plain_text(self) -> str:
+        return self.paragraph.plain_text(self.paragraph.parts)
 
 
 class Sheets:
@@ -158,7 +158,7 @@ class Sheets:
         """Mark as fixed the texts of cells that differ from their labels, and those of all labelled cells in a query's table."""
         for label in table.labels:
             if label.key is not None:
-                text = readable(self.texts[label.key].shown)
+                text = readable(self.texts[label.key].plain_text)
                 if table.fixed or text != readable(label.text):
                     self.fixed.add(text.casefold())
 

@@ -95,7 +95,7 @@ class PlainText(TextDocument):
             lines = [text]
             if block.last - block.first > 1:
                 next_indent = block.indents[1] if len(block.indents) > 1 else ""
-                lines = filled(text, self.width - columns(next_indent))
+                lines = wrap_text(text, self.width - columns(next_indent))
             indents = [block.indents[0], *[block.indents[-1]] * (len(lines) - 1)]
             done.append(between.join(indent + line for indent, line in zip(indents, lines, strict=True)) + end)
         return self.file.encoded("".join([*done, *self.lines[at:]]))
@@ -106,7 +106,7 @@ def columns(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text.rstrip("\r\n"))
 
 
-def filled(text: str, width: int) -> list[str]:
+def wrap_text(text: str, width: int) -> list[str]:
     """A text in lines of at most `width` columns, broken at spaces or, in scripts without spaces, between characters."""
     lines: list[str] = []
     start = end = 0

@@ -47,7 +47,7 @@ class Xlsx(PackedDocument):
         for key, text in self.sheets.texts.items():
             if not text_of(text.paragraph.parts).strip():
                 continue
-            if readable(text.shown).casefold() in self.sheets.fixed:
+            if readable(text.plain_text).casefold() in self.sheets.fixed:
                 self.skipped[Message("named by a formula, a filter, a table or a pivot table")] += 1
                 continue
             self.keys.append(key)
@@ -90,7 +90,7 @@ class Xlsx(PackedDocument):
     def build(self, results: Sequence[Result | None]) -> bytes:
         count = len(self.keys)
         translated = dict(changed(self.keys, self.units[:count], results[:count]))
-        texts = {key: self.sheets.texts[key].paragraph.shown(parts) for key, parts in translated.items()}
+        texts = {key: self.sheets.texts[key].paragraph.plain_text(parts) for key, parts in translated.items()}
         for key in settle(self.sheets.tables, texts):
             translated.pop(key, None)
         parts_changed = write_changed(self.paragraphs, self.units[count:], results[count:])
