@@ -21,17 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from base_on_gpu import (
-    LOWEST,
-    by_layer,
-    decoder_layer,
-    embed,
-    encoder_layer,
-    feed_forward,
-    heads,
-    stacked,
-    update,
-)
+from base_on_gpu import LOWEST, by_layer, decoder_layer, embed, encoder_layer, feed_forward, heads, stacked, update
 from torch import Tensor
 from torch.nn import functional
 
@@ -58,9 +48,7 @@ class Translator:
         weights = {key: w.to(device, kind) for key, w in stacked(model).items()}
         layers = by_layer(weights)
         positions = model.model.encoder.embed_positions.weight.detach().to(device, kind)
-        return cls(
-            layers["encoder"], layers["decoder"], weights["embeddings"], positions, vocabulary.pad, vocabulary.tags
-        )
+        return cls(layers["encoder"], layers["decoder"], weights["embeddings"], positions, vocabulary.pad, vocabulary.tags)
 
     @property
     def kind(self) -> torch.dtype:

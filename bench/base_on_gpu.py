@@ -64,10 +64,7 @@ def stacked(model: Any) -> dict[str, Tensor]:
     for side, layers, attentions in sides(model):
         rows = [dict(parts(layer, attentions)) for layer in layers]
         for kind, first in rows[0].items():
-            each = [
-                torch.stack([w.detach() for w in row[kind]]) if len(first) > 1 else row[kind][0].detach()
-                for row in rows
-            ]
+            each = [torch.stack([w.detach() for w in row[kind]]) if len(first) > 1 else row[kind][0].detach() for row in rows]
             result[f"{side}.{kind}"] = torch.stack(each)
     return result
 
@@ -126,9 +123,7 @@ def encoder_layer(x: Tensor, mask: Tensor, dropout: float, w: dict[str, Tensor])
     return feed_forward(self_attention(x, mask, dropout, w), dropout, w)
 
 
-def decoder_layer(
-    x: Tensor, encoded: Tensor, mask: Tensor, cross: Tensor, dropout: float, w: dict[str, Tensor]
-) -> Tensor:
+def decoder_layer(x: Tensor, encoded: Tensor, mask: Tensor, cross: Tensor, dropout: float, w: dict[str, Tensor]) -> Tensor:
     x = self_attention(x, mask, dropout, w)
     weight, bias = w["cross_qkv_weight"], w["cross_qkv_bias"]
     (q,) = heads(functional.linear(x, weight[0], bias[0]), 1)  # (B, H, L, e)
@@ -158,9 +153,7 @@ def visible(queries: Tensor, keys: Tensor, causal: bool, kind: torch.dtype) -> T
     return torch.zeros(seen.shape, dtype=kind, device=seen.device).masked_fill_(~seen, LOWEST)[:, None]  # (B, 1, L, L)
 
 
-def embed(
-    table: Tensor, sinusoids: Tensor, words: Tensor, position: Tensor, dropout: float, kind: torch.dtype
-) -> Tensor:
+def embed(table: Tensor, sinusoids: Tensor, words: Tensor, position: Tensor, dropout: float, kind: torch.dtype) -> Tensor:
     vectors = functional.embedding(words, table) * table.shape[1] ** 0.5 + functional.embedding(position, sinusoids)
     return functional.dropout(vectors.to(kind), dropout)  # (B, L, d)
 
@@ -366,9 +359,7 @@ def export(model: Any, weights: dict[str, Tensor], start: Path, output: Path) ->
 
 def main() -> None:
     top = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    top.add_argument(
-        "run", type=Path, help="output of `tailormt base train`, whose tokenised pairs and weights of files are used"
-    )
+    top.add_argument("run", type=Path, help="output of `tailormt base train`, whose tokenised pairs and weights of files are used")
     top.add_argument("--start", type=Path, required=True, help="the base to go on from")
     top.add_argument("--source", required=True)
     top.add_argument("--target", required=True)
@@ -380,9 +371,7 @@ def main() -> None:
     top.add_argument("--dropout", type=float, default=0.0)
     top.add_argument("--learning-rate", type=float, default=2e-3)
     top.add_argument("--muon-rate", type=float, default=0.02)
-    top.add_argument(
-        "--decay", type=float, default=0.6, help="last share of the time, in which the rates fall to zero [0.6]"
-    )
+    top.add_argument("--decay", type=float, default=0.6, help="last share of the time, in which the rates fall to zero [0.6]")
     top.add_argument("--workers", type=int, default=10, help="processes that pack rows [10]")
     top.add_argument("--check-every", type=float, default=60.0, metavar="SECONDS")
     top.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")

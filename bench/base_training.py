@@ -50,9 +50,7 @@ def plain(setup: dict[str, Any], updates: int, fast: bool) -> float:
 
     vocabulary = setup["vocabulary"]
     rows = setup["rows"]
-    per_batch = max(
-        1, round(setup["tokens"] / (sum(len(r["input_ids"]) + len(r["labels"]) for r in rows) / 2 / len(rows)))
-    )
+    per_batch = max(1, round(setup["tokens"] / (sum(len(r["input_ids"]) + len(r["labels"]) for r in rows) / 2 / len(rows))))
 
     def collate(chosen: list[dict[str, list[int]]]) -> dict[str, Any]:
         def pad(name: str, value: int) -> Any:
@@ -87,9 +85,7 @@ def plain(setup: dict[str, Any], updates: int, fast: bool) -> float:
             remove_unused_columns=False, logging_strategy="no", **settings,
         )  # fmt: skip
         model = initial_model(vocabulary, setup["options"], None)
-        Seq2SeqTrainer(
-            model=model, args=arguments, train_dataset=rows, data_collator=counted, callbacks=[clock]
-        ).train()
+        Seq2SeqTrainer(model=model, args=arguments, train_dataset=rows, data_collator=counted, callbacks=[clock]).train()
     return sum(seen[1 : updates + 1]) / clock.seconds
 
 
@@ -139,9 +135,7 @@ def main() -> None:
             result[name].append(run())
             print(f"round {number + 1}: {name}: {result[name][-1]:,.0f} tokens/s", file=sys.stderr, flush=True)
     first = statistics.median(next(iter(result.values())))
-    print(
-        f"\nsize {args.size}, {args.tokens:,} tokens a side, {torch.get_num_threads()} threads, torch {torch.__version__}\n"
-    )
+    print(f"\nsize {args.size}, {args.tokens:,} tokens a side, {torch.get_num_threads()} threads, torch {torch.__version__}\n")
     print("| trainer | tokens/s, median [lowest, highest] | ratio |\n|---|---:|---:|")
     for name, speeds in result.items():
         middle = statistics.median(speeds)

@@ -21,9 +21,7 @@ def main() -> None:
     top.add_argument("bases", nargs="+", metavar="DIR")
     top.add_argument("--source", required=True)
     top.add_argument("--target", required=True)
-    top.add_argument(
-        "--files", nargs="*", type=Path, default=[], help="pairs to score on [those of ../shared/data/heldout]"
-    )
+    top.add_argument("--files", nargs="*", type=Path, default=[], help="pairs to score on [those of ../shared/data/heldout]")
     top.add_argument("--lines", type=int, default=0, help="of each file, the first; 0: all [0]")
     top.add_argument("--beam", type=int, default=4)
     args = top.parse_args()
@@ -50,9 +48,7 @@ def main() -> None:
     for rows in zip(*results, strict=True):
         cells = " | ".join(f"{row['bleu']:.1f} / {row['chrf']:.1f}" for row in rows)
         print(f"| {rows[0]['file']} | {rows[0]['source']} to {rows[0]['target']} | {rows[0]['lines']:,} | {cells} |")
-    signatures = dict.fromkeys(
-        row[key] for rows in results for row in rows for key in ("bleu_signature", "chrf_signature")
-    )
+    signatures = dict.fromkeys(row[key] for rows in results for row in rows for key in ("bleu_signature", "chrf_signature"))
     print(f"\nBLEU / chrF2, beam {args.beam}, default decoding; " + ", ".join(f"`{text}`" for text in signatures))
 
 

@@ -91,10 +91,7 @@ def main() -> None:
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
                     times = fresh.submit(_timed, args, lines, texts, waiting, sharing).result()
                 cores = "half" if sharing else "all"
-                print(
-                    f"| {waiting or 'no job'} | {cores} | {statistics.median(times):.2f} | {max(times):.2f} |",
-                    flush=True,
-                )
+                print(f"| {waiting or 'no job'} | {cores} | {statistics.median(times):.2f} | {max(times):.2f} |", flush=True)
 
 
 def _timed(args: argparse.Namespace, lines: list[str], texts: Path, waiting: str, sharing: bool) -> list[float]:

@@ -77,9 +77,7 @@ def served(home: Path, loaded: int) -> Iterator[tuple[str, int]]:
         "TAILORMT_LOADED_PLUGINS": str(loaded), "TAILORMT_API_RATE": "0",
     }  # fmt: skip
     with (home / "studio.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "engine.cli", "serve"], cwd=ROOT, env=environment, stdout=log, stderr=log
-        )
+        process = subprocess.Popen([sys.executable, "-m", "engine.cli", "serve"], cwd=ROOT, env=environment, stdout=log, stderr=log)
     try:
         url, end = f"http://127.0.0.1:{port}", time.monotonic() + 120
         while True:
@@ -185,9 +183,7 @@ def main() -> None:
     parser.add_argument("--plugins", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--loaded", type=int, default=20, help="plugins that the studio keeps loaded [20]")
-    parser.add_argument(
-        "--bundles", type=Path, help="a folder for the plugins, which are made where they are not there"
-    )
+    parser.add_argument("--bundles", type=Path, help="a folder for the plugins, which are made where they are not there")
     parser.add_argument("--hostile", action="store_true", help="a second time, with one hostile client among them")
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT))
@@ -227,9 +223,7 @@ def report(runs: list[tuple[Clients, float, float]], seconds: float) -> bool:
             print(f"{count} times: {fault}")
     if len(runs) > 1:
         (p50, p99), (p50_beside, p99_beside) = tops
-        print(
-            f"\np50 {p50_beside / p50:.2f} times as long beside it, p99 {p99_beside / p99:.2f} times (at most {WORSE:g})"
-        )
+        print(f"\np50 {p50_beside / p50:.2f} times as long beside it, p99 {p99_beside / p99:.2f} times (at most {WORSE:g})")
         print(f"the hostile client: {dict(runs[1][0].hostile)}")
         if p99_beside > WORSE * p99:
             return False

@@ -48,9 +48,7 @@ class Clock:
 
     def reads(self) -> str:
         """The time as a process with this clock sees it."""
-        done = subprocess.run(
-            ["date", "-u", "+%F %T"], env=os.environ | self.environment, capture_output=True, check=True
-        )
+        done = subprocess.run(["date", "-u", "+%F %T"], env=os.environ | self.environment, capture_output=True, check=True)
         return done.stdout.decode().strip()
 
 
@@ -62,9 +60,7 @@ def customize(machine: Machine, updates: int, clock: Clock | None) -> tuple[JobR
         machine.keep_up(["worker"])
         if clock and jumps and time.monotonic() > moment:
             clock.set(jumps.pop(0))
-            print(
-                f"{row.state} {row.step!r} {row.done:g} of {row.total}: the clock now reads {clock.reads()}", flush=True
-            )
+            print(f"{row.state} {row.step!r} {row.done:g} of {row.total}: the clock now reads {clock.reads()}", flush=True)
             moment = time.monotonic() + BETWEEN
         time.sleep(0.2)
     return row, time.monotonic() - begin
@@ -82,9 +78,7 @@ def main() -> int:
             quiet, alone = customize(machine, given.updates, None)
             jumped, seconds = customize(machine, given.updates, clock)
             log = Path(jumped.log_path).read_text(encoding="utf-8", errors="replace") if jumped.log_path else ""
-            weights = [
-                digest(Path(row.result["plugin"])) if row.state == "succeeded" else row.error for row in (quiet, jumped)
-            ]
+            weights = [digest(Path(row.result["plugin"])) if row.state == "succeeded" else row.error for row in (quiet, jumped)]
         finally:
             clock.set(0)
             machine.close()

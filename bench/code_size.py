@@ -83,9 +83,7 @@ def add_file(size: CodeSize, path: Path, name: str) -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
     }
-    size.scripts += sum(
-        text.count("\n") + 1 for text in texts.values() if SCRIPT.search(text) and ("=>" in text or "\n" in text)
-    )
+    size.scripts += sum(text.count("\n") + 1 for text in texts.values() if SCRIPT.search(text) and ("=>" in text or "\n" in text))
     markup = {key for key, text in texts.items() if MARKUP.search(text)}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

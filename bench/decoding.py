@@ -32,9 +32,7 @@ def main() -> None:
     parser.add_argument("--base", default=str(ROOT / "assets/models/en-zh"))
     parser.add_argument("--source", default="en")
     parser.add_argument("--target", default="zh")
-    parser.add_argument(
-        "--texts", type=Path, default=ROOT / "assets/samples/demo.en.txt", help="sentences, or pairs by tabs"
-    )
+    parser.add_argument("--texts", type=Path, default=ROOT / "assets/samples/demo.en.txt", help="sentences, or pairs by tabs")
     parser.add_argument("--column", type=int, default=0, help="of pairs, the column with the sources [0]")
     parser.add_argument("--lines", type=int, default=96)
     parser.add_argument("--batch", type=int, default=32)
@@ -52,9 +50,7 @@ def main() -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
     base = BaseModel.load(args.base, args.source, args.target, device="cpu")
-    lines = [
-        line.split("\t")[args.column] for line in args.texts.read_text(encoding="utf-8").splitlines() if line.strip()
-    ]
+    lines = [line.split("\t")[args.column] for line in args.texts.read_text(encoding="utf-8").splitlines() if line.strip()]
     lines = lines[: args.lines]
     rows = base.encode(lines)
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
@@ -85,15 +81,9 @@ def measure(systems: dict[str, Callable[[], list[str]]], args: argparse.Namespac
                 wall[name].append(time.perf_counter() - begin)
                 cpu[name].append(time.process_time() - used)
     first = "transformers.generate"
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}"
-    )
-    print(
-        f"{len(texts[first])} sentences, {words:,} words, batches of {args.batch}, beam {BEAM}, medians of {args.rounds}\n"
-    )
-    print(
-        "| | wall s | CPU s | words a second (CPU) | times as fast (CPU) | same output |\n|---|---:|---:|---:|---:|---:|"
-    )
+    print(f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
+    print(f"{len(texts[first])} sentences, {words:,} words, batches of {args.batch}, beam {BEAM}, medians of {args.rounds}\n")
+    print("| | wall s | CPU s | words a second (CPU) | times as fast (CPU) | same output |\n|---|---:|---:|---:|---:|---:|")
     for name in systems:
         same = sum(a == b for a, b in zip(texts[name], texts[first], strict=True))
         clock, spent = statistics.median(wall[name]), statistics.median(cpu[name])

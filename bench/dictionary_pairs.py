@@ -72,24 +72,12 @@ def entries(dictionary: Path) -> tuple[list[tuple[str, str]], list[tuple[str, st
             gender = re.search(r"\{(m|f|n)\}", one)
             for k, other in enumerate(senses(english)[:SENSES]):
                 a, b = plain(one), plain(other)
-                if (
-                    not a
-                    or not b
-                    or BLANK.search(a)
-                    or BLANK.search(b)
-                    or "/" in a + b
-                    or max(a.count(" "), b.count(" ")) > 5
-                ):
+                if not a or not b or BLANK.search(a) or BLANK.search(b) or "/" in a + b or max(a.count(" "), b.count(" ")) > 5:
                     continue
                 use = (rarest(a, "de") + rarest(b, "en")) / 2
                 if use >= IN_USE:
                     words[a, b] = max(words.get((a, b), 0.0), use - 0.5 * (i + k))
-                if (
-                    gender
-                    and not form + i + k
-                    and re.fullmatch(r"[A-ZÄÖÜ][a-zäöüß]+", a)
-                    and re.fullmatch(r"[A-Za-z]+", b)
-                ):
+                if gender and not form + i + k and re.fullmatch(r"[A-ZÄÖÜ][a-zäöüß]+", a) and re.fullmatch(r"[A-Za-z]+", b):
                     nouns[a, gender[1]].append(b)
     return sorted(words, key=lambda pair: -words[pair]), list(sentences), nouns
 
@@ -101,23 +89,14 @@ def exchanged(
     genders = defaultdict(set)
     for noun, gender in nouns:
         genders[noun].add(gender)
-    known = {
-        noun: (gender, sorted(set(nouns[noun, gender]), key=lambda one: -rarest(one, "en"))) for noun, gender in nouns
-    }
+    known = {noun: (gender, sorted(set(nouns[noun, gender]), key=lambda one: -rarest(one, "en"))) for noun, gender in nouns}
     known = {noun: one for noun, one in known.items() if len(genders[noun]) == 1}
     slots: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
     for german, english in sentences:
         for noun in set(re.findall(r"\b[A-ZÄÖÜ][a-zäöüß]+\b", german)) & known.keys():
             gender, translations = known[noun]
-            there = next(
-                (one for one in translations if re.search(rf"(?<![\w-]){one.lower()}(?![\w-])", english)), None
-            )
-            if (
-                there
-                and german.count(noun) == 1
-                and not german.startswith(noun)
-                and english.lower().count(there.lower()) == 1
-            ):
+            there = next((one for one in translations if re.search(rf"(?<![\w-]){one.lower()}(?![\w-])", english)), None)
+            if there and german.count(noun) == 1 and not german.startswith(noun) and english.lower().count(there.lower()) == 1:
                 slots[gender].append((german, english, noun, there.lower()))
     for noun, (gender, translations) in known.items():
         use = rarest(noun, "de")

@@ -52,12 +52,8 @@ def typed(service: Any, project: int) -> float:
     from engine.workflows.compare.systems import systems_of
 
     begin = time.monotonic()
-    sheet = service.store.sheets.create(
-        project, "Typed", [("The old man sat down by the river.", None)], systems_of([])
-    )
-    job = enqueue(
-        service.store, "compare", {"comparison_id": sheet.comparison_id, "measure": False}, project_id=project
-    )
+    sheet = service.store.sheets.create(project, "Typed", [("The old man sat down by the river.", None)], systems_of([]))
+    job = enqueue(service.store, "compare", {"comparison_id": sheet.comparison_id, "measure": False}, project_id=project)
     ended(service.store, job.id)
     return time.monotonic() - begin
 
@@ -77,9 +73,7 @@ def main() -> None:
     from engine.workflows.customize.request import CustomizeRequest
     from studio.services.service import Service
 
-    files = (
-        [args.samples] if args.samples else [SAMPLES / name / f"{name}.txt" for name in ("literary-zh", "general-zh")]
-    )
+    files = [args.samples] if args.samples else [SAMPLES / name / f"{name}.txt" for name in ("literary-zh", "general-zh")]
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     with tempfile.TemporaryDirectory(prefix="tailormt-first-") as temporary:
         home = Path(temporary) / "home"

@@ -55,11 +55,7 @@ def guilty(target: Any, data: bytes, folder: Path, guard: Any) -> tuple[str, str
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
         frames = traceback.extract_tb(error.__traceback__)
-        ours = [
-            one
-            for one in frames
-            if str(ROOT) in one.filename and ".venv" not in one.filename and "fuzz" not in one.filename
-        ]
+        ours = [one for one in frames if str(ROOT) in one.filename and ".venv" not in one.filename and "fuzz" not in one.filename]
         position = (ours or frames)[-1]
         name = f"{target.name}-{type(error).__name__}-{Path(position.filename).stem}-{position.name}"
         return "", name, "".join(traceback.format_exception(error))
@@ -232,9 +228,7 @@ def watch(given: argparse.Namespace, out: Path, names: list[str]) -> None:
     before, begin, text = total(out), time.time(), time.time()
 
     def start(number: int) -> Any:
-        one = context.Process(
-            target=process, args=(number, out, names, given.seed, until, given.inputs, root / str(number))
-        )
+        one = context.Process(target=process, args=(number, out, names, given.seed, until, given.inputs, root / str(number)))
         one.start()
         return one
 
@@ -258,19 +252,14 @@ def watch(given: argparse.Namespace, out: Path, names: list[str]) -> None:
                     with contextlib.suppress(OSError):
                         name = (scratch / "target").read_text(encoding="utf-8")
                         why = "Stuck" if stuck else f"Died{one.exitcode}"
-                        keep_crash(
-                            out, f"{name}-{why}", (scratch / "input.bin").read_bytes(), f"{why}: the process was ended"
-                        )
+                        keep_crash(out, f"{name}-{why}", (scratch / "input.bin").read_bytes(), f"{why}: the process was ended")
                     if time.time() < until:
                         running[number] = start(number)
             if time.time() - text > 60:
                 text = time.time()
                 done = total(out)
                 crashes = len(list((out / "crashes").glob("*")))
-                print(
-                    f"{done:,} inputs, {(done - before) / (text - begin):.0f} a second, {crashes} kinds of crashes",
-                    flush=True,
-                )
+                print(f"{done:,} inputs, {(done - before) / (text - begin):.0f} a second, {crashes} kinds of crashes", flush=True)
     finally:
         for one in running.values():
             one.kill() if one.is_alive() else None

@@ -118,9 +118,7 @@ def main() -> int:
         if ended.returncode:
             failed.append(name)
             print(ended.stderr[-2000:])
-        print(
-            f"{name:20} {counted(out)[name] - before:>10,} inputs, {len(list((out / 'guided' / name).glob('*')))} kept"
-        )
+        print(f"{name:20} {counted(out)[name] - before:>10,} inputs, {len(list((out / 'guided' / name).glob('*')))} kept")
     crashes = sorted(one.name for one in (out / "crashes").glob("*"))
     print(f"{sum(counted(out).values()):,} inputs in all; {len(crashes)} kinds of crashes")
     for name in crashes:

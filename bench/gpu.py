@@ -47,9 +47,7 @@ def main() -> None:
         print(f"{device:6} {precision:9} {batch:>6} {speed} {same:4}/{len(texts)} {score:5.2f}", flush=True)
 
 
-def measured(
-    args: argparse.Namespace, device: str, precision: str, batch: int, texts: list[str]
-) -> tuple[float, list[str]]:
+def measured(args: argparse.Namespace, device: str, precision: str, batch: int, texts: list[str]) -> tuple[float, list[str]]:
     """Seconds and translations of one row."""
     from engine.base import BaseModel
     from engine.decoding.translate import translate

@@ -32,10 +32,7 @@ from measures.growing import Item, Point, growth, slope  # noqa: E402
 from measures.growing_files import MEMORY, PHRASES, PLUGINS, SENTENCES  # noqa: E402
 from measures.growing_rows import COMPARISONS, JOBS, LINES, PROJECTS, VIEWS, WAITING  # noqa: E402
 
-ITEMS = {
-    item.name: item
-    for item in (SENTENCES, PHRASES, MEMORY, PLUGINS, PROJECTS, COMPARISONS, LINES, JOBS, WAITING, VIEWS)
-}
+ITEMS = {item.name: item for item in (SENTENCES, PHRASES, MEMORY, PLUGINS, PROJECTS, COMPARISONS, LINES, JOBS, WAITING, VIEWS)}
 LINEAR = 1.15  # the slope above which something grows worse than linearly
 
 
@@ -46,9 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=0, help="the largest size, where an item's own is larger")
     parser.add_argument("--json", type=Path, help="write machine and points to this file")
     parser.add_argument("--read", type=Path, nargs="*", default=[], help="items not measured now, of earlier --json")
-    parser.add_argument(
-        "--write", type=Path, help="put the table into this file, and plots into images/growth beside it"
-    )
+    parser.add_argument("--write", type=Path, help="put the table into this file, and plots into images/growth beside it")
     args = parser.parse_args(arguments)
     chosen = [name.strip() for name in args.items.split(",") if name.strip()]
     if unknown := [name for name in chosen if name not in ITEMS]:
@@ -59,9 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         before = json.loads(file.read_text(encoding="utf-8"))
         runs += [run for run in before["runs"] if run not in runs]
         read = [Point(**row) for row in before["points"] if row["item"] not in chosen]
-        points = [
-            point for point in points if point.item not in {one.item for one in read}
-        ] + read  # the last one counts
+        points = [point for point in points if point.item not in {one.item for one in read}] + read  # the last one counts
     points.sort(key=lambda point: list(ITEMS).index(point.item))
     if args.write:
         write(args.write, runs, points)
@@ -75,9 +68,7 @@ def measured(items: Sequence[Item], most: int, file: Path | None) -> tuple[list[
 
     points: list[Point] = []
     runs: list[dict[str, Any]] = []
-    command = (
-        f"python bench/growth.py --items {','.join(item.name for item in items)}{f' --most {most}' if most else ''}"
-    )
+    command = f"python bench/growth.py --items {','.join(item.name for item in items)}{f' --most {most}' if most else ''}"
     folder = Path(tempfile.mkdtemp(prefix="tailormt-growth-"))
     try:
         for item in items:
@@ -85,11 +76,7 @@ def measured(items: Sequence[Item], most: int, file: Path | None) -> tuple[list[
                 points += some
                 runs = [{**machine(), "command": command}]
                 for point in some:
-                    print(
-                        f"{item.title}, {point.size:,}: {point.what}: {shown(point.seconds)}",
-                        file=sys.stderr,
-                        flush=True,
-                    )
+                    print(f"{item.title}, {point.size:,}: {point.what}: {shown(point.seconds)}", file=sys.stderr, flush=True)
                 if file is not None:
                     about = {"runs": runs, "points": [asdict(point) for point in points]}
                     file.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")

@@ -33,9 +33,7 @@ def read_pairs(path: Path, most: int) -> list[Any]:
     return [SentencePair(a, b, synthetic=False) for a, b in (row for row in rows if len(row) == 2)][:most]
 
 
-def measure_indexes(
-    keys: Any, queries: Any, sizes: list[int], kinds: list[str], breadths: list[int], k: int
-) -> list[list[str]]:
+def measure_indexes(keys: Any, queries: Any, sizes: list[int], kinds: list[str], breadths: list[int], k: int) -> list[list[str]]:
     """Rows of the table: entries, kind, seconds to build, file, recall of the k nearest, milliseconds a search."""
     import torch
 
@@ -72,14 +70,7 @@ def measure_indexes(
                 recall = sum(len(set(a) & set(b)) for a, b in zip(rows, wanted, strict=True)) / (len(rows) * k)
                 name = f"{kind}, breadth {breadth}" if breadth else kind
                 results.append(
-                    [
-                        f"{size:,}",
-                        name,
-                        f"{build:.1f}",
-                        f"{size_of / 2**20:.1f}",
-                        f"{recall:.3f}",
-                        f"{1000 * spent:.0f}",
-                    ]
+                    [f"{size:,}", name, f"{build:.1f}", f"{size_of / 2**20:.1f}", f"{recall:.3f}", f"{1000 * spent:.0f}"]
                 )
                 print("  ".join(results[-1]), file=sys.stderr)
     return results
@@ -130,8 +121,7 @@ def main() -> None:
 
     base = BaseModel.load(args.base, args.source, args.target, device="cpu")
     train, valid, test = (
-        read_pairs(path, most)
-        for path, most in ((args.train, args.sentences), (args.held_out, args.valid), (args.tests, 10**9))
+        read_pairs(path, most) for path, most in ((args.train, args.sentences), (args.held_out, args.valid), (args.tests, 10**9))
     )
     lengths = map(len, base.encode([one.source for one in test]))
     test = [one for one, length in zip(test, lengths, strict=True) if length <= args.longest][: args.test]
@@ -165,11 +155,8 @@ def main() -> None:
         assert row.bleu is not None
         assert row.chrf is not None
         p = "" if row.bleu.p is None else f"{row.bleu.p:.3f}"
-        print(f"| {name} | {row.bleu.score:.2f} | {p} | {row.chrf.score:.2f} | {value:.1f} | "
-              f"{value / seconds['vanilla']:.2f} |")  # fmt: skip
-    print(
-        f"\n{len(texts)} sentences, beam {BEAMS}, batches of up to {args.batch}; {', '.join(report.signatures.values())}"
-    )
+        print(f"| {name} | {row.bleu.score:.2f} | {p} | {row.chrf.score:.2f} | {value:.1f} | {value / seconds['vanilla']:.2f} |")
+    print(f"\n{len(texts)} sentences, beam {BEAMS}, batches of up to {args.batch}; {', '.join(report.signatures.values())}")
 
     states = [part.states for part in forced(base, Pairs.encode(base, valid), None, "output")]
     queries = torch.cat(states)[: args.batch * BEAMS]

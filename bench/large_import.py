@@ -71,9 +71,7 @@ def units(segments: int, size: int, seed: int = 1) -> Iterator[str]:
 def make(path: Path, segments: int, size: int) -> None:
     """Write the file."""
     with path.open("w", encoding="utf-8") as file:
-        file.write(
-            '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header '
-        )
+        file.write('<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header ')
         file.write('creationtool="bench" segtype="sentence" adminlang="en" srclang="en-US" datatype="html" o-tmf="x" ')
         file.write('creationtoolversion="1"/><body>\n')
         for unit in units(segments, size):
@@ -83,18 +81,7 @@ def make(path: Path, segments: int, size: int) -> None:
 
 def measure(file: Path, source: str, target: str, folder: Path) -> tuple[int, float, float, float, list[str]]:
     """Exit code, largest resident memory in MB, clock and CPU seconds, and what was said on the way."""
-    command = [
-        sys.executable,
-        "-m",
-        "engine.cli.main",
-        "corpus",
-        "import",
-        str(file),
-        "--source",
-        source,
-        "--target",
-        target,
-    ]
+    command = [sys.executable, "-m", "engine.cli.main", "corpus", "import", str(file), "--source", source, "--target", target]
     command += ["--workspace", str(folder / "workspace"), "--home", str(folder / "home")]
     begin = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -122,9 +109,7 @@ def main() -> None:
         code, memory, wall, cpu, text = measure(file, args.source, args.target, folder)
         size = file.stat().st_size / 1e6
     print("\n".join(text if len(text) < 16 else [*text[:6], f"        … {len(text) - 14} lines", *text[-8:]]))
-    print(
-        f"\n{platform.machine()}, {os.cpu_count()} CPUs\n| file | exit code | largest memory | clock | CPU | lines of progress |"
-    )
+    print(f"\n{platform.machine()}, {os.cpu_count()} CPUs\n| file | exit code | largest memory | clock | CPU | lines of progress |")
     print("|---|---|---|---|---|---|")
     print(f"| {size:.0f} MB | {code} | {memory:.0f} MB | {wall:.0f} s | {cpu:.0f} s | {len(text)} |")
     sys.exit(code or (1 if memory > LIMIT else 0))

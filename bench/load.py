@@ -102,9 +102,7 @@ def main() -> None:
         best, walls = min(r["wall"] for r in runs), [r["wall"] for r in runs]
         print(f"| warm, best of {args.runs} | {best:.2f} | {min(r['cpu'] for r in runs):.2f} |")
         print(f"| warm, median | {statistics.median(walls):.2f} | {statistics.median([r['cpu'] for r in runs]):.2f} |")
-        parts = [
-            json.loads(run(["-c", INSIDE, args.base, args.source, args.target, SENTENCE])["out"]) for _ in range(3)
-        ]
+        parts = [json.loads(run(["-c", INSIDE, args.base, args.source, args.target, SENTENCE])["out"]) for _ in range(3)]
         print("\n| part, best of 3 | wall s |\n|---|---|")
         for key, name in (("imports", "torch and transformers"), ("base", "the base"), ("sentence", "first sentence")):
             print(f"| {name} | {min(part[key] for part in parts):.2f} |")

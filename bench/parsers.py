@@ -28,11 +28,7 @@ from engine.phrases.parser_resources import set_bytes  # noqa: E402
 from engine.phrases.stanza_models import cached_pipeline, find_models, load_pipeline  # noqa: E402
 
 LANGUAGES = ("en", "zh-hans", "de")
-SAMPLES = {
-    "en": "elizabethan-en/elizabethan-en.txt",
-    "zh-hans": "literary-zh/literary-zh.txt",
-    "de": "letters-de-en/letters.tsv",
-}
+SAMPLES = {"en": "elizabethan-en/elizabethan-en.txt", "zh-hans": "literary-zh/literary-zh.txt", "de": "letters-de-en/letters.tsv"}
 SHOWN_LENGTHS = ("1", "2", "3-4", "5-7", "8-10", "2+", "all")
 
 
@@ -81,11 +77,7 @@ def table(results: dict[str, Any]) -> str:
                 f", {const['sentences_per_second']:.0f} with constituents" if const else ""
             )
             cells = [percent(raw[name]) for name in ("Tokens", "UPOS", "UAS", "LAS")]
-            cells += [
-                percent(given["UAS"]),
-                percent(given["LAS"]),
-                percent(const["given_words"]["f1"]) if const else "",
-            ]
+            cells += [percent(given["UAS"]), percent(given["LAS"]), percent(const["given_words"]["f1"]) if const else ""]
             lines.append(f"| {language} | {result['bytes'] / 1e6:.1f} | " + " | ".join(cells) + f" | {speed} |")
         for kind, scores in (("constituents", const), ("dependencies", dep)):
             if scores:

@@ -67,9 +67,7 @@ def function_table(file: Path) -> str:
         frames = stack.split(";")
         if "update.<locals>.run" not in stack and "translator.<locals>" not in stack:  # imports, the base, memories
             continue
-        ours = [
-            frame for frame in frames if any(one in frame for one in OURS) and not any(one in frame for one in BETWEEN)
-        ]
+        ours = [frame for frame in frames if any(one in frame for one in OURS) and not any(one in frame for one in BETWEEN)]
         own[(ours or frames)[-1].rpartition(":")[0]] += int(count)
     whole = sum(own.values())
     lines = ["| innermost function | share of samples |", "|---|---:|"]

@@ -93,9 +93,7 @@ def main() -> None:
                 sentences.append(max(mean) == mean[j])
         rows.append((side, sum(own) / len(own), sum(words) / len(words), sum(sentences) / len(sentences)))
     spent = time.process_time() - begin
-    print(
-        "| side | own proportion of a word | words that lean right | sentences that lean right |\n|---|---:|---:|---:|"
-    )
+    print("| side | own proportion of a word | words that lean right | sentences that lean right |\n|---|---:|---:|---:|")
     for side, share, right, whole in rows:
         print(f"| {side} | {share:.3f} | {right:.1%} | {whole:.1%} |")
     right, whole = naive_bayes(base, train, test)

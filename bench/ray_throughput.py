@@ -208,9 +208,7 @@ def main() -> int:
         from engine.jobs.backends.ray_cluster import join
 
         with tempfile.TemporaryDirectory() as home:
-            settings = Settings(
-                home=home, backend="ray", ray_address=cluster.address, device="cpu", threads=1, ray_actors=0
-            )
+            settings = Settings(home=home, backend="ray", ray_address=cluster.address, device="cpu", threads=1, ray_actors=0)
             join(cluster.address)
             cores = len(os.sched_getaffinity(0))
             print(f"{cores} core(s) for all of it; load of the machine before: {os.getloadavg()[0]:.1f}\n")

@@ -280,9 +280,7 @@ def soak(given: argparse.Namespace) -> tuple[list[list[object]], bool]:
                     course.take(row)
             late = time.monotonic() - begin
             attempts = [row.attempt for row in machine.store.jobs.list() if row.id != first.id]
-            halves = [
-                path for path in Path(folder).rglob("*") if path.name.endswith((".tmp", ".old")) and path.is_file()
-            ]
+            halves = [path for path in Path(folder).rglob("*") if path.name.endswith((".tmp", ".old")) and path.is_file()]
         finally:
             machine.close()
             if database:

@@ -41,12 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--target", default="zh")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--json", type=Path, help="write machine and rows with all figures to this file")
-    parser.add_argument(
-        "--write", type=Path, help="put the table into this file, in the place of the rows it had before"
-    )
-    parser.add_argument(
-        "--read", type=Path, nargs="*", default=[], help="rows that are not measured now, of earlier --json"
-    )
+    parser.add_argument("--write", type=Path, help="put the table into this file, in the place of the rows it had before")
+    parser.add_argument("--read", type=Path, nargs="*", default=[], help="rows that are not measured now, of earlier --json")
     args = parser.parse_args(arguments)
     chosen = [name.strip() for name in args.rows.split(",") if name.strip()]
     if unknown := [name for name in chosen if name not in ROWS]:

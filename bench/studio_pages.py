@@ -182,12 +182,7 @@ def used(store: Any, project: int, folder: Path, kept: Sequence[str]) -> None:
         ]
         store.sheets.fill(sheet.comparison_id, sheet.revision, done)
     raters = ["Ann", "Bo", "Cy"]
-    new_round(
-        store,
-        project,
-        texts_of(store, sheet.comparison_id),
-        RoundPlan("Large 1", "vanilla", raters=raters, sentences=500),
-    )
+    new_round(store, project, texts_of(store, sheet.comparison_id), RoundPlan("Large 1", "vanilla", raters=raters, sentences=500))
 
 
 def said(text: str) -> None:
@@ -236,9 +231,7 @@ def served(home: Path) -> Iterator[tuple[str, float]]:
     environment = os.environ | {"TAILORMT_HOME": str(home), "TAILORMT_PORT": str(port), "TAILORMT_DEVICE": "cpu"}
     begin = time.perf_counter()
     with (home / "studio.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, str(ROOT / "app.py")], cwd=ROOT, env=environment, stdout=log, stderr=log
-        )
+        process = subprocess.Popen([sys.executable, str(ROOT / "app.py")], cwd=ROOT, env=environment, stdout=log, stderr=log)
     try:
         url = f"http://127.0.0.1:{port}"
         while True:

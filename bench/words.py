@@ -23,9 +23,7 @@ def main() -> None:
     parser.add_argument("--base", default=str(ROOT / "assets/models/en-zh"))
     parser.add_argument("--source", default="en")
     parser.add_argument("--target", default="zh")
-    parser.add_argument(
-        "--texts", type=Path, default=ROOT / "assets/samples/demo.en.txt", help="sentences, or pairs by tabs"
-    )
+    parser.add_argument("--texts", type=Path, default=ROOT / "assets/samples/demo.en.txt", help="sentences, or pairs by tabs")
     parser.add_argument("--lines", type=int, default=96)
     parser.add_argument("--plugin", action="append", default=[], help="a bundle; may be given several times")
     parser.add_argument("--rounds", type=int, default=5)

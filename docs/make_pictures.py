@@ -76,9 +76,7 @@ def prepare(service: Service) -> ProjectRow:
     if not plugins:
         raise SystemExit(f"The plugin was not made: {service.runs(project.id)[0].error}")
     if plugins[0].base_fingerprint != BaseModel.load(project.base, project.source, project.target).fingerprint():
-        raise SystemExit(
-            f"The base has changed since {service.settings.home} was prepared. Delete that folder and start again."
-        )
+        raise SystemExit(f"The base has changed since {service.settings.home} was prepared. Delete that folder and start again.")
     return project
 
 
@@ -144,9 +142,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--home", type=Path, default=user_cache_path("tailormt") / "pictures", help="the prepared home")
-    parser.add_argument(
-        "--only", choices=list(PICTURES), nargs="+", default=list(PICTURES), help="some of the pictures"
-    )
+    parser.add_argument("--only", choices=list(PICTURES), nargs="+", default=list(PICTURES), help="some of the pictures")
     parser.add_argument("--language", choices=["en", "zh"], default="en", help="of the interface")
     parser.add_argument("--dark", action="store_true", help="in dark colours: written as *-dark.png")
     parser.add_argument("--every", type=Path, metavar="FOLDER", help="every page in every form, written there")
@@ -248,9 +244,7 @@ def shoot_every(url: str, project: ProjectRow, folder: Path, names: list[str] | 
         for language, locale in LOCALES.items():
             for colour in ("light", "dark"):
                 for size, viewport in SIZES.items():
-                    context = browser.new_context(
-                        viewport=viewport, locale=locale, color_scheme=colour, has_touch=size == "phone"
-                    )
+                    context = browser.new_context(viewport=viewport, locale=locale, color_scheme=colour, has_touch=size == "phone")
                     page = context.new_page()
                     page.set_default_timeout(60_000)
                     for name, address in addresses.items():

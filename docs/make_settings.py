@@ -35,20 +35,12 @@ MADE = "<!-- Written by docs/make_settings.py. Change the help in the code, not 
 SECTIONS = (
     (Settings, "The program", "Environment `TAILORMT_<NAME>`, or `settings.toml` in the data folder; see below."),
     (CustomizeRequest, "A customization", "Fields of one job. On the command line these are flags of `customize`."),
-    (
-        CorpusOptions,
-        "Reading samples",
-        "`--corpus-option NAME=VALUE`, flags of `corpus import`, a fold on the page Samples.",
-    ),
+    (CorpusOptions, "Reading samples", "`--corpus-option NAME=VALUE`, flags of `corpus import`, a fold on the page Samples."),
     (PhraseOptions, "Phrases", "`--phrase-option NAME=VALUE`."),
     (TrainingOptions, "Training", "`--training-option NAME=VALUE`. The defaults are the budget `best`."),
     (Decoding, "Decoding", "Flags of `translate` and `compare`."),
     (DocumentOptions, "Documents", "Flags of `translate` for documents; see [documents](documents.md)."),
-    (
-        KnnOptions,
-        "kNN decoding",
-        "`--knn-option NAME=VALUE` of `customize`, flags of `knn add`; see [kNN](methods/knn.md).",
-    ),
+    (KnnOptions, "kNN decoding", "`--knn-option NAME=VALUE` of `customize`, flags of `knn add`; see [kNN](methods/knn.md)."),
     (ParserTraining, "Training a parser", "Flags of `parser train`; see [parsers](parsers.md)."),
 )
 

@@ -98,9 +98,7 @@ def storage_errors(what: str, where: Path) -> Iterator[None]:
             raise _full(what, where) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise StorageError(
-                "{what} could not be written to {where}: no permission. Choose another folder.",
-                what=capitalised(what),
-                where=where,
+                "{what} could not be written to {where}: no permission. Choose another folder.", what=capitalised(what), where=where
             ) from error
         raise
     except Exception as error:

@@ -70,17 +70,14 @@ class Message(str):
 
     def to_mapping(self) -> dict[str, object]:
         """What JSON can hold."""
-        params = {
-            name: value.to_mapping() if isinstance(value, Message) else value for name, value in self.params.items()
-        }
+        params = {name: value.to_mapping() if isinstance(value, Message) else value for name, value in self.params.items()}
         return {"text": str(self), "code": self.code, "template": self.template, "params": params}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Message:
         """Build from what `to_mapping` gave. Raises KeyError, TypeError or AttributeError where it is something else."""
         params = {
-            str(name): cls.from_mapping(value) if isinstance(value, Mapping) else value
-            for name, value in values["params"].items()
+            str(name): cls.from_mapping(value) if isinstance(value, Mapping) else value for name, value in values["params"].items()
         }
         return cls.restore(str(values["text"]), str(values["template"]), params, str(values.get("code", "")))
 

@@ -49,11 +49,7 @@ def pieces_of(folder: Path, vocabulary: int, **settings: Any) -> dict[str, int]:
 
     lines = [
         line
-        for name, most in (
-            ("literary-zh/literary-zh.txt", 40),
-            ("elizabethan-en/elizabethan-en.txt", 100),
-            ("demo.en.txt", 12),
-        )
+        for name, most in (("literary-zh/literary-zh.txt", 40), ("elizabethan-en/elizabethan-en.txt", 100), ("demo.en.txt", 12))
         for line in (SAMPLES / name).read_text(encoding="utf-8").splitlines()[:most]
     ]
     lines += [text for pair in SENTENCES for text in pair] * 5

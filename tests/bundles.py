@@ -17,7 +17,5 @@ def weights(plugin: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(plugin) as bundle:
         files = {name: load(bundle.read(name)) for name in bundle.namelist() if name.endswith(".safetensors")}
     return {
-        f"{file}/{key} {one.dtype} {one.shape}": one.tobytes()
-        for file, tensors in files.items()
-        for key, one in tensors.items()
+        f"{file}/{key} {one.dtype} {one.shape}": one.tobytes() for file, tensors in files.items() for key, one in tensors.items()
     }

@@ -54,10 +54,7 @@ SHORT = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--store",
-        choices=("sqlite", "postgresql"),
-        default="sqlite",
-        help="database of tests that open a store of files",
+        "--store", choices=("sqlite", "postgresql"), default="sqlite", help="database of tests that open a store of files"
     )
 
 
@@ -228,19 +225,7 @@ def request_for(tiny: Path, sample: Path) -> Callable[..., Any]:
         from engine.cli.main import parser
         from engine.core.settings import load_settings
 
-        line = [
-            "customize",
-            "--base",
-            tiny,
-            "--source",
-            "en",
-            "--target",
-            "zh",
-            "--samples",
-            sample,
-            "--budget",
-            "quick",
-        ]
+        line = ["customize", "--base", tiny, "--source", "en", "--target", "zh", "--samples", sample, "--budget", "quick"]
         args = parser().parse_args([str(a) for a in (*line, *SHORT, "-o", output)])
         args.settings = load_settings()
         return request_of(args).replace(**changes)

@@ -64,9 +64,7 @@ class Postgres:
         self.control("-m", mode, "stop")
 
     def make(self) -> None:
-        self.program(
-            "initdb", "-D", str(self.folder / "data"), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"
-        )
+        self.program("initdb", "-D", str(self.folder / "data"), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N")
 
     def url(self, name: str) -> str:
         return f"postgresql://{USER}@127.0.0.1:{self.port}/{name}"

@@ -104,9 +104,7 @@ def drawn_run(text: str, properties: str = '<a:rPr lang="en-US" dirty="0"/>') ->
     return f"<a:r>{properties}<a:t>{escape(text)}</a:t></a:r>"
 
 
-def pptx(
-    slides: Sequence[str], path: Path, parts: Mapping[str, str | bytes] | None = None, *, order: Sequence[int] = ()
-) -> Path:
+def pptx(slides: Sequence[str], path: Path, parts: Mapping[str, str | bytes] | None = None, *, order: Sequence[int] = ()) -> Path:
     """A presentation of slides that are XML of shapes; `order` is the numbers of the slides as they are shown."""
     shown = order or range(1, len(slides) + 1)
     ids = "".join(f'<p:sldId id="{255 + number}" r:id="r{number}"/>' for number in shown)
@@ -148,9 +146,7 @@ def xlsx(
         "xl/workbook.xml",
         {
             "xl/workbook.xml": f'{XML}<workbook xmlns="{S}" xmlns:r="{R}"><sheets>{listed}</sheets>{names}</workbook>',
-            "xl/_rels/workbook.xml.rels": links(
-                *targets, *([("sharedStrings", "sharedStrings.xml")] if texts else []), *more
-            ),
+            "xl/_rels/workbook.xml.rels": links(*targets, *([("sharedStrings", "sharedStrings.xml")] if texts else []), *more),
             **texts,
             **{
                 f"xl/worksheets/sheet{number}.xml": f'{XML}<worksheet xmlns="{S}"><sheetData>{rows}</sheetData></worksheet>'
@@ -168,9 +164,7 @@ def si(*texts: str) -> str:
 
 def word_paragraph(*runs: str, style: str = "") -> str:
     """A paragraph of plain runs."""
-    properties = (
-        f'<w:pPr><w:pStyle w:val="{style}"/><w:tabs><w:tab w:val="left" w:pos="1"/></w:tabs></w:pPr>' if style else ""
-    )
+    properties = f'<w:pPr><w:pStyle w:val="{style}"/><w:tabs><w:tab w:val="left" w:pos="1"/></w:tabs></w:pPr>' if style else ""
     return (
         "<w:p>"
         + properties
@@ -196,16 +190,10 @@ def odt(body: str, path: Path) -> Path:
 
 def pdf(pages: Sequence[Sequence[str]], path: Path) -> Path:
     """A PDF of Latin text, one string a line, with a text layer as word processors write it."""
-    objects: list[bytes] = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"",
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-    ]
+    objects: list[bytes] = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
     for lines in pages:
-        shown = "".join(
-            "(" + line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)") + ") Tj T*\n" for line in lines
-        )
+        shown = "".join("(" + line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)") + ") Tj T*\n" for line in lines)
         stream = f"BT /F1 11 Tf 14 TL 72 720 Td\n{shown}ET".encode("latin-1")
         objects.append(b"<< /Length %d >>\nstream\n" % len(stream) + stream + b"\nendstream")
         objects.append(

@@ -34,16 +34,12 @@ class Hub(http.server.BaseHTTPRequestHandler):
         path = self.path.split("?")[0].strip("/")
         api = path.removeprefix("api/models/").split("/revision/")[0]
         if path.startswith("api/models/") and api in self.repositories:
-            self.send(
-                json.dumps(described(api, self.repositories[api])).encode(), body, {"Content-Type": "application/json"}
-            )
+            self.send(json.dumps(described(api, self.repositories[api])).encode(), body, {"Content-Type": "application/json"})
             return
         name, _, rest = path.partition("/resolve/")
         file = self.repositories.get(name, Path("/nowhere")) / rest.partition("/")[2]
         if file.is_file():
-            self.send(
-                file.read_bytes(), body, {"ETag": f'"{file.name}-{file.stat().st_size}"', "X-Repo-Commit": COMMIT}
-            )
+            self.send(file.read_bytes(), body, {"ETag": f'"{file.name}-{file.stat().st_size}"', "X-Repo-Commit": COMMIT})
             return
         self.send_response(404)
         self.send_header("X-Error-Code", "RepoNotFound")

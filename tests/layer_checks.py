@@ -95,9 +95,7 @@ def check_sides(name: str, **options: Any) -> None:
     """Whether the encoder is changed hangs on the options, and training computes its output anew exactly then."""
     base = tiny_base(layers=2)
     pairs = Pairs.encode(base, SENTENCES[:4])
-    plain = make_batch(
-        base, *make("extreme", base), pairs, [0, 1, 2, 3], 0
-    )  # of a method that leaves the encoder alone
+    plain = make_batch(base, *make("extreme", base), pairs, [0, 1, 2, 3], 0)  # of a method that leaves the encoder alone
     assert plain.encoded is not None
     for sides in (("encoder",), ("decoder",), ("encoder", "decoder")):
         method, module = make(name, base, sides=sides, **options)

@@ -75,11 +75,7 @@ class PretendCuda(TorchFunctionMode):
             raise RuntimeError(f"{name_of(func)}: expected a 'cuda' device type for generator but found 'cpu'")
         result = func(*args, **kwargs)
         if there:  # what has the storage of an argument is on that one's device
-            mark(
-                one
-                for one in leaves(result)
-                if isinstance(one, Tensor) and not any(shared(one, other) for other in tensors)
-            )
+            mark(one for one in leaves(result) if isinstance(one, Tensor) and not any(shared(one, other) for other in tensors))
         return result
 
 

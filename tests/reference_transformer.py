@@ -21,17 +21,7 @@ from tests.bases import EN_ZH, tiny_base
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
-__all__ = [
-    "FAMILIES",
-    "PAIR",
-    "double_base",
-    "family_base",
-    "hidden_states",
-    "layer_norm",
-    "reference",
-    "scattered",
-    "tokens",
-]
+__all__ = ["FAMILIES", "PAIR", "double_base", "family_base", "hidden_states", "layer_norm", "reference", "scattered", "tokens"]
 
 FAMILIES = ("marian", "m2m100")
 PAIR = ("The old teahouse by the river closed.", "河边的老茶馆关了门。")
@@ -130,13 +120,7 @@ def linear(module: Any, states: Tensor) -> Tensor:
 
 
 def one_layer(
-    at: tuple[str, int],
-    layer: Any,
-    x: Tensor,
-    encoded: Tensor | None,
-    pre_norm: bool,
-    change: Change,
-    normal: Change | None,
+    at: tuple[str, int], layer: Any, x: Tensor, encoded: Tensor | None, pre_norm: bool, change: Change, normal: Change | None
 ) -> Tensor:
     """One layer of the encoder, or of the decoder where there is an encoder's output, on states (T, d)."""
 

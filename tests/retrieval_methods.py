@@ -20,10 +20,8 @@ __all__ = ["SMALL", "TWINS", "alike", "batch_of", "forward", "samples_of", "trai
 
 SMALL: dict[str, dict[str, Any]] = {
     "ngram_memory": {"neighbours": 3, "neighbours_translating": 3},
-    "translation_memory": {
-        "warm_updates": 2, "warm_batch": 4, "memory_layers": 1, "retriever_layers": 1, "neighbours": 3,
-    },
-}  # fmt: skip
+    "translation_memory": {"warm_updates": 2, "warm_batch": 4, "memory_layers": 1, "retriever_layers": 1, "neighbours": 3},
+}
 # The same text but for trifles, on the target side and on the source side.
 TWINS = [("It has stopped raining.", "雨停了！"), ("the rain stopped", "雨不再下。")]
 

@@ -17,11 +17,7 @@ class Words(Translator):
     """Translates word by word: `say` gives (word of the source, word) in the translation's order."""
 
     def __init__(
-        self,
-        say: Callable[[list[str]], list[tuple[int, str]]],
-        source: str = "en",
-        target: str = "de",
-        joint: str = " ",
+        self, say: Callable[[list[str]], list[tuple[int, str]]], source: str = "en", target: str = "de", joint: str = " "
     ) -> None:
         self.say, self.source, self.target, self.joint = say, source, target, joint
         self.asked: list[list[str]] = []

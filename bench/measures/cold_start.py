@@ -35,12 +35,7 @@ def main(begin: float, home: Path, loaded: int, different: int, base_path: str, 
     models = ModelCache(load_settings().replace(home=str(home), loaded_plugins=loaded))
     base = models.base(base_path, source, target)
     translate(base, TEXTS)
-    figures = {
-        "start": time.time() - begin,
-        "start cpu": time.process_time(),
-        "plugins": len(rows),
-        "after base": resident(),
-    }
+    figures = {"start": time.time() - begin, "start cpu": time.process_time(), "plugins": len(rows), "after base": resident()}
     cold, cpu = [], []
     for number, path in enumerate(sorted({row.path for row in rows})[:different]):
         clock, used = time.perf_counter(), time.process_time()

@@ -31,9 +31,7 @@ def memory_vs_residual(setup: Setup) -> list[Row]:
         "memory": setup.plugin("memory_adapter", memory, search="exact"),
         "memory, top k": setup.plugin("memory_adapter", memory, search="top_k"),
         "memory, 16 phrases": setup.plugin("memory_adapter", setup.memory(16), search="exact"),
-        "memory by sentence": setup.plugin(
-            "memory_adapter", setup.sentence_memory(size), retrieval="sentence", bottleneck=128
-        ),
+        "memory by sentence": setup.plugin("memory_adapter", setup.sentence_memory(size), retrieval="sentence", bottleneck=128),
         "vanilla": None,
     }
     rows = []

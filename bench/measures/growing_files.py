@@ -61,9 +61,7 @@ def sentence_calls(home: Path) -> Sequence[Call]:
     words = searched()
 
     def page(**view: Any) -> Callable[[], Any]:
-        return lambda: segments.listing(
-            folder, service.report(project.id), service.decisions(project.id), segments.View(**view)
-        )
+        return lambda: segments.listing(folder, service.report(project.id), service.decisions(project.id), segments.View(**view))
 
     def search() -> Any:
         return page(view="kept", words=next(words))()

@@ -85,9 +85,7 @@ def project_calls(home: Path) -> Sequence[Call]:
 # -- comparisons and their lines
 
 
-def comparison_rows(
-    number: int, project: int, lines: int
-) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
+def comparison_rows(number: int, project: int, lines: int) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
     sheet = {"comparison_id": number, "file": "a.txt", "lines": lines, "systems": SYSTEMS, "figures": {}}
     comparison = {"id": number, "project_id": project, "title": f"Growth {number}", "rows": []}
     return comparison, sheet, [line_row(number, place) for place in range(lines)]
@@ -136,10 +134,7 @@ def shown(home: Path) -> Callable[..., Callable[[], Any]]:
 
 def comparison_calls(home: Path) -> Sequence[Call]:
     page = shown(home)
-    return [
-        Call("Compare: the newest, and the menu of the others", page()),
-        Call("Compare: the oldest", page("1")),
-    ]
+    return [Call("Compare: the newest, and the menu of the others", page()), Call("Compare: the oldest", page("1"))]
 
 
 def grow_lines(home: Path, size: int) -> None:
@@ -194,9 +189,7 @@ def grow_waiting(home: Path, size: int) -> None:
         ])  # fmt: skip
     there = len(store.jobs.list(states=["queued"]))
     row = {"kind": "customize", "arguments": {}, "state": "queued"}
-    inserted(store, tables.Job, [
-        {**row, "project_id": n % 100 + 1, "party": f"project {n % 100 + 1}"} for n in range(there, size)
-    ])  # fmt: skip
+    inserted(store, tables.Job, [{**row, "project_id": n % 100 + 1, "party": f"project {n % 100 + 1}"} for n in range(there, size)])
 
 
 def claimed(store: Any) -> Callable[[], Any]:
@@ -254,9 +247,7 @@ def view_calls(home: Path) -> Sequence[Call]:
     config = client.get("/config").json()
     own = set(config["page"]["samples"]["dependencies"])
     numbers = itertools.count()
-    fills = [
-        one for one in config["dependencies"] if one["id"] in own and "load" in {what for _, what in one["targets"]}
-    ]
+    fills = [one for one in config["dependencies"] if one["id"] in own and "load" in {what for _, what in one["targets"]}]
 
     def views() -> None:
         for number in itertools.islice(numbers, size):

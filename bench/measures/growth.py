@@ -30,9 +30,7 @@ def memory_growth(setup: Setup) -> list[Row]:
         size = full // 100 + 20 if setup.small else full
         plugin = setup.plugin("memory_adapter", setup.memory(100), search="exact")
         readers = [reader for _, _, reader in plugin.module.readers()]
-        model = next(
-            reader for layer, position, reader in plugin.module.readers() if (layer, position) == (1, "self_attn")
-        )
+        model = next(reader for layer, position, reader in plugin.module.readers() if (layer, position) == (1, "self_attn"))
         rows = grown(setup, size)
         search = "exact" if full <= 50_000 else "top_k"
         for reader in readers:
@@ -136,21 +134,16 @@ def accuracy(setup: Setup, reader: Any) -> dict[str, float]:
     from engine.decoding.translate import translate
 
     states: list[Any] = []
-    handle = setup.base.decoder_layers[1].self_attn.register_forward_hook(
-        lambda _, __, output: states.append(output[0])
-    )
+    handle = setup.base.decoder_layers[1].self_attn.register_forward_hook(lambda _, __, output: states.append(output[0]))
     try:
         translate(setup.base, setup.english[-24:])
     finally:
         handle.remove()
     with torch.inference_mode():
         flat = torch.cat([one.reshape(-1, one.shape[-1]) for one in states])  # (R, d)
-        queries = reader.query(
-            flat[torch.randperm(len(flat), generator=torch.Generator().manual_seed(1))[:QUERIES]]
-        )  # (R, d)
+        queries = reader.query(flat[torch.randperm(len(flat), generator=torch.Generator().manual_seed(1))[:QUERIES]])  # (R, d)
         scores = (
-            torch.cat([queries @ reader.key(part).T for part in reader.memory.split(65_536)], -1)
-            * reader.inverse_temperature
+            torch.cat([queries @ reader.key(part).T for part in reader.memory.split(65_536)], -1) * reader.inverse_temperature
         )  # (R, N)
         best, rows = reader.nearest.best(queries)  # (R, k)
         wanted = scores.topk(rows.shape[1]).indices  # (R, k)

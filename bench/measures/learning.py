@@ -37,9 +37,7 @@ def update(setup: Setup, name: str, memory: Any, tokens: int, **settings: Any) -
     module.train()
     pairs = training_pairs(setup)
     optimizer = make_optimizer(method, module, TrainingOptions())
-    batch_rows = max(
-        epoch_batches(pairs.lengths, tokens, seed=1, epoch=0), key=lambda rows: sum(pairs.lengths[i] for i in rows)
-    )
+    batch_rows = max(epoch_batches(pairs.lengths, tokens, seed=1, epoch=0), key=lambda rows: sum(pairs.lengths[i] for i in rows))
 
     def run() -> float:
         optimizer.zero_grad(set_to_none=True)
@@ -150,10 +148,7 @@ def memory_building(setup: Setup) -> list[Row]:
     pairs = setup.phrase_pairs(count)
 
     def plain() -> None:
-        sources, targets = (
-            base.encode([pair.source for pair in pairs]),
-            base.encode_target([pair.target for pair in pairs]),
-        )
+        sources, targets = (base.encode([pair.source for pair in pairs]), base.encode_target([pair.target for pair in pairs]))
         lengths = [len(a) + len(b) for a, b in zip(sources, targets, strict=True)]
         with torch.no_grad():
             for rows in length_batches(lengths, base.batch_tokens):
@@ -209,16 +204,7 @@ def peak_memory(setup: Setup) -> list[Row]:
     size, tokens = setup.size(40_000, 200), 128 if setup.small else TOKENS
     result = {}
     for name, phrases in (("base", 0), ("memory", size)):
-        command = [
-            sys.executable,
-            "-c",
-            INSIDE,
-            str(ROOT),
-            str(phrases),
-            str(tokens),
-            setup.base_path,
-            str(int(setup.small)),
-        ]
+        command = [sys.executable, "-c", INSIDE, str(ROOT), str(phrases), str(tokens), setup.base_path, str(int(setup.small))]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         result[name] = json.loads(done.stdout.splitlines()[-1])
     memory = result["memory"]["memory"]

@@ -56,10 +56,7 @@ def knn(setup: Setup) -> list[Row]:
             f"{lengths(clock.results['knn']) / lengths(clock.results['vanilla']):.2f} of vanilla's length",
         )
     ]  # fmt: skip
-    for name, how in (
-        ("all entries, NumPy", "a search in all entries"),
-        ("same graph, NumPy", "a search in the same graph"),
-    ):
+    for name, how in (("all entries, NumPy", "a search in all entries"), ("same graph, NumPy", "a search in the same graph")):
         same = sum(a == b for a, b in zip(clock.results["knn"], clock.results[name], strict=True))
         rows.append(
             Row(
@@ -89,9 +86,7 @@ def datastore(setup: Setup, count: int) -> Any:
     from engine.methods.knn.options import KnnOptions
 
     some = setup.english[: setup.size(300, 20)]
-    real = Datastore.build(
-        setup.base, Pairs.encode(setup.base, list(zip(some, translate(setup.base, some), strict=True)))
-    )
+    real = Datastore.build(setup.base, Pairs.encode(setup.base, list(zip(some, translate(setup.base, some), strict=True))))
     own_keys = real.vectors()  # (n, d)
     draw = torch.Generator().manual_seed(1)
     rows = torch.randint(len(real), (count,), generator=draw)  # (N,)
@@ -200,9 +195,7 @@ def by_sentence(setup: Setup, count: int) -> Any:
     owners = torch.from_numpy(np.repeat(np.arange(len(chosen), dtype=np.int32), np.diff(begins)))  # (R,)
     names = torch.zeros(len(rows), dtype=torch.int32)  # (R,) nothing is a number, so that all may be copied
     sources = Sources.build(lines, begins, names, real.sources.mean)
-    options = KnnOptions(
-        retrieval="sentence", k=16, shortlist=32, temperature=0.05, threshold=0.8, weight=0.2, index="flat"
-    )
+    options = KnnOptions(retrieval="sentence", k=16, shortlist=32, temperature=0.05, threshold=0.8, weight=0.2, index="flat")
     texts = [real.texts[i] for i in chosen]
     return Knn(
         Datastore(keys, real.tokens[where], owners, real.positions[where], texts, sources).in_eight_bits(),

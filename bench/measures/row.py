@@ -52,10 +52,7 @@ def shown(value: float | None, unit: str) -> str:
 
 def table(rows: Sequence[Row]) -> str:
     """Markdown."""
-    lines = [
-        "| measure | must reach | measured | by the clock | met | what it is made of |",
-        "|---|---:|---:|---:|---|---|",
-    ]
+    lines = ["| measure | must reach | measured | by the clock | met | what it is made of |", "|---|---:|---:|---:|---|---|"]
     for row in rows:
         limit = "" if row.limit is None else f"{'≥' if row.at_least else '≤'} {shown(row.limit, row.unit)}"
         met = {True: "yes", False: "**no**", None: ""}[row.met]

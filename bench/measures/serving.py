@@ -35,11 +35,7 @@ def thousand_plugins(setup: Setup) -> list[Row]:
         if not path.exists():
             os.link(bundles[number % different], path)
         store.plugins.create(
-            project.id,
-            f"plugin {number}",
-            method="memory_adapter",
-            path=str(path),
-            base_fingerprint=setup.base.fingerprint(),
+            project.id, f"plugin {number}", method="memory_adapter", path=str(path), base_fingerprint=setup.base.fingerprint()
         )
     selected = 2 if setup.small else KEPT
     runs = []

@@ -50,13 +50,7 @@ class Adapter(Protocol):
         """
 
     def translate(
-        self,
-        base: BaseModel,
-        texts: Sequence[str],
-        inner: Translate,
-        strength: float,
-        decoding: Decoding,
-        progress: Progress,
+        self, base: BaseModel, texts: Sequence[str], inner: Translate, strength: float, decoding: Decoding, progress: Progress
     ) -> list[str] | None:
         """Translations of a method that does not work inside the base, otherwise None; `inner` translates without this adapter."""
 

@@ -15,9 +15,7 @@ class Decoding(Options):
     length_penalty: float = option(
         1.0, "Exponent on the length in a hypothesis' score; above 1 prefers longer translations.", low=-5, high=5
     )
-    max_length_ratio: float = option(
-        2.0, "Longest translation, as a multiple of the source's tokens.", low=0.5, high=10
-    )
+    max_length_ratio: float = option(2.0, "Longest translation, as a multiple of the source's tokens.", low=0.5, high=10)
     no_repeat_ngram: int = option(
         0, "Never repeat a sequence of this many tokens within one translation; 0: off.", low=0, high=20, advanced=True
     )
@@ -28,8 +26,7 @@ class Decoding(Options):
     )
     longest: int = option(
         128,
-        "A text of more source tokens is cut at sentence ends, else at commas, and translated in parts; 32 helps a weak "
-        "base.",
+        "A text of more source tokens is cut at sentence ends, else at commas, and translated in parts; 32 helps a weak base.",
         low=8,
         high=4096,
         advanced=True,

@@ -41,10 +41,7 @@ def write_defaults(folder: Path, chosen: Mapping[str, Mapping[str, Any]]) -> Non
     """Make {"en-zh": {"beam": 4, …}, …} the base's defaults; other directions keep theirs. Raises ModelError, StorageError."""
     config = _read(folder)
     stored = config.get(KEY)
-    config[KEY] = {
-        **(stored if isinstance(stored, dict) else {}),
-        **{pair: dict(values) for pair, values in chosen.items()},
-    }
+    config[KEY] = {**(stored if isinstance(stored, dict) else {}), **{pair: dict(values) for pair, values in chosen.items()}}
     write_json(folder / FILE, config, "the base's decoding defaults")
 
 

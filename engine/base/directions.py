@@ -62,9 +62,7 @@ class Directions:
                 )  # fmt: skip
         pair = self._one(source, self.sources), self._one(target, self.targets)
         if pair[0] == pair[1]:
-            raise ModelError(
-                "Source and target are both {pair}. Choose two different languages.", pair=language_message(pair[0])
-            )
+            raise ModelError("Source and target are both {pair}. Choose two different languages.", pair=language_message(pair[0]))
         return pair
 
     def knows(self, source: str, target: str) -> bool:
@@ -80,8 +78,7 @@ class Directions:
             tag = read_tag(language)
             if tag is None:
                 raise ModelError(
-                    "{language} is not a language code. Write it like en, zh, pt-BR or zh-Hant (BCP-47).",
-                    language=language,
+                    "{language} is not a language code. Write it like en, zh, pt-BR or zh-Hant (BCP-47).", language=language
                 )
             return tag.short
         result = codes.find(language)
@@ -89,14 +86,11 @@ class Directions:
             return result[0]
         near = codes.nearest(language)
         advice = (
-            Message("Nearest: {tags}.", tags=", ".join(near))
-            if near
-            else Message("It supports {tags}.", tags=listed(codes.tags))
+            Message("Nearest: {tags}.", tags=", ".join(near)) if near else Message("It supports {tags}.", tags=listed(codes.tags))
         )
         raise ModelError(
-            "The base {name} does not support the language {language}. {advice}",
-            name=self.name, language=language, advice=advice,
-        )  # fmt: skip
+            "The base {name} does not support the language {language}. {advice}", name=self.name, language=language, advice=advice
+        )
 
 
 def marian(name: str, words: Iterable[str], source: str | None, target: str | None) -> Directions:

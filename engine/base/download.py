@@ -33,9 +33,7 @@ def files_to_download(names: Iterable[str], where: str, convert: bool) -> list[s
     """The files of a base among the given names. Raises ModelError if there are no acceptable weights."""
     names = sorted(names)
     if "config.json" not in names:
-        raise ModelError(
-            "{where} is not a model: it has no config.json. Specify a transformers translation model.", where=where
-        )
+        raise ModelError("{where} is not a model: it has no config.json. Specify a transformers translation model.", where=where)
     small = [name for name in names if any(fnmatch(name, pattern) for pattern in SMALL)]
     if WEIGHTS[0] in names:
         return [*small, WEIGHTS[0]]
@@ -191,9 +189,7 @@ def hub_errors(name: str, revision: str, folder: Path) -> Iterator[None]:
             revision=revision,
         ) from None
     except RepositoryNotFoundError:
-        raise ModelError(
-            "There is no model {name} on the hub, or it is private. Check the spelling.", name=name
-        ) from None
+        raise ModelError("There is no model {name} on the hub, or it is private. Check the spelling.", name=name) from None
     except TailorError:
         raise
     except Exception as error:  # the hub's client and its libraries raise many types for the same problem
@@ -249,12 +245,7 @@ def convert_weights(folder: Path) -> bool:
     kind = model_class(read_config(folder, weights=False)["model_type"])
     try:
         model, report = kind.from_pretrained(
-            folder,
-            local_files_only=True,
-            use_safetensors=False,
-            weights_only=True,
-            dtype="auto",
-            output_loading_info=True,
+            folder, local_files_only=True, use_safetensors=False, weights_only=True, dtype="auto", output_loading_info=True
         )
     except Exception as error:
         raise ModelError(
@@ -265,9 +256,8 @@ def convert_weights(folder: Path) -> bool:
     if report.get("missing_keys"):
         lost = sorted(report["missing_keys"])
         raise ModelError(
-            "{pickle} lacks {count} weights ({lost}, …). Get the model again.",
-            pickle=pickles[0], count=len(lost), lost=lost[0],
-        )  # fmt: skip
+            "{pickle} lacks {count} weights ({lost}, …). Get the model again.", pickle=pickles[0], count=len(lost), lost=lost[0]
+        )
     with torch.no_grad():
         model.save_pretrained(folder)
     for file in pickles:

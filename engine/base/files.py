@@ -49,13 +49,9 @@ def read_config(folder: Path, *, weights: bool = True) -> Json:
     `weights`, pickled weights are accepted.
     """
     if not folder.exists():
-        raise ModelError(
-            "There is no folder {folder}. Specify the folder of a transformers translation model.", folder=folder
-        )
+        raise ModelError("There is no folder {folder}. Specify the folder of a transformers translation model.", folder=folder)
     if not folder.is_dir():
-        raise ModelError(
-            "{folder} is a file, not a model folder. Specify the folder that contains config.json.", folder=folder
-        )
+        raise ModelError("{folder} is a file, not a model folder. Specify the folder that contains config.json.", folder=folder)
     file = folder / "config.json"
     if not file.exists():
         raise ModelError("{folder} is not a model folder: it has no config.json.", folder=folder)
@@ -117,7 +113,5 @@ def count_parameters(folder: Path) -> int:
                 keys = list(tensors.keys())
                 total += sum(math.prod(tensors.get_slice(key).get_shape()) for key in keys)
         except (OSError, SafetensorError) as error:
-            raise ModelError(
-                "{file} is damaged or cut short ({error}). Copy the model again.", file=file, error=error
-            ) from None
+            raise ModelError("{file} is damaged or cut short ({error}). Copy the model again.", file=file, error=error) from None
     return total

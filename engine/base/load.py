@@ -132,9 +132,8 @@ def check_match(folder: Path, model: Any, tokenizer: Any) -> None:
         vocabulary = getattr(tokenizer, "target_encoder", piece_ids) if side == "spm_target" else piece_ids
         if sum(piece in vocabulary for piece in spelt) < KNOWN_SHARE * len(spelt):
             raise ModelError(
-                "Most pieces of {spm} in {folder} are not in vocab.json. {both}",
-                spm=SPM[side], folder=folder, both=advice,
-            )  # fmt: skip
+                "Most pieces of {spm} in {folder} are not in vocab.json. {both}", spm=SPM[side], folder=folder, both=advice
+            )
 
 
 SPM = {"spm_source": "source.spm", "spm_target": "target.spm", "sp_model": "sentencepiece.bpe.model"}

@@ -113,11 +113,7 @@ class BaseModel:
         """The decoder's layers, each with `self_attn` and `encoder_attn`. Raises ModelError for any other layout."""
         decoder = self.model.get_decoder()
         layers = getattr(decoder, "layers", None)
-        if (
-            layers is None
-            or not len(layers)
-            or not all(hasattr(x, "self_attn") and hasattr(x, "encoder_attn") for x in layers)
-        ):
+        if layers is None or not len(layers) or not all(hasattr(x, "self_attn") and hasattr(x, "encoder_attn") for x in layers):
             raise ModelError(
                 "The base {name} has a decoder layout that Tailor MT does not support: its layers have no "
                 "self_attn and encoder_attn. Use a Marian, M2M100, NLLB or mBART model.",

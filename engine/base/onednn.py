@@ -160,8 +160,7 @@ class Joined:
         """Whether it was made from these very weights in their current versions."""
         tensors = self._tensors(linears)
         return len(tensors) == len(self.parts) and all(
-            reference() is now and version == now._version
-            for (reference, version), now in zip(self.parts, tensors, strict=True)
+            reference() is now and version == now._version for (reference, version), now in zip(self.parts, tensors, strict=True)
         )
 
 

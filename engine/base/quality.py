@@ -27,9 +27,7 @@ TEST_SETS = {
     "flores": mark("encyclopaedic text"),
     "tatoeba": mark("short sentences"),
 }
-DIRECTION = re.compile(
-    r"(?<![\w-])([\w-]{1,40}) to ([\w-]{1,40})|([a-z]{2,3}(?:_\w{1,8})?)[-.]([a-z]{2,3}(?:_\w{1,8})?)"
-)
+DIRECTION = re.compile(r"(?<![\w-])([\w-]{1,40}) to ([\w-]{1,40})|([a-z]{2,3}(?:_\w{1,8})?)[-.]([a-z]{2,3}(?:_\w{1,8})?)")
 
 
 @dataclass(frozen=True)
@@ -93,9 +91,7 @@ def _scores(table: list[list[str]]) -> Iterator[Score]:
     if "bleu" not in head or "beam" in head:  # a table of decoding settings, not of test sets
         return
     name = next((head.index(label) for label in ("testset", "test set", "file", "dataset") if label in head), 0)
-    direction_column = next(
-        (head.index(label) for label in ("direction", "langpair", "language pair") if label in head), name
-    )
+    direction_column = next((head.index(label) for label in ("direction", "langpair", "language pair") if label in head), name)
     for row in table[1:]:
         if len(row) < len(head):
             continue

@@ -55,9 +55,7 @@ def without_compiler() -> Iterator[None]:
 
     stand_ins: dict[str, Any] = {
         COMPILER: StandIn(COMPILER),
-        INDEX_TRACING: StandIn(
-            INDEX_TRACING, {"TransformGetItemToIndex": lambda: real(INDEX_TRACING).TransformGetItemToIndex()}
-        ),
+        INDEX_TRACING: StandIn(INDEX_TRACING, {"TransformGetItemToIndex": lambda: real(INDEX_TRACING).TransformGetItemToIndex()}),
     }
     if MODELS not in sys.modules and (spec := find_spec("transformers")) and spec.origin:
         stand_ins[MODELS] = StandIn(MODELS, {})

@@ -149,21 +149,13 @@ class BaseRegistry:
             else Message("Available: {names}.", names=", ".join(names) or "none")
         )
         raise MissingError(
-            "There is no base {text}: it is neither a folder nor the name of an installed base. {hint}",
-            text=text,
-            hint=hint,
+            "There is no base {text}: it is neither a folder nor the name of an installed base. {hint}", text=text, hint=hint
         )
 
     # -- adding
 
     def add(
-        self,
-        source: str,
-        *,
-        name: str = "",
-        revision: str = "",
-        convert: bool = False,
-        progress: Progress | None = None,
+        self, source: str, *, name: str = "", revision: str = "", convert: bool = False, progress: Progress | None = None
     ) -> BaseEntry:
         """Check a folder or fetch a hub id, and add it under `name` (by default the name of the folder or repository).
 
@@ -202,9 +194,7 @@ class BaseRegistry:
     def _check_name(self, name: str) -> None:
         if not NAME.fullmatch(name):
             raise InputError(
-                "{name!r} is not a valid name for a base. Use letters, digits, dots and hyphens, such as "
-                "opus-mt-en-de.",
-                name=name,
+                "{name!r} is not a valid name for a base. Use letters, digits, dots and hyphens, such as opus-mt-en-de.", name=name
             )
         existing = next((entry for entry in self.entries() if entry.name == name), None)
         if existing:

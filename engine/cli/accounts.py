@@ -120,9 +120,7 @@ def audit(args: argparse.Namespace) -> Shown:
         since = since if since.tzinfo else since.astimezone()
     if args.limit < 1:
         raise InputError("--limit: give a number from 1 on.")
-    rows = store_of(args).audit.list(
-        project_id=args.project, who=args.who, action=args.acts, since=since, limit=args.limit
-    )
+    rows = store_of(args).audit.list(project_id=args.project, who=args.who, action=args.acts, since=since, limit=args.limit)
     value = [
         {"id": row.id, "moment": row.moment.isoformat(), "who": row.who, "address": row.address, "action": row.action,
          "project": row.project_id, "target": row.target, "detail": row.detail}

@@ -18,9 +18,7 @@ def artefacts_list(args: argparse.Namespace) -> Shown:
     ]
     lines = [f"Artefacts: {result['store']}"]
     if "blobs" in result:
-        lines.append(
-            f"{result['blobs']:,} of {result['bytes'] / 1e6:.1f} MB, {result['unnamed']:,} of them named by nothing"
-        )
+        lines.append(f"{result['blobs']:,} of {result['bytes'] / 1e6:.1f} MB, {result['unnamed']:,} of them named by nothing")
     text = table(["workspace", "files", "size", "version", "changed"], rows) if rows else "Nothing was published yet."
     return result, "\n".join([*lines, "", text])
 

@@ -41,7 +41,4 @@ def score(args: argparse.Namespace) -> tuple[Any, str]:
     ).astype(np.float32)  # fmt: skip
     shares = {f"{share:.0%}": round(float(np.quantile(scores, share)), 3) for share in (0.1, 0.5, 0.9)}
     text = ", ".join(f"{share} of the pairs score below {score:.2f}" for share, score in shares.items())
-    return {
-        "pairs": len(scores),
-        "quantiles": shares,
-    }, f"{len(scores):,} pairs scored: {text}. Start the training again."
+    return {"pairs": len(scores), "quantiles": shares}, f"{len(scores):,} pairs scored: {text}. Start the training again."

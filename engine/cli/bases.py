@@ -62,9 +62,7 @@ def base_decoding(args: argparse.Namespace) -> tuple[Any, str]:
         raise CorpusError(f"{len(pairs)} held-out pairs are too few to choose decoding on. Give at least {FEWEST}.")
     folder = BaseRegistry(args.settings).find(args.name)
     args.progress.begin("Choosing decoding")
-    chosen = choose_defaults(
-        folder, pairs, args.source, args.target, device=args.settings.device, progress=args.progress
-    )
+    chosen = choose_defaults(folder, pairs, args.source, args.target, device=args.settings.device, progress=args.progress)
     result = {direction: asdict(choice) for direction, choice in chosen.items()}
     return result, f"{decoding_table(result)}\n\nThe ones in bold are the defaults of {folder.name} from now on."
 
@@ -121,11 +119,7 @@ def demonstration_note(args: argparse.Namespace) -> str:
     if args.base:
         named = Path(args.base).expanduser()
         entry = next(
-            (
-                candidate
-                for candidate in entries
-                if args.base == candidate.name or named.absolute() == candidate.folder.absolute()
-            ),
+            (candidate for candidate in entries if args.base == candidate.name or named.absolute() == candidate.folder.absolute()),
             None,
         )
     else:

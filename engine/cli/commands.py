@@ -25,11 +25,7 @@ TYPES = {"int": int, "float": float}
 def add_commands(top: argparse.ArgumentParser) -> str:
     """Add all commands to the program's parser; returns their list by heading, as text."""
     definitions = tomllib.loads(ABOUT.read_text(encoding="utf-8"))
-    words = {
-        "": top.add_subparsers(
-            dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="tailormt"
-        )
-    }
+    words = {"": top.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="tailormt")}
     lines: list[str] = []
     for name, command in definitions["commands"].items():
         above, _, word = name.rpartition(" ")
@@ -62,9 +58,7 @@ def arguments_of(named: Sequence[Any], definitions: Mapping[str, Any]) -> Iterat
 def add_argument(parser: argparse.ArgumentParser, definition: Mapping[str, Any]) -> None:
     """Add an argument defined in commands.toml."""
     if "settings" in definition:
-        add_flags(
-            parser, named(definition["settings"]), only=definition.get("only", ()), skip=definition.get("skip", ())
-        )
+        add_flags(parser, named(definition["settings"]), only=definition.get("only", ()), skip=definition.get("skip", ()))
         return
     options = dict(definition)
     flags = options.pop("flags", None) or [options.pop("name")]

@@ -39,11 +39,7 @@ def workspace_of(args: argparse.Namespace, request: CustomizeRequest) -> Iterato
     if args.workspace:
         yield Path(args.workspace)
         return
-    key = {
-        **request.to_mapping(),
-        "output": str(Path(request.output).resolve()),
-        "base": str(Path(request.base).resolve()),
-    }
+    key = {**request.to_mapping(), "output": str(Path(request.output).resolve()), "base": str(Path(request.base).resolve())}
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
     folder = args.settings.home_dir / "work" / name
     yield folder

@@ -49,9 +49,7 @@ def demo(settings: Settings, folder: Path, progress: Progress, to: str = "zh") -
     sample, inputs = samples / chosen.sample / f"{chosen.sample}.txt", samples / chosen.inputs
     for path in (base_dir, sample, inputs):
         if not path.exists():
-            raise MissingError(
-                f"The demo needs {path}, which is not there. Run it from a complete copy of the project."
-            )
+            raise MissingError(f"The demo needs {path}, which is not there. Run it from a complete copy of the project.")
     bundle = folder / f"{chosen.sample}.zip"
     request = CustomizeRequest(
         base=str(base_dir),

@@ -56,11 +56,7 @@ def sentences(document: Document, source: str) -> list[str]:
 
 
 def translate_file(
-    args: argparse.Namespace,
-    base: BaseModel,
-    plugin: Plugin | PluginStack | None,
-    decoding: Decoding,
-    terms: Sequence[Term] = (),
+    args: argparse.Namespace, base: BaseModel, plugin: Plugin | PluginStack | None, decoding: Decoding, terms: Sequence[Term] = ()
 ) -> tuple[Any, str]:
     """Translate the document; after Ctrl-C, the same command resumes from the last finished sentences."""
     from engine.serving.units.translate import BaseTranslator

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 def evaluate(args: argparse.Namespace) -> Shown:
     """Score files, or systems on sentences. Raises OptionError for flags that cannot be combined."""
     if bool(args.input) == bool(args.system):
-        raise OptionError(
-            "Give translations to score as NAME=FILE, or sentences to translate with --input; one of the two."
-        )
+        raise OptionError("Give translations to score as NAME=FILE, or sentences to translate with --input; one of the two.")
     if (args.input or args.samples) and not args.source:
         raise OptionError("--source is needed: the language that is translated from.")
     if args.enforce_terms and not (args.input and args.terms):
@@ -196,11 +194,7 @@ def named_systems(args: argparse.Namespace) -> tuple[list[System], dict[str, Pat
 
 
 def translated_lines(
-    sentences: list[tuple[str, str | None]],
-    systems: list[System],
-    translate: Translate,
-    target: str,
-    progress: Progress,
+    sentences: list[tuple[str, str | None]], systems: list[System], translate: Translate, target: str, progress: Progress
 ) -> list[ComparisonLineRow]:
     from engine.jobs.handlers.compare import PART
     from engine.store.comparisons import ComparisonLineRow
@@ -236,9 +230,7 @@ def build_eval_context(args: argparse.Namespace, base: BaseModel) -> EvalContext
         files = [Path(path) for path in named_files(args.samples, args.settings.assets_dir)]
         corpus = import_corpus(files, args.target, source_language=args.source)
         texts, sources = corpus.texts(), [segment.source for segment in corpus.segments]
-    folder = (
-        args.settings.home_dir / "evaluation" / content_hash(base.fingerprint(), args.source, args.target, texts)[:16]
-    )
+    folder = args.settings.home_dir / "evaluation" / content_hash(base.fingerprint(), args.source, args.target, texts)[:16]
     folder.mkdir(parents=True, exist_ok=True)
     backward = reverse_of(args.settings, args.source, args.target, base)
     return EvalContext(folder, args.settings, texts, sources, backward, args.seed, args.general)

@@ -98,9 +98,7 @@ def request_of(args: argparse.Namespace, action: str, options: KnnOptions) -> tu
     )  # fmt: skip
     if args.workspace:
         return request, Path(args.workspace)
-    key = json.dumps(
-        [action, str(Path(args.plugin).resolve()), request.to_mapping(), options.to_mapping()], sort_keys=True
-    )
+    key = json.dumps([action, str(Path(args.plugin).resolve()), request.to_mapping(), options.to_mapping()], sort_keys=True)
     return request, args.settings.home_dir / "work" / hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
@@ -122,9 +120,7 @@ def load_inputs(
         return steps.make_pairs(learn, valid, pair, None, cache, args.progress), plugin, pair
 
 
-def general_pairs(
-    args: argparse.Namespace, pair: LanguagePair, pairs: dict[str, list[SentencePair]]
-) -> list[SentencePair]:
+def general_pairs(args: argparse.Namespace, pair: LanguagePair, pairs: dict[str, list[SentencePair]]) -> list[SentencePair]:
     """Pairs of general text, on which a learned gate should not act."""
     from engine.evaluation.general_text import learnable_pairs
 

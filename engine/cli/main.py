@@ -61,9 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in OF_PATHS and error.filename is not None:
             return fail(args, f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}. Check the path.", 2)
-        return fail(
-            args, f"Something went wrong inside Tailor MT ({type(error).__name__}: {error}). {keep_traceback()}", 1
-        )
+        return fail(args, f"Something went wrong inside Tailor MT ({type(error).__name__}: {error}). {keep_traceback()}", 1)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,17 +14,11 @@ def doctor(args: argparse.Namespace) -> Shown:
     result = examine(args.settings, repair=args.repair, progress=args.progress)
     value = to_mapping(result)
     args.exit_code = int(not value["ok"])
-    lines = [
-        f"- {finding.sentence}" + (f"\n  Mended: {finding.mended}" if finding.mended else "") for finding in result
-    ]
+    lines = [f"- {finding.sentence}" + (f"\n  Mended: {finding.mended}" if finding.mended else "") for finding in result]
     unrepaired = sum(not finding.mended for finding in result)
     can = sum(finding.mend is not None and not finding.mended for finding in result)
     end = (
-        "No problems found."
-        if not result
-        else "All problems were repaired."
-        if not unrepaired
-        else f"{unrepaired} to look after."
+        "No problems found." if not result else "All problems were repaired." if not unrepaired else f"{unrepaired} to look after."
     )
     if can and not args.repair:
         end += f" `tailormt doctor --repair` mends {can} of them."
@@ -35,11 +29,7 @@ def backup(args: argparse.Namespace) -> Shown:
     from engine.workflows.maintenance.backup import make_backup
 
     result = make_backup(
-        args.settings,
-        Path(args.file),
-        samples=not args.without_samples,
-        bases=not args.without_bases,
-        progress=args.progress,
+        args.settings, Path(args.file), samples=not args.without_samples, bases=not args.without_bases, progress=args.progress
     )
     text = f"{result['file']}: {result['files']:,} files and {result['rows']:,} rows, {result['bytes'] / 1e6:,.1f} MB."
     return result, text + "\nIt holds settings and hashed passwords: keep it where only you can read it."

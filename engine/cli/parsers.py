@@ -77,12 +77,7 @@ def parser_download(args: argparse.Namespace) -> tuple[Any, str]:
             f"stanza offers no {parser} for {stanza_code(args.language)}: phrases of this language are found by statistics, or "
             "train a parser with `tailormt parser train`."
         )
-    value = {
-        "language": model.language,
-        "kind": model.kind,
-        "folder": str(model.folder),
-        "packages": dict(model.packages),
-    }
+    value = {"language": model.language, "kind": model.kind, "folder": str(model.folder), "packages": dict(model.packages)}
     return value, f"There is now {model}."
 
 
@@ -96,9 +91,7 @@ def command_line(args: argparse.Namespace) -> str:
         if value := getattr(args, name):
             lines.append(f"--{name.replace('_', '-')} {shlex.quote(value)}")
     lines += [
-        f"{item.flag} {shlex.quote(str(getattr(args, item.name)))}"
-        for item in describe(ParserTraining)
-        if hasattr(args, item.name)
+        f"{item.flag} {shlex.quote(str(getattr(args, item.name)))}" for item in describe(ParserTraining) if hasattr(args, item.name)
     ]
     lines.append(f"-o {shlex.quote(args.output)}")
     return " \\\n  ".join(lines)

@@ -124,15 +124,10 @@ def plugin_default(args: argparse.Namespace) -> Shown:
         try:
             store.defaults.set(project.id, int(args.id))
         except ValueError:
-            raise OptionError(
-                f"{args.id} is no plugin's number. Give one of `tailormt plugin list`, or base."
-            ) from None
+            raise OptionError(f"{args.id} is no plugin's number. Give one of `tailormt plugin list`, or base.") from None
     row = store.defaults.get(project.id)
     name = f"plugin {row.id}, {row.name}" if row else "the base alone"
-    return {
-        "project": project.id,
-        "plugin": row.id if row else None,
-    }, f"{project.name} uses {name} where none is named."
+    return {"project": project.id, "plugin": row.id if row else None}, f"{project.name} uses {name} where none is named."
 
 
 def plugin_blend(args: argparse.Namespace) -> Shown:

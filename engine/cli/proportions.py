@@ -70,9 +70,7 @@ def fitted(args: argparse.Namespace, base: BaseModel) -> ProportionModel:
         files, args.target, source_language=args.source, domains=args.domains,
         options=CorpusOptions(domain_from_file=len(files) > 1), progress=args.progress,
     )  # fmt: skip
-    domains = with_general(
-        by_domain(corpus.segments), args.target, args.settings.assets_dir, config.general, corpus.texts()
-    )
+    domains = with_general(by_domain(corpus.segments), args.target, args.settings.assets_dir, config.general, corpus.texts())
     args.progress.begin("Fitting domain proportions")
     model = fit_proportions(base, domains, config, progress=args.progress)
     if args.model:
@@ -80,9 +78,7 @@ def fitted(args: argparse.Namespace, base: BaseModel) -> ProportionModel:
     return model
 
 
-def sources_of(
-    base: BaseModel, model: ProportionModel, sentences: list[str], side: str, progress: Progress
-) -> list[str] | None:
+def sources_of(base: BaseModel, model: ProportionModel, sentences: list[str], side: str, progress: Progress) -> list[str] | None:
     """Back-translations as sources for a decoder that was fitted with sources; None if not needed or not possible."""
     from engine.decoding.greedy_search import back_translate
     from engine.methods.domain_mixing.proportions import reversed_base

@@ -23,10 +23,7 @@ def rating_list(args: argparse.Namespace) -> Shown:
             "closed": rating_round.closed is not None,
         })  # fmt: skip
     text = table(["id", "project", "title", "sentences", "raters", "done"], [list(row.values())[:6] for row in rows])
-    return (
-        rows,
-        text if rows else "There are no rating rounds yet. Start one in the studio, or with `tailormt rating new`.",
-    )
+    return (rows, text if rows else "There are no rating rounds yet. Start one in the studio, or with `tailormt rating new`.")
 
 
 def rating_new(args: argparse.Namespace) -> Shown:
@@ -63,10 +60,7 @@ def rating_show(args: argparse.Namespace) -> Shown:
     row = store.ratings.get(args.id)
     result = summary(store, row)
     head = f"{row.title}: win means that {row.one} is better than {row.two}."
-    return {
-        "id": row.id,
-        **result.to_mapping(),
-    }, f"{head}\n\n{result.table()}" if result.raters else f"{head} No answers yet."
+    return {"id": row.id, **result.to_mapping()}, f"{head}\n\n{result.table()}" if result.raters else f"{head} No answers yet."
 
 
 def rating_export(args: argparse.Namespace) -> Shown:
@@ -77,11 +71,7 @@ def rating_export(args: argparse.Namespace) -> Shown:
     kind = output.suffix.lower()
     if kind not in (".csv", ".json"):
         raise OptionError(f"{args.output} does not say what to write: end it in .csv or .json.")
-    text = (
-        as_csv(store, row)
-        if kind == ".csv"
-        else json.dumps(as_mapping(store, row), ensure_ascii=False, indent=2) + "\n"
-    )
+    text = as_csv(store, row) if kind == ".csv" else json.dumps(as_mapping(store, row), ensure_ascii=False, indent=2) + "\n"
     with atomic_write(output, "the ratings") as temporary:
         temporary.write_text(text, encoding="utf-8")
     return {"output": args.output}, f"Wrote {args.output}."

@@ -60,9 +60,7 @@ def translate(args: argparse.Namespace) -> Shown:
     if document:
         return documents.translate_file(args, base, plugin, decoding, terms)
     args.progress.begin("Translating")
-    results = translate_lines(
-        base, lines, plugin, strength=args.strength, decoding=decoding, progress=args.progress, terms=terms
-    )
+    results = translate_lines(base, lines, plugin, strength=args.strength, decoding=decoding, progress=args.progress, terms=terms)
     args.progress.close()
     used, required = usage(terms, lines, results)
     if terms and not args.quiet:

@@ -53,9 +53,7 @@ def check_writable(path: Path, what: str) -> None:
         make_parent(path, what)
     if not (os.access(path, os.W_OK) if is_device(path) else os.access(above, os.W_OK | os.X_OK)):
         raise StorageError(
-            "{what} could not be written to {where}: no permission. Choose another folder.",
-            what=capitalised(what),
-            where=path,
+            "{what} could not be written to {where}: no permission. Choose another folder.", what=capitalised(what), where=path
         )
 
 
@@ -63,9 +61,7 @@ def check_apart(output: Path, inputs: Iterable[Path]) -> None:
     """Raise InputError if `output` is one of the inputs."""
     for input_path in inputs:
         if output.exists() and input_path.exists() and not is_device(output) and output.samefile(input_path):
-            raise InputError(
-                "{path} is read by this command, so it cannot be its output. Choose another name.", path=output
-            )
+            raise InputError("{path} is read by this command, so it cannot be its output. Choose another name.", path=output)
 
 
 @contextlib.contextmanager
@@ -153,9 +149,7 @@ def read_json(path: Path) -> Json:
 def write_json(path: Path, value: Mapping[str, Any], what: str) -> None:
     """Write JSON for human readers: indented, sorted, in UTF-8; messages are stored with their data."""
     with atomic_write(path, what) as temporary:
-        temporary.write_text(
-            json.dumps(pack(value), ensure_ascii=False, indent=2, sort_keys=True) + "\n", encoding="utf-8"
-        )
+        temporary.write_text(json.dumps(pack(value), ensure_ascii=False, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def read_jsonl(path: Path) -> Iterator[Json]:

@@ -28,9 +28,7 @@ def pick_device(name: str = "auto") -> torch.device:
         raise OptionError("{name} is not a device. Use auto, cpu, cuda, cuda:1 or mps.", name=name) from None
     if device.type == "cuda" and (not torch.cuda.is_available() or (device.index or 0) >= torch.cuda.device_count()):
         raise OptionError(
-            "There is no device {name} here ({cuda} CUDA devices). Use auto or cpu.",
-            name=name,
-            cuda=torch.cuda.device_count(),
+            "There is no device {name} here ({cuda} CUDA devices). Use auto or cpu.", name=name, cuda=torch.cuda.device_count()
         )
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise OptionError("There is no device mps here. Use auto or cpu.")

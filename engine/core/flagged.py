@@ -10,9 +10,7 @@ from engine.messages import mark
 FLAGS = {
     "repetition": mark("The translation repeats itself: check it."),
     "length": mark("The translation is much longer than its source."),
-    "repetition-repaired": mark(
-        "The model repeated itself; the sentence was translated again under constraints: check it."
-    ),
+    "repetition-repaired": mark("The model repeated itself; the sentence was translated again under constraints: check it."),
     "length-repaired": mark("The output was too long; the sentence was translated again under constraints: check it."),
 }
 

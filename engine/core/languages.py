@@ -97,9 +97,7 @@ def canonical(text: str) -> str:
     """The canonical tag. Raises OptionError if the text names no language."""
     tag = read_tag(text)
     if tag is None:
-        raise OptionError(
-            "{text} is not a language code. Write it like en, zh, pt-BR or zh-Hant (BCP-47).", text=text or "Nothing"
-        )
+        raise OptionError("{text} is not a language code. Write it like en, zh, pt-BR or zh-Hant (BCP-47).", text=text or "Nothing")
     return str(tag)
 
 
@@ -209,14 +207,7 @@ class Codes:
         if not same_script and (requested.explicit or not tag.explicit):
             return None
         region = 0 if tag.region == requested.region else 1 if not tag.region else 2
-        return (
-            tag.language != requested.language,
-            not same_script,
-            region,
-            tag.own != requested.own,
-            not tag.explicit,
-            index,
-        )
+        return (tag.language != requested.language, not same_script, region, tag.own != requested.own, not tag.explicit, index)
 
     @staticmethod
     def _stands_for(tag: Tag, requested: Tag) -> bool:

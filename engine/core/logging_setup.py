@@ -80,9 +80,7 @@ def client_stayed(record: logging.LogRecord) -> bool:
     return True
 
 
-def set_up_logs(
-    format: str, level: int = logging.INFO, *, job: int | None = None, stream: IO[str] | None = None
-) -> None:
+def set_up_logs(format: str, level: int = logging.INFO, *, job: int | None = None, stream: IO[str] | None = None) -> None:
     """Send all log records of this process to stderr (or `stream`) in that format; `job` is the job that it runs."""
     JOB[0] = "" if job is None else str(job)
     handler = logging.StreamHandler(stream or sys.stderr)

@@ -14,11 +14,7 @@ TRANSLATION_SECONDS = Histogram(
     "tailormt_translation_seconds", "How long one call of the translator took.", buckets=SECONDS, registry=REGISTRY
 )
 MEMORY_READS = Counter(
-    "tailormt_memory_reads",
-    "Queries that were answered from a plugin's memory, one a layer and position.",
-    registry=REGISTRY,
+    "tailormt_memory_reads", "Queries that were answered from a plugin's memory, one a layer and position.", registry=REGISTRY
 )
 ANSWERS = Counter("tailormt_answers", "Answers by kind and status.", ("kind", "status"), registry=REGISTRY)
-REQUEST_SECONDS = Histogram(
-    "tailormt_request_seconds", "How long requests took.", ("kind",), buckets=SECONDS, registry=REGISTRY
-)
+REQUEST_SECONDS = Histogram("tailormt_request_seconds", "How long requests took.", ("kind",), buckets=SECONDS, registry=REGISTRY)

@@ -75,9 +75,7 @@ class Option:
         if self.many:
             if not isinstance(value, (str, list, tuple)):
                 raise OptionError("{name}: {value!r} is not a list of values.", name=self.name, value=value)
-            items = (
-                [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else list(value)
-            )
+            items = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else list(value)
             return tuple(self._one(item) for item in items)
         if self.type is dict:
             if not isinstance(value, Mapping):
@@ -117,14 +115,12 @@ class Option:
             )  # fmt: skip
         if self.low is not None and result < self.low:
             raise OptionError(
-                "{name}: {result} is below the smallest allowed value, {low:g}.",
-                name=self.name, result=result, low=self.low,
-            )  # fmt: skip
+                "{name}: {result} is below the smallest allowed value, {low:g}.", name=self.name, result=result, low=self.low
+            )
         if self.high is not None and result > self.high:
             raise OptionError(
-                "{name}: {result} is above the largest allowed value, {high:g}.",
-                name=self.name, result=result, high=self.high,
-            )  # fmt: skip
+                "{name}: {result} is above the largest allowed value, {high:g}.", name=self.name, result=result, high=self.high
+            )
         return result
 
 
@@ -180,9 +176,7 @@ class Options:
             if key not in names:
                 near = difflib.get_close_matches(key, names, n=1)
                 hint = (
-                    Message(" Did you mean {name}?", name=near[0])
-                    if near
-                    else Message(" Known: {names}.", names=", ".join(names))
+                    Message(" Did you mean {name}?", name=near[0]) if near else Message(" Known: {names}.", names=", ".join(names))
                 )
                 raise OptionError("{key} is not a setting of {name}.{hint}", key=key, name=cls.__name__, hint=hint)
         return cls(**values)
@@ -199,9 +193,7 @@ class Options:
         return type(self).from_mapping({**self.to_mapping(), **changes})
 
 
-def add_flags(
-    parser: argparse.ArgumentParser, cls: type, *, only: Sequence[str] = (), skip: Sequence[str] = ()
-) -> None:
+def add_flags(parser: argparse.ArgumentParser, cls: type, *, only: Sequence[str] = (), skip: Sequence[str] = ()) -> None:
     """Add one flag per setting (of `only`, if given).
 
     A flag that is not given stays out of the namespace, so that it does not override files and presets.
@@ -214,9 +206,7 @@ def add_flags(
             continue
         default = ",".join(map(str, item.default)) if isinstance(item.default, tuple) else item.default
         text = f"{item.help} [{default}]".replace("%", "%%")
-        extra: dict[str, Any] = {
-            "metavar": "|".join(map(str, item.choices)) if item.choices else item.type.__name__.upper()
-        }
+        extra: dict[str, Any] = {"metavar": "|".join(map(str, item.choices)) if item.choices else item.type.__name__.upper()}
         if item.type is bool and not item.many:
             extra = {"action": argparse.BooleanOptionalAction}
         group.add_argument(item.flag, dest=item.name, default=argparse.SUPPRESS, help=text, **extra)

@@ -31,9 +31,7 @@ class Eta:
             self.done, self.last = done, now if done else self.last
         elif done > self.done:
             recent = (now - self.last) / (done - self.done)
-            self.seconds_per_unit = (
-                recent if self.seconds_per_unit is None else 0.8 * self.seconds_per_unit + 0.2 * recent
-            )
+            self.seconds_per_unit = recent if self.seconds_per_unit is None else 0.8 * self.seconds_per_unit + 0.2 * recent
             self.done, self.last = done, now
         remaining = None if self.seconds_per_unit is None else max(0.0, (total - done) * self.seconds_per_unit)
         if remaining is None or self.end is None or done >= total:

@@ -21,9 +21,7 @@ FEWEST = 2  # parts; a single one is faster to process locally
 class RemoteMapper(Protocol):
     """A service that can process parts elsewhere."""
 
-    def take(
-        self, stage: str, arguments: Mapping[str, Any], parts: Sequence[Any], progress: Progress
-    ) -> Iterator[Any] | None:
+    def take(self, stage: str, arguments: Mapping[str, Any], parts: Sequence[Any], progress: Progress) -> Iterator[Any] | None:
         """The result of each part, in order, as they arrive; None if there is no capacity now.
 
         `stage` is the dotted name of a class, as module:Class, that is created once per machine with the `arguments` and called

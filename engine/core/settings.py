@@ -24,12 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 class Settings(Options):
     """Settings of the whole program."""
 
-    home: str = option(
-        "", "Folder for the database, projects, plugins and unfinished work; empty: the user's data folder."
-    )
-    assets: str = option(
-        "", "Folder with base models, parsers and sample corpora; empty: the one that came with the program."
-    )
+    home: str = option("", "Folder for the database, projects, plugins and unfinished work; empty: the user's data folder.")
+    assets: str = option("", "Folder with base models, parsers and sample corpora; empty: the one that came with the program.")
     database_url: str = option("", "SQLAlchemy URL of the store; empty: SQLite in the home folder.")
     artefacts: str = option(
         "",
@@ -37,8 +33,7 @@ class Settings(Options):
         "only in the home folder.",
     )
     artefacts_endpoint: str = option(
-        "",
-        "Address of an S3-compatible service, such as http://minio:9000; empty: Amazon's. Keys come from AWS's own settings.",
+        "", "Address of an S3-compatible service, such as http://minio:9000; empty: Amazon's. Keys come from AWS's own settings."
     )
     artefacts_seconds: float = option(
         5.0, "Seconds between two looks for a new checkpoint that other workers should have.", low=0.05
@@ -73,33 +68,24 @@ class Settings(Options):
         high=1000,
     )
     retry_seconds: float = option(
-        2.0,
-        "Pause before a job is tried again; each further one is twice as long, up to ten minutes.",
-        low=0.0,
-        high=600,
+        2.0, "Pause before a job is tried again; each further one is twice as long, up to ten minutes.", low=0.0, high=600
     )
     threads: int = option(0, "CPU threads for models, at most one per core; 0: all cores.", low=0, high=4096)
     backend: str = option(
-        "local",
-        "Where a worker's jobs run: on its own machine, or on the nodes of a Ray cluster.",
-        choices=("local", "ray"),
+        "local", "Where a worker's jobs run: on its own machine, or on the nodes of a Ray cluster.", choices=("local", "ray")
     )
     ray_address: str = option(
         "auto", "Address of the Ray cluster, such as 10.0.0.5:6379; auto: the one that this machine belongs to."
     )
     ray_actors: int = option(
-        4,
-        "Actors that a job on a Ray cluster spreads parsing and translation over, where there is room; 0: none.",
-        low=0,
+        4, "Actors that a job on a Ray cluster spreads parsing and translation over, where there is room; 0: none.", low=0
     )
     gpus_per_job: float = option(
         1.0, "GPUs that a job or an actor takes on a Ray cluster; with 0.5 two share one.", low=0.01, high=64
     )
     local_worker: bool = option(True, "Whether the studio starts a worker on its machine where none is alive.")
     replicas: int = option(
-        0,
-        "Copies of the translator on a Ray cluster that the studio's interface for programs asks; 0: its own process.",
-        low=0,
+        0, "Copies of the translator on a Ray cluster that the studio's interface for programs asks; 0: its own process.", low=0
     )
     host: str = option("127.0.0.1", "Address the studio listens on.")
     port: int = option(7860, "Port the studio listens on.", low=1, high=65535)
@@ -111,12 +97,8 @@ class Settings(Options):
         "machine alone.",
         choices=("auto", "on", "off"),
     )
-    server_folders: tuple[str, ...] = option(
-        (), "Folders that such paths must lie in; empty: any that the studio's user may read."
-    )
-    max_line_chars: int = option(
-        10_000, "Longest line taken from an upload, in characters; longer ones are skipped.", low=100
-    )
+    server_folders: tuple[str, ...] = option((), "Folders that such paths must lie in; empty: any that the studio's user may read.")
+    max_line_chars: int = option(10_000, "Longest line taken from an upload, in characters; longer ones are skipped.", low=100)
 
     first_look: bool = option(
         True, "After an upload, translate a few sentences with what needs no training, before anything is chosen."
@@ -127,9 +109,7 @@ class Settings(Options):
         "jobs, which take as long as they need.",
         low=0,
     )
-    loaded_bases: int = option(
-        2, "Bases that the studio keeps in memory; the one used longest ago makes room.", low=1, high=64
-    )
+    loaded_bases: int = option(2, "Bases that the studio keeps in memory; the one used longest ago makes room.", low=1, high=64)
     loaded_plugins: int = option(
         6, "Plugins, with their memories, that a translator keeps loaded; the one used longest ago makes room.", low=1
     )
@@ -164,9 +144,7 @@ class Settings(Options):
         low=0,
     )
     max_request_mib: int = option(1000, "Largest request to the studio with all its files, in MiB.", low=1)
-    log_format: str = option(
-        "text", "Lines of the logs: text for people, or json, one object per line.", choices=("text", "json")
-    )
+    log_format: str = option("text", "Lines of the logs: text for people, or json, one object per line.", choices=("text", "json"))
     metrics: str = option(
         "auto",
         "Who may read /metrics; auto: an admin, tokens of the scope metrics or admin, and this machine where nobody signs in; "

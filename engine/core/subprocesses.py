@@ -13,11 +13,7 @@ from engine.core.progress import Progress
 
 
 def run_program(
-    command: Sequence[str],
-    progress: Progress,
-    *,
-    folder: Path | None = None,
-    environment: Mapping[str, str] | None = None,
+    command: Sequence[str], progress: Progress, *, folder: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> tuple[int, str, str]:
     """Run a program in `folder`, with `environment` added to ours; returns (exit status, stdout, stderr).
 

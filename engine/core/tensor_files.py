@@ -31,18 +31,12 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise BundleError(
-            "{path} is damaged ({error}). Get a new copy of the bundle.", path=path.name, error=error
-        ) from None
+        raise BundleError("{path} is damaged ({error}). Get a new copy of the bundle.", path=path.name, error=error) from None
 
 
 def check_keys(path: Path, present: Collection[str], expected: Collection[str]) -> None:
     """Raise BundleError if a file lacks one of the keys or has an unknown one."""
     for key in sorted({*expected} ^ {*present}):
         if key in expected:
-            raise BundleError(
-                "{tensors} lacks the key {key}. Get a new copy of the bundle.", tensors=path.name, key=key
-            )
-        raise BundleError(
-            "{tensors} has an unknown key {key}. Get a new copy of the bundle.", tensors=path.name, key=key
-        )
+            raise BundleError("{tensors} lacks the key {key}. Get a new copy of the bundle.", tensors=path.name, key=key)
+        raise BundleError("{tensors} has an unknown key {key}. Get a new copy of the bundle.", tensors=path.name, key=key)

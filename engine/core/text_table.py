@@ -44,9 +44,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], columns: int = 110
         cells = [wrap(cell, want) for cell, want in zip(row, wants, strict=True)]
         for k in range(max(map(len, cells))):
             parts = [cell[k] if k < len(cell) else "" for cell in cells]
-            lines.append(
-                "   ".join(part + " " * (want - width(part)) for part, want in zip(parts, wants, strict=True)).rstrip()
-            )
+            lines.append("   ".join(part + " " * (want - width(part)) for part, want in zip(parts, wants, strict=True)).rstrip())
         if n == 0:
             lines.append("   ".join("-" * want for want in wants))
         elif any(len(cell) > 1 for cell in cells) and n < len(texts) - 1:

@@ -61,9 +61,7 @@ def bundled_samples(assets: Path) -> list[SampleCorpus]:
     root = assets / "samples"
     results = [corpus for folder in sorted(root.glob("*/")) if (corpus := _corpus(folder)) is not None]
     kinds = ("style", "domain", "bilingual", "dirty", "general")
-    return sorted(
-        results, key=lambda corpus: (kinds.index(corpus.kind) if corpus.kind in kinds else len(kinds), corpus.name)
-    )
+    return sorted(results, key=lambda corpus: (kinds.index(corpus.kind) if corpus.kind in kinds else len(kinds), corpus.name))
 
 
 def _corpus(folder: Path) -> SampleCorpus | None:
@@ -108,8 +106,6 @@ def named_files(samples: Iterable[str], assets: Path) -> list[str]:
                 if near
                 else Message("Available: {names}.", names=", ".join(corpora) or "none")
             )
-            raise CorpusError(
-                "No sample corpus is called {name}. {hint} See `tailormt corpus samples`.", name=name, hint=hint
-            )
+            raise CorpusError("No sample corpus is called {name}. {hint} See `tailormt corpus samples`.", name=name, hint=hint)
         files += map(str, corpora[name].files)
     return files

@@ -68,9 +68,8 @@ class Corpus:
             values = json.loads(report_path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
             raise CorpusError(
-                "{report_path} is not valid JSON ({error}); {again}.",
-                report_path=report_path, error=error, again=AGAIN,
-            ) from None  # fmt: skip
+                "{report_path} is not valid JSON ({error}); {again}.", report_path=report_path, error=error, again=AGAIN
+            ) from None
         if not isinstance(values, dict):
             raise CorpusError("{report_path} holds no import report; {again}.", report_path=report_path, again=AGAIN)
         report = ImportReport.from_mapping(unpack(values))
@@ -109,18 +108,14 @@ def _segments(path: Path) -> Iterator[Segment]:
                 row = json.loads(raw.decode("utf-8"))
             except (ValueError, RecursionError) as error:
                 raise CorpusError(
-                    "{path}, line {number}: not valid JSON ({error}); {again}.",
-                    path=path, number=number, error=error, again=AGAIN,
-                ) from None  # fmt: skip
+                    "{path}, line {number}: not valid JSON ({error}); {again}.", path=path, number=number, error=error, again=AGAIN
+                ) from None
             yield _segment(row, path, number)
 
 
 def _segment(row: Any, path: Path, number: int) -> Segment:
     def bad(what: str) -> CorpusError:
-        return CorpusError(
-            "{path}, line {number}: {what}; {again}.",
-            path=path, number=number, what=what, again=AGAIN,
-        )  # fmt: skip
+        return CorpusError("{path}, line {number}: {what}; {again}.", path=path, number=number, what=what, again=AGAIN)
 
     if not isinstance(row, dict):
         raise bad("not an object")

@@ -52,9 +52,7 @@ class SentenceFilter:
             report.skip(item.reason, item.line, text)
             self.writer.skip(report.name, item.line, item.reason, text, source, usable=True)
 
-    def _skip(
-        self, report: FileReport, line: int, reason: str, text: str, source: str | None = None, raw: str = ""
-    ) -> None:
+    def _skip(self, report: FileReport, line: int, reason: str, text: str, source: str | None = None, raw: str = "") -> None:
         report.skip(reason, line, raw or text)
         usable = reason in (*USABLE, EXCLUDED) and bool(text)
         self.writer.skip(report.name, line, reason, text, source, usable=usable)

@@ -12,17 +12,8 @@ from engine.errors import CorpusError
 
 def general_sentences(assets: Path, language: str, *, exclude: Sequence[str] = ()) -> list[str]:
     """The sentences of the language's general samples that are not in `exclude`; empty if none are bundled."""
-    samples = [
-        sample
-        for sample in bundled_samples(assets)
-        if sample.kind == "general" and same_language(sample.target, language)
-    ]
-    lines = [
-        line.strip()
-        for sample in samples
-        for file in sample.files
-        for line in file.read_text(encoding="utf-8").splitlines()
-    ]
+    samples = [sample for sample in bundled_samples(assets) if sample.kind == "general" and same_language(sample.target, language)]
+    lines = [line.strip() for sample in samples for file in sample.files for line in file.read_text(encoding="utf-8").splitlines()]
     excluded = {" ".join(text.split()) for text in exclude}
     return [line for line in dict.fromkeys(lines) if line and line not in excluded]
 

@@ -139,7 +139,7 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 def _read_file(
     path: Path, file: FileReport, label: str, request: Request, sentences: SentenceFilter, report: ImportReport, progress: Progress
-) -> None:  # fmt: skip
+) -> None:
     """Fill `file` and the corpus from one file, as far as it can be read. Raises InputError or MissingError if not to its end."""
     check_file(path)
     reading, size = open_samples(path, request), path.stat().st_size
@@ -204,13 +204,7 @@ def _thin(writer: CorpusWriter, max_sentences: int, report: ImportReport) -> Non
 
 
 def _look_over(
-    writer: CorpusWriter,
-    report: ImportReport,
-    decisions: Decisions,
-    progress: Progress,
-    size: int,
-    *,
-    language_too: bool,
+    writer: CorpusWriter, report: ImportReport, decisions: Decisions, progress: Progress, size: int, *, language_too: bool
 ) -> None:
     """Report what depends on the whole import (of `size` bytes): lengths, domains, languages, near-duplicates."""
     files = {file.name: file for file in report.files}
@@ -289,9 +283,7 @@ def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport)
             yield position, code
 
 
-def _warn_of_language(
-    segments: Sequence[Segment], report: ImportReport, language: str, shares: dict[str, float]
-) -> None:
+def _warn_of_language(segments: Sequence[Segment], report: ImportReport, language: str, shares: dict[str, float]) -> None:
     share = shares.get(language, 0.0)
     other = next((code for code in shares if code not in (language, "unknown")), None)
     name = Message(language_name(language))
@@ -335,9 +327,7 @@ def _warn_of_others(other_languages: Counter[str], report: ImportReport) -> None
 
 def _near_duplicates(segments: Sequence[Segment], progress: Progress) -> Iterator[tuple[int, int]]:
     """Yield (index of a near-duplicate, index of the sentence it resembles); equal translations of different sources are fine."""
-    for index, leader in enumerate(
-        groups([f"{segment.source or ''} {segment.text}" for segment in segments], (), progress)
-    ):
+    for index, leader in enumerate(groups([f"{segment.source or ''} {segment.text}" for segment in segments], (), progress)):
         if leader != index:
             yield index, leader
 

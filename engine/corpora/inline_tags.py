@@ -75,9 +75,7 @@ def _numbered(text: str, numbers: dict[tuple[str, str, int], int]) -> str:
         identity = IDENTITY.search(attributes)
         kind = (name.lower(), identity[1] if identity else "")
         if closing:
-            position = next(
-                (tag for tag in reversed(still_open) if tag[0] == kind[0] and kind[1] in ("", tag[1])), None
-            )
+            position = next((tag for tag in reversed(still_open) if tag[0] == kind[0] and kind[1] in ("", tag[1])), None)
             key = position or (*kind, 1)
             if position:
                 still_open.remove(position)

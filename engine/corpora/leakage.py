@@ -66,9 +66,7 @@ def find_leaks(
     Test lines are compared in both languages, since a file that holds only sources is read as target-language text.
     """
     progress = progress or Progress()
-    sides = [
-        (position, text) for position, (_, record) in enumerate(tests) for text in (record.text, record.source) if text
-    ]
+    sides = [(position, text) for position, (_, record) in enumerate(tests) for text in (record.text, record.source) if text]
     index = NearIndex([text for _, text in sides])
     for row, segment in enumerate(segments):
         if row % EVERY == 0:
@@ -114,9 +112,7 @@ def check_leaks(
         try:
             records = read_test(path, language, source_language)
         except CorpusError as error:
-            entries.append(
-                {"name": path.name, "sentences": 0, "leaked": 0, "error": error.message.naming(str(path), path.name)}
-            )
+            entries.append({"name": path.name, "sentences": 0, "leaked": 0, "error": error.message.naming(str(path), path.name)})
             continue
         tests += [(path.name, record) for record in records]
         entries.append({"name": path.name, "sentences": len(records), "leaked": 0})

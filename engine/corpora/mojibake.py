@@ -46,9 +46,7 @@ def _western(run: str) -> bool:
     except UnicodeDecodeError:
         return False
     # Two signs may be adjacent by chance, as in "É »" with a no-break space: C2 and C3 count only for letters and three signs.
-    return (
-        len(match[0]) > 2 or match[0].decode("utf-8").isalpha() or match[0] in (b"\xc2\xa0", b"\xc2\xab", b"\xc2\xbb")
-    )
+    return len(match[0]) > 2 or match[0].decode("utf-8").isalpha() or match[0] in (b"\xc2\xa0", b"\xc2\xab", b"\xc2\xbb")
 
 
 def _western_byte(character: str) -> bytes:

@@ -69,9 +69,7 @@ def groups(texts: Sequence[str], sources: Sequence[str | None] = (), progress: P
 
 def _join_similar(first: dict[str, int], components: _Components, progress: Progress) -> None:
     frequency = Counter(shingle for letters in first for shingle in shingles(letters))
-    rank = {
-        shingle: position for position, (shingle, _) in enumerate(sorted(frequency.items(), key=lambda x: (x[1], x[0])))
-    }
+    rank = {shingle: position for position, (shingle, _) in enumerate(sorted(frequency.items(), key=lambda x: (x[1], x[0])))}
     del frequency
     # The ranks of a text's shingles, the rarest first; an array of numbers takes a twentieth of the memory of a set of strings.
     ranks = {i: array("l", sorted(map(rank.__getitem__, shingles(letters)))) for letters, i in first.items()}

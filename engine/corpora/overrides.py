@@ -82,9 +82,7 @@ class Decisions:
     def decide_keys(workspace: Path, action: str, keys: Mapping[str, str]) -> Decisions:
         """Apply one of ACTIONS to keys, given with their texts, in one step; raises as `decide` does."""
         if action not in ACTIONS:
-            raise InputError(
-                "{action} is not a decision: choose one of {actions}.", action=action, actions=", ".join(ACTIONS)
-            )
+            raise InputError("{action} is not a decision: choose one of {actions}.", action=action, actions=", ".join(ACTIONS))
         if not keys:
             raise InputError("No sentence was chosen. Reload the page and try again.")
         if len(keys) > MOST:
@@ -93,9 +91,7 @@ class Decisions:
                 count=len(keys),
                 most=MOST,
             )
-        append_step(
-            workspace / DECISIONS_FILE, {"action": action, "keys": {key: text[:LONGEST] for key, text in keys.items()}}
-        )
+        append_step(workspace / DECISIONS_FILE, {"action": action, "keys": {key: text[:LONGEST] for key, text in keys.items()}})
         return Decisions.load(workspace)
 
     @staticmethod

@@ -101,8 +101,7 @@ class FileReport:
             skipped={str(reason): int(count) for reason, count in values["skipped"].items()},
             noticed={str(reason): int(count) for reason, count in values.get("noticed", {}).items()},
             examples={
-                str(reason): [(int(line), str(text)) for line, text in items]
-                for reason, items in values["examples"].items()
+                str(reason): [(int(line), str(text)) for line, text in items] for reason, items in values["examples"].items()
             },
             notes=[_sentence(note) for note in values["notes"]],
             unit=str(values.get("unit", "line")),
@@ -177,9 +176,7 @@ class ImportReport:
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise CorpusError(
-                "The import report is damaged ({name}: {error}); import the samples again.",
-                name=type(error).__name__,
-                error=error,
+                "The import report is damaged ({name}: {error}); import the samples again.", name=type(error).__name__, error=error
             ) from None
 
 

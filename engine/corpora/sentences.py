@@ -153,9 +153,7 @@ def _mended(pieces: list[str]) -> list[str]:
         piece = raw[stray.end() :] if stray else raw
         if stray:
             done[-1] += stray[0].rstrip()
-        if done and (
-            piece[0] in ",;:，；：、" or not (any(map(str.isalnum, piece)) and any(map(str.isalnum, done[-1])))
-        ):
+        if done and (piece[0] in ",;:，；：、" or not (any(map(str.isalnum, piece)) and any(map(str.isalnum, done[-1])))):
             wide = done[-1][-1] > "\u2e7f" or piece[0] > "\u2e7f"
             done[-1] += piece if wide else f" {piece}"
         else:

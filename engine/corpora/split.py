@@ -23,9 +23,7 @@ def split(corpus: Corpus, *, valid: int, test: int = 0, seed: int = 1, progress:
     the held-out parts shrink in proportion, and the result's notes say so. Raises OptionError on a negative size.
     """
     if valid < 0 or test < 0:
-        raise OptionError(
-            "The sizes of the parts cannot be negative (valid {valid}, test {test}).", valid=valid, test=test
-        )
+        raise OptionError("The sizes of the parts cannot be negative (valid {valid}, test {test}).", valid=valid, test=test)
     segments = corpus.segments
     notes: list[str] = []
     sizes = _sizes(len(segments), valid, test, notes)
@@ -82,9 +80,7 @@ def _sizes(total: int, valid: int, test: int, notes: list[str]) -> tuple[int, in
             total=total,
             valid=given_valid,
             asked=valid,
-            test=Message(" and {count:,} instead of {asked:,} for the test", count=given_test, asked=test)
-            if test
-            else "",
+            test=Message(" and {count:,} instead of {asked:,} for the test", count=given_test, asked=test) if test else "",
         )
     )
     return given_valid, given_test

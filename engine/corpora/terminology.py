@@ -72,9 +72,7 @@ def read_terms(path: Path, language: str, source_language: str = "") -> list[Ter
 
 def _checked(terms: list[Term], path: Path) -> list[Term]:
     if not terms:
-        raise InputError(
-            "There are no terms in {file}; enter one per line, or source term, tab, target term.", file=path.name
-        )
+        raise InputError("There are no terms in {file}; enter one per line, or source term, tab, target term.", file=path.name)
     if len(terms) > MOST_TERMS:
         raise InputError(
             "{file} has more than {most:,} terms; keep those of this project's field.", file=path.name, most=MOST_TERMS
@@ -102,9 +100,7 @@ def _csv_pairs(path: Path, language: str, source_language: str) -> Iterator[tupl
         target = cells[columns.text] if columns.text < len(cells) else ""
         source = cells[columns.source] if columns.source is not None and columns.source < len(cells) else ""
         if not target or (columns.source is not None and not source):
-            raise InputError(
-                "{file}, line {number}: a source term and a target term are needed.", file=path.name, number=number
-            )
+            raise InputError("{file}, line {number}: a source term and a target term are needed.", file=path.name, number=number)
         yield source, target
 
 
@@ -162,9 +158,7 @@ def called_for(terms: Sequence[Term], source: str) -> list[Term]:
 
 def usage(terms: Sequence[Term], sources: Sequence[str], translations: Sequence[str]) -> tuple[int, int]:
     """How many of the terms that the sources call for occur in their translations, and how many are called for."""
-    expected = [
-        (term, line) for source, line in zip(sources, translations, strict=True) for term in called_for(terms, source)
-    ]
+    expected = [(term, line) for source, line in zip(sources, translations, strict=True) for term in called_for(terms, source)]
     return sum(bool(term.in_target.search(line)) for term, line in expected), len(expected)
 
 

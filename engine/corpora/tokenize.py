@@ -7,9 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 # Scripts written without spaces, in which each character counts as a word.
-WIDE = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
-)
+WIDE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 WORD = re.compile(rf"[{WIDE}]|[^\W{WIDE}]+|[^\w\s]")
 

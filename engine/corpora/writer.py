@@ -48,9 +48,7 @@ class CorpusWriter:
                 self._files[name] = self.part(name).open("x", encoding="utf-8", errors="replace", newline="\n")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for file in self._files.values():
             file.close()
         for name in (CORPUS_FILE, SKIPPED_FILE, NOTICED_FILE, REPORT_FILE):
@@ -66,9 +64,7 @@ class CorpusWriter:
         self.count += 1
         return self.count - 1
 
-    def skip(
-        self, file: str, line: int, reason: str, text: str, source: str | None = None, *, usable: bool = False
-    ) -> None:
+    def skip(self, file: str, line: int, reason: str, text: str, source: str | None = None, *, usable: bool = False) -> None:
         """Write one skipped segment."""
         self._listed[reason] += 1
         if self._listed[reason] > MOST_OF_A_REASON:
@@ -118,9 +114,7 @@ class CorpusWriter:
                     yield segment
             for value in notices:
                 if value["row"] in selected:
-                    files[NOTICED_FILE].write(
-                        json.dumps(value | {"row": selected[value["row"]]}, ensure_ascii=False) + "\n"
-                    )
+                    files[NOTICED_FILE].write(json.dumps(value | {"row": selected[value["row"]]}, ensure_ascii=False) + "\n")
             for name, file in files.items():
                 file.close()
                 self._files[name].close()

@@ -58,10 +58,6 @@ def alternatives(
             no_spaces = unspaced(base.target)
             barred = [] if no_spaces else [i for i, piece in enumerate(search.pieces) if piece[:1].isalnum()]
             beginning = Beginning(labels, barred)
-        sentences = base.decode(
-            search.generate([0], decoding.replace(beam=max(decoding.beam, count)), beginning, count)
-        )
+        sentences = base.decode(search.generate([0], decoding.replace(beam=max(decoding.beam, count)), beginning, count))
     words = candidates(base, text, labels[:-1], plugin, strength=strength, count=count)
-    return Alternatives(
-        list(dict.fromkeys(sentence for sentence in sentences if sentence)), [word for word in words if word.text]
-    )
+    return Alternatives(list(dict.fromkeys(sentence for sentence in sentences if sentence)), [word for word in words if word.text])

@@ -60,9 +60,7 @@ def beam_search(
         for length in range(rules.prompt, longest):
             logits = decoder(token, length - token.shape[1])  # (b * k, V)
             b, k = state.scores.shape
-            best = candidates(
-                logits, state.running[:, :, :length], state.scores, logits_processor, rules.candidate_count
-            )
+            best = candidates(logits, state.running[:, :, :length], state.scores, logits_processor, rules.candidate_count)
             owners, finished = state.extend(*best, length, rules)
             result[state.active[finished]] = state.ended[finished, : rules.returned]
             at_work = int(state.unfinished.sum())
@@ -141,9 +139,7 @@ class _Hypotheses:
             torch.zeros(count, rules.beams, dtype=torch.bool, device=device),
         )
 
-    def extend(
-        self, values: Tensor, tokens: Tensor, owners: Tensor, length: int, rules: _Rules
-    ) -> tuple[Tensor, Tensor]:
+    def extend(self, values: Tensor, tokens: Tensor, owners: Tensor, length: int, rules: _Rules) -> tuple[Tensor, Tensor]:
         """Extend hypotheses of this length by the result of `candidates`.
 
         Returns the index of the hypothesis that each new one continues (b, K), and which sentences have just finished (b,).
@@ -186,9 +182,7 @@ class _Hypotheses:
             setattr(self, field.name, getattr(self, field.name)[rows])
 
 
-def candidates(
-    logits: Tensor, running: Tensor, scores: Tensor, processors: Any, count: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def candidates(logits: Tensor, running: Tensor, scores: Tensor, processors: Any, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """The best `count` continuations of each sentence's hypotheses (b, k, length): scores, tokens and hypotheses, (b, C) each.
 
     Logits are (b * k, V), scores (b, k).
@@ -216,11 +210,7 @@ def barred_tokens(processors: Any) -> list[int] | None:
     barred: list[int] = []
     for processor in processors:
         words = getattr(processor, "sequence_bias", None)  # {tokens: bias}, without the end of sentence
-        if (
-            type(processor).__name__ != "NoBadWordsLogitsProcessor"
-            or words is None
-            or any(len(word) > 1 for word in words)
-        ):
+        if type(processor).__name__ != "NoBadWordsLogitsProcessor" or words is None or any(len(word) > 1 for word in words):
             return None
         barred += [token for (token,) in words]
     return barred
@@ -242,9 +232,7 @@ def top(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     split = values[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK))  # (R, n, 64)
     chosen = split.amax(-1).topk(count).indices  # (R, c) blocks
     begins = torch.arange(len(values))[:, None] * size + chosen * BLOCK  # (R, c)
-    inside = (
-        values.reshape(-1).unfold(0, BLOCK, 1).index_select(0, begins.flatten()).view(len(values), -1)
-    )  # (R, c * 64)
+    inside = values.reshape(-1).unfold(0, BLOCK, 1).index_select(0, begins.flatten()).view(len(values), -1)  # (R, c * 64)
     best, at = torch.cat([inside, values[:, blocks * BLOCK :]], 1).topk(count)  # (R, c)
     tail = at - count * BLOCK  # (R, c) index in the remainder after the blocks
     in_block = chosen.gather(1, (at // BLOCK).clamp_(max=count - 1)) * BLOCK + at % BLOCK  # (R, c)

@@ -28,13 +28,7 @@ class Candidate:
 
 
 def candidates(
-    base: BaseModel,
-    source: str,
-    prefix: Sequence[int],
-    plugin: Adapter | None = None,
-    *,
-    strength: float = 1.0,
-    count: int = 5,
+    base: BaseModel, source: str, prefix: Sequence[int], plugin: Adapter | None = None, *, strength: float = 1.0, count: int = 5
 ) -> list[Candidate]:
     """The words that start with the `count` likeliest tokens after the target tokens `prefix`, each continued greedily to its end.
 

@@ -42,17 +42,11 @@ class Beginning:
         joined = unspaced(base.target)
         space = "" if joined or not before or not before[-1].isalnum() else " "
         prefix = before + space + (term if before.strip() else term[:1].upper() + term[1:])
-        barred = [
-            number
-            for number, piece in enumerate(search.pieces)
-            if (piece[:1] in old if joined else piece[:1].isalnum())
-        ]
+        barred = [number for number, piece in enumerate(search.pieces) if (piece[:1] in old if joined else piece[:1].isalnum())]
         return cls(base.encode_target([prefix])[0], barred)
 
 
-def enforce(
-    search: Search, pieces: Sequence[str], terms: Sequence[Term], decoding: Decoding, progress: Progress
-) -> None:
+def enforce(search: Search, pieces: Sequence[str], terms: Sequence[Term], decoding: Decoding, progress: Progress) -> None:
     """Insert the terms that `pieces` require and the translations of `search` lack, sentence by sentence.
 
     A new translation is kept if it contains more of the terms and is not repetitive. Raises Cancelled between two sentences.
@@ -75,14 +69,10 @@ def enforce(
             return
 
 
-def _write(
-    search: Search, row: int, source: str, terms: Sequence[Term], alignment: Alignment, decoding: Decoding
-) -> bool:
+def _write(search: Search, row: int, source: str, terms: Sequence[Term], alignment: Alignment, decoding: Decoding) -> bool:
     """Rewrite the translation at the first missing term. Returns whether it now contains more of the terms."""
     text, tokens = search.texts[row], search.tokens[row]
-    spans = [
-        (span, term) for term in terms if not term.in_target.search(text) if (span := _span(term, source, alignment))
-    ]
+    spans = [(span, term) for term in terms if not term.in_target.search(text) if (span := _span(term, source, alignment))]
     for (start, end), term in sorted(spans, key=lambda item: item[0]):
         search.decode([row], decoding, Beginning.of(search, text[:start], text[start:end], term.target))
         now = search.texts[row]

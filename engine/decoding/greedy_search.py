@@ -111,9 +111,7 @@ def join_clauses(sources: Sequence[str], translations: Sequence[str], target: st
     return ("" if solid else " ").join(joined)
 
 
-def greedy_batch(
-    base: BaseModel, rows: Sequence[Sequence[int]], limits: Sequence[int], progress: Progress
-) -> list[list[int]]:
+def greedy_batch(base: BaseModel, rows: Sequence[Sequence[int]], limits: Sequence[int], progress: Progress) -> list[list[int]]:
     """Decode one batch; returns the output ids of every row."""
     import torch
 

@@ -81,9 +81,7 @@ def _fewest(unit: str) -> int:
     if any(map(str.isalpha, unit)):
         return LETTER if len(unit.strip()) == 1 else WORDS
     stripped = unit.strip()
-    return (
-        WORDS if any(map(str.isdigit, stripped)) and not stripped.isdigit() else SIGNS
-    )  # "(2)(2)(2)", but 1,000,000 and "......"
+    return WORDS if any(map(str.isdigit, stripped)) and not stripped.isdigit() else SIGNS  # "(2)(2)(2)", but 1,000,000 and "......"
 
 
 def _words(text: str) -> list[str]:

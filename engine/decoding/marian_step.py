@@ -91,9 +91,7 @@ class MarianStep:
 class _Layer:
     def __init__(self, layer: Any) -> None:
         self.prefix, self.source = _Attention(layer.self_attn), _Attention(layer.encoder_attn)
-        self.norms = [
-            direct(norm) for norm in (layer.self_attn_layer_norm, layer.encoder_attn_layer_norm, layer.final_layer_norm)
-        ]
+        self.norms = [direct(norm) for norm in (layer.self_attn_layer_norm, layer.encoder_attn_layer_norm, layer.final_layer_norm)]
         self.first, self.activation, self.second = direct(layer.fc1), layer.activation_fn, direct(layer.fc2)
 
     def __call__(self, x: Tensor, source: Source, cache: EncoderDecoderCache, number: int) -> Tensor:
@@ -135,9 +133,7 @@ class _Attention:
             )  # fmt: skip
             cache.is_updated[number] = True
         layer = cache.cross_attention_cache.layers[number]
-        queries = self.maps[0](x).view(
-            source.rows, -1, x.shape[-1]
-        )  # (n, K, d) hypotheses of a sentence are its queries
+        queries = self.maps[0](x).view(source.rows, -1, x.shape[-1])  # (n, K, d) hypotheses of a sentence are its queries
         return self._attend(queries, layer.keys, layer.values, source.mask).view(x.shape)  # (R, 1, d)
 
     def _called(self, x: Tensor, source: Source, cache: EncoderDecoderCache) -> Tensor:

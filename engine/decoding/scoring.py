@@ -14,12 +14,7 @@ from engine.decoding.translate import in_order
 
 
 def score(
-    base: BaseModel,
-    pairs: Sequence[tuple[str, str]],
-    plugin: Adapter | None = None,
-    *,
-    strength: float = 1.0,
-    size: int = 32,
+    base: BaseModel, pairs: Sequence[tuple[str, str]], plugin: Adapter | None = None, *, strength: float = 1.0, size: int = 32
 ) -> list[tuple[float, int]]:
     """Sum of natural log-probabilities and number of target tokens, end of sentence included, of each pair, in order.
 

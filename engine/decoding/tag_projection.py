@@ -202,9 +202,7 @@ def _fit(node: TagNode, links: Links) -> None:
         _fit(child, links)
 
 
-def _insert_tags(
-    node: TagNode, words: Range, chars: Range, text: str, links: Links, marks: list[tuple[int, Tag, bool]]
-) -> None:
+def _insert_tags(node: TagNode, words: Range, chars: Range, text: str, links: Links, marks: list[tuple[int, Tag, bool]]) -> None:
     """Add the tags of a node, which covers the target's `words` and `chars`, to `marks` in text order."""
     pairs = [child for child in node.children if child.words]
     chosen = _spans(pairs, node.words, words, links)
@@ -294,9 +292,7 @@ def _between(word: int, chars: Range, links: Links) -> int:
     return min(max(position, chars[0]), chars[1])
 
 
-def _beside(
-    child: TagNode, parent: TagNode, words: Range, chars: Range, text: str, links: Links, occupied: list[Range]
-) -> int:
+def _beside(child: TagNode, parent: TagNode, words: Range, chars: Range, text: str, links: Links, occupied: list[Range]) -> int:
     """The position of a standalone tag or an empty pair: beside the word that it was beside, never inside another pair."""
     before = min(bisect_right(links.ends, child.start), parent.words.stop) - 1
     after = max(bisect_left(links.source, (child.end, 0)), parent.words.start)

@@ -29,11 +29,7 @@ BY_PREFIX = "by_prefix"  # attribute of a logits processor: see `Method.logits_p
 
 # Sentence models are trained on sentences, so a line longer than `Decoding.longest` tokens is split: at sentence ends; if still
 # too long, at commas and similar; if still too long, between words.
-BREAKS = (
-    re.compile(r"(?<=[。！？；…])|(?<=[.!?;])\s+"),
-    re.compile(r"(?<=[，、：])|(?<=[,:])\s+"),
-    re.compile(r"\s+"),
-)
+BREAKS = (re.compile(r"(?<=[。！？；…])|(?<=[.!?;])\s+"), re.compile(r"(?<=[，、：])|(?<=[,:])\s+"), re.compile(r"\s+"))
 
 
 def length_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
@@ -131,12 +127,7 @@ def search(
         return in_order(routed)
     if plugin is not None:
         translated = plugin.translate(
-            base,
-            texts,
-            lambda batch: search(base, batch, None, 1.0, decoding, Progress()),
-            strength,
-            decoding,
-            progress,
+            base, texts, lambda batch: search(base, batch, None, 1.0, decoding, Progress()), strength, decoding, progress
         )
         if translated is not None:
             return [_looked_at(*pair) for pair in zip(texts, translated, strict=True)] if decoding.guard else translated
@@ -179,10 +170,7 @@ class Search:
     The plugin must be attached.
     """
 
-    def __init__(
-        self, base: BaseModel, plugin: Adapter | None, strength: float, rows: list[list[int]],
-        owners: list[int],
-    ) -> None:  # fmt: skip
+    def __init__(self, base: BaseModel, plugin: Adapter | None, strength: float, rows: list[list[int]], owners: list[int]) -> None:
         from transformers import LogitsProcessorList
 
         self.base, self.plugin, self.strength, self.rows, self.owners = base, plugin, strength, rows, owners
@@ -283,9 +271,7 @@ class Search:
         for i in indices:
             by_length.setdefault(len(self.rows[i]), []).append(i)
         return [
-            [rows[k] for k in batch]
-            for length, rows in by_length.items()
-            for batch in length_batches([length] * len(rows), budget)
+            [rows[k] for k in batch] for length, rows in by_length.items() for batch in length_batches([length] * len(rows), budget)
         ]
 
 

@@ -150,9 +150,7 @@ def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progr
             labels = base.pad_batch([targets[i] for i in rows])  # (B, T)
             fed = torch.cat([base.shift_right(labels), labels[:, -1:]], dim=1)  # (B, T+1)
             with _watched(base, layer) as projections:
-                base.model(
-                    input_ids=inputs, attention_mask=(inputs != base.pad).long(), decoder_input_ids=fed, use_cache=False
-                )
+                base.model(input_ids=inputs, attention_mask=(inputs != base.pad).long(), decoder_input_ids=fed, use_cache=False)
             attention = _attention(base, layer, projections, inputs != base.pad)[:, 1:]  # (B, T, S)
             for k, i in enumerate(rows):
                 part = attention[k, : len(targets[i]), : len(sources[i])].tolist()
@@ -193,15 +191,11 @@ def _by_words(
     for text, row in zip(texts, ids, strict=True):
         selected = [k for k, token in enumerate(row) if token == unknown or token not in base.special_ids]
         tokens = base.tokenizer.convert_ids_to_tokens([row[k] for k in selected])
-        spans = piece_spans(
-            text, [None if row[k] == unknown else token for k, token in zip(selected, tokens, strict=True)]
-        )
+        spans = piece_spans(text, [None if row[k] == unknown else token for k, token in zip(selected, tokens, strict=True)])
         if spans is None:
             return None
         words = word_spans(text)
-        owners = [
-            (k, word, share) for k, span in zip(selected, spans, strict=True) for word, share in _shares(span, words)
-        ]
+        owners = [(k, word, share) for k, span in zip(selected, spans, strict=True) for word, share in _shares(span, words)]
         sides.append((len(words), owners))
     (wide, columns), (high, rows) = sides
     weights = [[0.0] * wide for _ in range(high)]

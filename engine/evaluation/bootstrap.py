@@ -55,13 +55,7 @@ def p_value(system: np.ndarray, baseline: np.ndarray, difference: float) -> floa
 
 
 def randomised(
-    system: np.ndarray,
-    baseline: np.ndarray,
-    score: Callable[[np.ndarray], float],
-    trials: int,
-    seed: int,
-    *,
-    ties: bool = False,
+    system: np.ndarray, baseline: np.ndarray, score: Callable[[np.ndarray], float], trials: int, seed: int, *, ties: bool = False
 ) -> float:
     """The two-sided p-value of approximate randomisation, from the statistics (n, k) of two systems: how often they differ by more
     when their sentences are swapped at random.

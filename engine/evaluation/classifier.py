@@ -87,8 +87,7 @@ class StyleClassifier:
             "style": list(enumerate(tokens(base, style))),
             "general": list(enumerate(tokens(base, general))),
             "reworded": [
-                (position, ids)
-                for (position, _), ids in zip(reworded, tokens(base, [text for _, text in reworded]), strict=True)
+                (position, ids) for (position, _), ids in zip(reworded, tokens(base, [text for _, text in reworded]), strict=True)
             ],
         }
         right: dict[str, list[bool]] = {name: [] for name in rows}
@@ -196,9 +195,7 @@ def textcnn(base: BaseModel) -> nn.Module:
     return TextCNN(int(base.model.get_output_embeddings().weight.shape[1])).to(base.device)
 
 
-def fit(
-    base: BaseModel, rows: dict[str, list[tuple[int, list[int]]]], seed: int, progress: Progress, turn: int
-) -> nn.Module:
+def fit(base: BaseModel, rows: dict[str, list[tuple[int, list[int]]]], seed: int, progress: Progress, turn: int) -> nn.Module:
     """Train one network, returned in evaluation mode; half of its training texts are in the style."""
     pick = random.Random(seed)
     torch.manual_seed(seed)

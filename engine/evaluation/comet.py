@@ -22,11 +22,7 @@ from engine.errors import InputError, MissingError, TailorError
 
 # The encoder's tokenizer is read from the hub's cache next to the checkpoint, without unrequested network access.
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-ALONE = (
-    "referenceless_regression_metric",
-    "unified_metric",
-    "xcomet_metric",
-)  # these can score without references
+ALONE = ("referenceless_regression_metric", "unified_metric", "xcomet_metric")  # these can score without references
 
 
 @dataclass(frozen=True)
@@ -61,26 +57,18 @@ class Comet:
                 "comet; comet/bin/pip install unbabel-comet; then set comet_program to comet/bin/comet-score.",
                 comet_program=settings.comet_program,
             )
-        alone = re.search(
-            rf"^class_identifier:\s*({'|'.join(ALONE)})\s*$", hparams.read_text(encoding="utf-8"), re.MULTILINE
-        )
+        alone = re.search(rf"^class_identifier:\s*({'|'.join(ALONE)})\s*$", hparams.read_text(encoding="utf-8"), re.MULTILINE)
         gpu = pick_device(settings.device).type == "cuda"
         return cls(checkpoint, str(Path(program).absolute()), gpu, needs_references=alone is None)
 
     @property
     def signature(self) -> str:
         """The model by its name on the hub if its path contains one, else by its folder."""
-        hub = [
-            part.removeprefix("models--").replace("--", "/") for part in self.checkpoint.parts if part[:8] == "models--"
-        ]
+        hub = [part.removeprefix("models--").replace("--", "/") for part in self.checkpoint.parts if part[:8] == "models--"]
         return f"comet-score|model:{hub[-1] if hub else self.checkpoint.parent.parent.name}|x100"
 
     def scores(
-        self,
-        systems: Mapping[str, Sequence[str]],
-        sources: Sequence[str],
-        references: Sequence[str] | None,
-        progress: Progress,
+        self, systems: Mapping[str, Sequence[str]], sources: Sequence[str], references: Sequence[str] | None, progress: Progress
     ) -> dict[str, list[float]]:
         """Scores of each system's lines by system name, times 100 (about 0 to 100, higher is better).
 
@@ -103,9 +91,7 @@ class Comet:
             ]  # fmt: skip
             status, _, err = run_program(command, progress, folder=folder, environment=OFFLINE)
             if status:
-                raise TailorError(
-                    "comet-score ended with {status}: {last_line}", status=status, last_line=last_line(err)[:300]
-                )
+                raise TailorError("comet-score ended with {status}: {last_line}", status=status, last_line=last_line(err)[:300])
             try:
                 data = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
                 by_file = [[100 * float(line["COMET"]) for line in data[file]] for file in files]

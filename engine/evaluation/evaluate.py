@@ -136,12 +136,7 @@ def evaluate(
 
 
 def check(
-    systems: Mapping[str, Sequence[str]],
-    references: Any,
-    baseline: str | None,
-    samples: int,
-    seed: int,
-    further: ExtraMetrics,
+    systems: Mapping[str, Sequence[str]], references: Any, baseline: str | None, samples: int, seed: int, further: ExtraMetrics
 ) -> None:
     if not systems:
         raise InputError("There is nothing to evaluate; provide the output of at least one system.")
@@ -150,9 +145,7 @@ def check(
         raise InputError("There is nothing to score against; provide references or samples of the style.")
     if baseline is not None and baseline not in systems:
         raise OptionError(
-            "The baseline {baseline!r} is not among the systems ({systems}).",
-            baseline=baseline,
-            systems=", ".join(systems),
+            "The baseline {baseline!r} is not among the systems ({systems}).", baseline=baseline, systems=", ".join(systems)
         )
     if samples < 100:
         raise OptionError("samples: {samples} is too few for a confidence interval; use at least 100.", samples=samples)
@@ -178,14 +171,7 @@ def evaluate_files(
     lines_by_path = {str(systems[name]): items for name, items in lines.items()}
     _same_lines(lines_by_path if references is None else {**lines_by_path, str(reference): references})
     return evaluate(
-        lines,
-        references,
-        language=language,
-        baseline=baseline,
-        samples=samples,
-        seed=seed,
-        further=further,
-        progress=progress,
+        lines, references, language=language, baseline=baseline, samples=samples, seed=seed, further=further, progress=progress
     )
 
 
@@ -206,9 +192,7 @@ def _same_lines(named: Mapping[str, Sequence[str]]) -> None:
     counts = {name: len(lines) for name, lines in named.items()}
     if len(set(counts.values())) > 1:
         listed = "; ".join(f"{name} has {count:,}" for name, count in counts.items())
-        raise InputError(
-            "The numbers of lines differ, so lines cannot be compared one by one: {listed}.", listed=listed
-        )
+        raise InputError("The numbers of lines differ, so lines cannot be compared one by one: {listed}.", listed=listed)
     if not any(counts.values()):
         raise InputError("There are no lines to evaluate; provide at least one sentence and its reference.")
 
@@ -303,18 +287,12 @@ def style_measures(style: StyleScorers | None) -> dict[str, Measure]:
         def taken(lines: Sequence[str]) -> np.ndarray:
             return np.array([(value > 0.5, 1.0) for value in classifier.score(lines)], dtype=float)  # (n, 2)
 
-        measures["classifier"] = Measure(
-            taken, lambda total: float(100 * total[0] / total[1]), lambda: classifier.signature
-        )
+        measures["classifier"] = Measure(taken, lambda total: float(100 * total[0] / total[1]), lambda: classifier.signature)
     return measures
 
 
 def _figure(
-    score: float,
-    scores: np.ndarray,
-    base: tuple[float, np.ndarray, np.ndarray] | None,
-    high: float,
-    swapped: float | None,
+    score: float, scores: np.ndarray, base: tuple[float, np.ndarray, np.ndarray] | None, high: float, swapped: float | None
 ) -> Figure:
     mean, low, top = interval(scores)
     p = None if base is None else p_value(scores, base[1], score - base[0])

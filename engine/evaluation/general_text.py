@@ -45,9 +45,7 @@ def general_pairs(
     return pairs[: max_sentences or MOST]
 
 
-def translate_once(
-    base: BaseModel, settings: Settings, sentences: Sequence[str], progress: Progress | None = None
-) -> list[str]:
+def translate_once(base: BaseModel, settings: Settings, sentences: Sequence[str], progress: Progress | None = None) -> list[str]:
     """Greedy translations of general sentences by a base, made once per base and stored. Raises Cancelled, StorageError."""
     from engine.decoding.greedy_search import back_translate
 

@@ -35,9 +35,7 @@ def stems(text: str) -> set[str]:
     return alone | {a + b for a, b in itertools.pairwise(wide) if a and b}
 
 
-def hallucinated_stems(
-    sources: Sequence[str], targets: Sequence[str], general: Sequence[str] = ()
-) -> dict[str, list[int]]:
+def hallucinated_stems(sources: Sequence[str], targets: Sequence[str], general: Sequence[str] = ()) -> dict[str, list[int]]:
     """{stem: the pairs (from 0) whose source contains it} for stems of the synthetic sources that their targets do not explain.
 
     `general` is human-written text in the sources' language; without it nothing is reported.

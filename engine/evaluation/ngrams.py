@@ -36,9 +36,7 @@ class Ngrams:
         """
         flat, depth = joined(sentences, size)  # (P,), (P,)
         base = size + 1
-        rows: list[
-            np.ndarray
-        ] = []  # per level (P,): the row of the n-gram that ends here, -1 where it would start too early
+        rows: list[np.ndarray] = []  # per level (P,): the row of the n-gram that ends here, -1 where it would start too early
         keys: list[np.ndarray] = []
         first: list[np.ndarray] = []  # per level (N,): a position of each n-gram
         counts: list[np.ndarray] = []  # per level (N,)
@@ -64,9 +62,7 @@ class Ngrams:
         return cls._smoothed(size, keys, counts, [rows[k][first[k + 1]] for k in range(levels - 1)])
 
     @classmethod
-    def _smoothed(
-        cls, size: int, keys: list[np.ndarray], counts: list[np.ndarray], suffixes: list[np.ndarray]
-    ) -> Ngrams:
+    def _smoothed(cls, size: int, keys: list[np.ndarray], counts: list[np.ndarray], suffixes: list[np.ndarray]) -> Ngrams:
         """Interpolated probabilities; `suffixes` are the rows, one level below, of the n-grams without their first token."""
         chances: list[np.ndarray] = []
         weights = [np.ones(len(level)) for level in keys]

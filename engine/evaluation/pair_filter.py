@@ -35,17 +35,11 @@ def support(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progres
 
     def compare(positions: list[int]) -> None:
         rows, after = [order[position] for position in positions], order[(positions[-1] + 1) % len(order)]
-        inputs, labels = (
-            base.pad_batch([sources[i] for i in (*rows, after)]),
-            base.pad_batch([targets[i] for i in rows]),
-        )
+        inputs, labels = (base.pad_batch([sources[i] for i in (*rows, after)]), base.pad_batch([targets[i] for i in rows]))
         states = base.encoder_states(inputs)  # (B + 1, S, d)
         real = (labels != base.pad) & ~torch.isin(labels, codes)  # (B, T)
         matched, mismatched = (
-            base.logits(inputs[part], labels, states[part])[real]
-            .float()
-            .log_softmax(-1)
-            .gather(-1, labels[real][:, None])
+            base.logits(inputs[part], labels, states[part])[real].float().log_softmax(-1).gather(-1, labels[real][:, None])
             for part in (slice(None, -1), slice(1, None))
         )  # (M, 1) each
         gained = torch.zeros(real.shape, device=real.device).masked_scatter_(real, matched - mismatched)  # (B, T)

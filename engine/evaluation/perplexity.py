@@ -53,8 +53,7 @@ class StyleLanguageModel:
         selected = sample_texts(list(dict.fromkeys(filter(None, map(tidy, texts)))), seed)
         if len(selected) < 20:
             raise CorpusError(
-                "A language model of the style needs at least 20 different sentences; there are {count}.",
-                count=len(selected),
+                "A language model of the style needs at least 20 different sentences; there are {count}.", count=len(selected)
             )
         cut = max(2, int(HELD_OUT * len(selected)))
         first = cls._fit(selected[cut:], language)
@@ -102,11 +101,7 @@ class StyleLanguageModel:
 
         tensors = {
             f"{name}.{k}": value
-            for name, levels in (
-                ("keys", self.ngrams.keys),
-                ("chances", self.ngrams.chances),
-                ("weights", self.ngrams.weights),
-            )
+            for name, levels in (("keys", self.ngrams.keys), ("chances", self.ngrams.chances), ("weights", self.ngrams.weights))
             for k, value in enumerate(levels)
         }
         metadata = {
@@ -132,17 +127,12 @@ class StyleLanguageModel:
                 if metadata["kind"] != KIND:
                     raise ValueError(metadata["kind"])
                 order, letters = int(metadata["order"]), str(metadata["letters"])
-                levels = {
-                    name: [file.get_tensor(f"{name}.{k}") for k in range(order)]
-                    for name in ("keys", "chances", "weights")
-                }
+                levels = {name: [file.get_tensor(f"{name}.{k}") for k in range(order)] for name in ("keys", "chances", "weights")}
         except (OSError, SafetensorError, LookupError, TypeError, ValueError) as error:
             raise InputError(
                 "{path} is not a language model of this version ({error}). Measure again.", path=path, error=error
             ) from None
-        ngrams = Ngrams(
-            len(letters) + 2, levels["keys"], levels["chances"], levels["weights"], float(metadata["unknown"])
-        )
+        ngrams = Ngrams(len(letters) + 2, levels["keys"], levels["chances"], levels["weights"], float(metadata["unknown"]))
         return cls(
             str(metadata["language"]),
             {letter: index for index, letter in enumerate(letters, END + 1)},

@@ -56,9 +56,8 @@ def pair_of(row: Mapping[str, Any]) -> SentencePair:
 
 
 def weigh(
-    pair: LanguagePair, pairs: Sequence[tuple[str, str]], general: Sequence[str], progress: Progress,
-    partial: Path | None = None,
-) -> list[Weighed]:  # fmt: skip
+    pair: LanguagePair, pairs: Sequence[tuple[str, str]], general: Sequence[str], progress: Progress, partial: Path | None = None
+) -> list[Weighed]:
     """Weigh synthetic (source, target) pairs.
 
     `general` is human-written text in the source language; without it hallucinations are not detected. `partial` stores finished
@@ -73,9 +72,7 @@ def weigh(
     progress.begin("Translating the sources there and back", progress.index, progress.steps)
     returned = back_translate_all(pair.forward, sources, partial, progress)
     chrf = CHRF()
-    agreements = [
-        float(chrf.sentence_score(text, [target]).score) / 100 for text, target in zip(returned, targets, strict=True)
-    ]
+    agreements = [float(chrf.sentence_score(text, [target]).score) / 100 for text, target in zip(returned, targets, strict=True)]
     doubtful = {i for where in hallucinated_stems(sources, targets, general).values() for i in where}
     return [
         Weighed(value, plausibility(value, agreement, i in doubtful) if sources[i] else 0.0)

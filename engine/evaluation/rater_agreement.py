@@ -19,13 +19,7 @@ QUESTIONS = (mark("content"), mark("fluency"), mark("style"))
 CHOICES = ("win", "tie", "lose")  # of the first system against the second
 RESAMPLES = 1000
 # Altman, Practical Statistics for Medical Research (1991), table 14.2; the paper uses the same words.
-WORDS = (
-    (0.2, mark("poor")),
-    (0.4, mark("fair")),
-    (0.6, mark("moderate")),
-    (0.8, mark("good")),
-    (1.0, mark("very good")),
-)
+WORDS = ((0.2, mark("poor")), (0.4, mark("fair")), (0.6, mark("moderate")), (0.8, mark("good")), (1.0, mark("very good")))
 
 Ratings = Mapping[str, Mapping[int, Mapping[str, str]]]  # {rater: {item: {question: choice}}}
 
@@ -134,12 +128,7 @@ class Question:
     def to_mapping(self) -> dict[str, object]:
         return {
             "raters": {
-                name: {
-                    "win": shares.win,
-                    "tie": shares.tie,
-                    "lose": shares.lose,
-                    "percent": [round(x, 2) for x in shares.percent],
-                }
+                name: {"win": shares.win, "tie": shares.tie, "lose": shares.lose, "percent": [round(x, 2) for x in shares.percent]}
                 for name, shares in self.raters.items()
             },
             "average_percent": [round(share, 2) for share in self.average],
@@ -203,9 +192,7 @@ def _question(name: str, ratings: Ratings, seed: int) -> Question:
         for choice in chosen.values():
             if choice not in CHOICES:
                 raise InputError(
-                    "{choice!r} is not a rating choice; use one of {choices}.",
-                    choice=choice,
-                    choices=", ".join(CHOICES),
+                    "{choice!r} is not a rating choice; use one of {choices}.", choice=choice, choices=", ".join(CHOICES)
                 )
         if chosen:
             decided[rater] = chosen

@@ -83,9 +83,8 @@ def learn_style(
     if classifier is not None:
         classifier.save(folder)
     write_json(
-        folder / ABOUT, {"stamp": style_key(texts, base), "classifier": classifier is not None, "note": note},
-        "the style's scorers",
-    )  # fmt: skip
+        folder / ABOUT, {"stamp": style_key(texts, base), "classifier": classifier is not None, "note": note}, "the style's scorers"
+    )
     return StyleScorers(language_model, classifier, note)
 
 
@@ -106,11 +105,7 @@ def style_key(texts: Sequence[str], base: BaseModel) -> str:
 
 
 def in_own_words(
-    style: Sequence[str],
-    style_sources: Sequence[str | None],
-    base: BaseModel,
-    backward: BaseModel | None,
-    progress: Progress,
+    style: Sequence[str], style_sources: Sequence[str | None], base: BaseModel, backward: BaseModel | None, progress: Progress
 ) -> list[tuple[int, str]]:
     """(index, the sentence in the base's words) by translating back and forth; sentences without a source are left out."""
     from engine.decoding.greedy_search import back_translate

@@ -45,9 +45,7 @@ STOPPED = mark(
     "The job was stopped before its end: the worker was stopped or the computer shut down. Resume it: finished steps "
     "and the last checkpoint are kept."
 )
-ORPHANED = mark(
-    "The worker ended while the job was running. Resume it: finished steps and the last checkpoint are kept."
-)
+ORPHANED = mark("The worker ended while the job was running. Resume it: finished steps and the last checkpoint are kept.")
 
 
 def main(arguments: list[str]) -> int:
@@ -80,9 +78,7 @@ def main(arguments: list[str]) -> int:
     return 0 if _write(store, end) else 1
 
 
-def _work(
-    store: Store, job: JobRow, settings: Settings, progress: RowProgress, modules: list[str]
-) -> Callable[[], bool] | None:
+def _work(store: Store, job: JobRow, settings: Settings, progress: RowProgress, modules: list[str]) -> Callable[[], bool] | None:
     """Run the job; returns a function that stores its end, or None if the row belongs to another attempt."""
     jobs, key = store.jobs, (job.id, job.attempt)
     error: BaseException

@@ -76,11 +76,7 @@ def spawn(module: str, arguments: list[str], payload: Json, log: Path) -> subpro
     stays open; when it closes, the process knows that this one has ended. Raises OSError if it cannot be started.
     """
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(paths),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONIOENCODING": "utf-8",
-    }
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
     with open(log, "ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],

@@ -66,9 +66,7 @@ class RowProgress(Progress):
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._closing.set()
         self._thread.join(timeout=30)
         with contextlib.suppress(StorageError):

@@ -91,22 +91,16 @@ def enqueue(
     per project without one.
     """
     if kind not in KINDS:
-        raise InputError(
-            "There is no kind of job called {kind}. Known: {kinds}.", kind=kind, kinds=", ".join(sorted(KINDS))
-        )
+        raise InputError("There is no kind of job called {kind}. Known: {kinds}.", kind=kind, kinds=", ".join(sorted(KINDS)))
     job_kind = KINDS[kind]
     if job_kind.check is not None:
         arguments = job_kind.check(arguments)
     queue_priority = job_kind.priority if priority is None else priority
     if job_kind.in_order and project_id is not None:
         waiting = store.jobs.list(project_id, states=("queued", "running"))
-        queue_priority = min(
-            [queue_priority, *(row.priority for row in waiting if row.kind in KINDS and KINDS[row.kind].in_order)]
-        )
+        queue_priority = min([queue_priority, *(row.priority for row in waiting if row.kind in KINDS and KINDS[row.kind].in_order)])
     before_queueing(store, project_id)
-    return store.jobs.enqueue(
-        kind, arguments, project_id=project_id, owner=owner, priority=queue_priority, device=job_kind.device
-    )
+    return store.jobs.enqueue(kind, arguments, project_id=project_id, owner=owner, priority=queue_priority, device=job_kind.device)
 
 
 def _check_request(arguments: Mapping[str, Any]) -> Json:
@@ -136,9 +130,7 @@ def _request(context: JobContext) -> CustomizeRequest:
     sample_values = held_samples(context.workspace)
     if sample_values["samples"] and are_held(values.get("samples", ()), context.job.project_id):
         # Files, labels and settings may have changed while the job was queued: use the project's current samples.
-        values = {
-            key: value for key, value in values.items() if key not in ("domains", "corpus_options")
-        } | sample_values
+        values = {key: value for key, value in values.items() if key not in ("domains", "corpus_options")} | sample_values
     # The job's id is in the name, so that a second plugin of the project does not overwrite the first.
     values.setdefault("output", str(context.workspace / "plugins" / f"{name}-{context.job.id}.zip"))
     Path(values["output"]).parent.mkdir(parents=True, exist_ok=True)
@@ -171,9 +163,7 @@ def _record_samples(context: JobContext, corpus: CorpusRow | None) -> Json:
     report = _report(context)
     if corpus is None:
         return {"kept": report["kept"]}
-    context.store.corpora.update(
-        corpus.id, state="ready", kept=report["kept"], skipped=report["skipped"], report=report
-    )
+    context.store.corpora.update(corpus.id, state="ready", kept=report["kept"], skipped=report["skipped"], report=report)
     return {"kept": report["kept"], "corpus_id": corpus.id}
 
 

@@ -46,8 +46,7 @@ def slots_of(settings: Settings, cpu_jobs: int | None = None) -> list[Slot]:
     for number in result:
         environment = {} if settings.device.startswith("cuda:") else {"CUDA_VISIBLE_DEVICES": number}
         slots += [
-            Slot(f"gpu {number}", ("", GPU), settings.device, settings.threads, environment)
-            for _ in range(settings.gpu_jobs)
+            Slot(f"gpu {number}", ("", GPU), settings.device, settings.threads, environment) for _ in range(settings.gpu_jobs)
         ]
     return slots + [Slot(CPU, (CPU,), "cpu", threads, {"CUDA_VISIBLE_DEVICES": ""}) for _ in range(count)]
 

@@ -261,20 +261,16 @@ class _Worker:
 
 def _last_words(code: int, number: int) -> str:
     after = Message(
-        "Resume it: finished steps and the last checkpoint are kept. The log of job {number} has the details.",
-        number=number,
+        "Resume it: finished steps and the last checkpoint are kept. The log of job {number} has the details.", number=number
     )
     if code == -9:
         return Message(
-            "The job's process was ended from outside, often because the machine ran out of memory. {after}",
-            after=after,
+            "The job's process was ended from outside, often because the machine ran out of memory. {after}", after=after
         )
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         return Message("The job's process crashed or was ended from outside ({name}). {after}", name=name, after=after)
-    return Message(
-        "The job's process ended without an error message (exit code {code}). {after}", code=code, after=after
-    )
+    return Message("The job's process ended without an error message (exit code {code}). {after}", code=code, after=after)
 
 
 def _job_alive(job: JobRow, beating: bool) -> bool:
@@ -318,14 +314,10 @@ def _signals(stop: threading.Event) -> Iterator[None]:
 
 def main(arguments: list[str] | None = None) -> int:
     """`python -m engine.jobs.worker`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m engine.jobs.worker", description="Do the jobs that wait in the store."
-    )
+    parser = argparse.ArgumentParser(prog="python -m engine.jobs.worker", description="Do the jobs that wait in the store.")
     parser.add_argument("--once", action="store_true", help="end when the queue is empty")
     parser.add_argument("--kinds", action="append", default=[], help="module with further kinds of jobs in its KINDS")
-    parser.add_argument(
-        "--background", action="store_true", help="settings come on stdin; end when another worker is there"
-    )
+    parser.add_argument("--background", action="store_true", help="settings come on stdin; end when another worker is there")
     args = parser.parse_args(arguments)
     settings = Settings.from_mapping(receive()["settings"]) if args.background else load_settings()
     set_up_logs(settings.log_format)

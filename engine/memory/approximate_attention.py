@@ -61,9 +61,7 @@ class ApproximateAttention:
         valid = (scores > NEVER).to(scores.dtype)  # (R, k)
         sums = flat @ self.key_sums.T  # (R, C) of the scores of all members
         sums.scatter_add_(1, owners, -scores * valid)
-        remaining = self.counts.repeat(len(flat), 1).scatter_add_(
-            1, owners, -valid
-        )  # (R, C) members that are not among the best
+        remaining = self.counts.repeat(len(flat), 1).scatter_add_(1, owners, -valid)  # (R, C) members that are not among the best
         nonempty = remaining > 0.5  # (R, C)
         safe = remaining.clamp(min=1)  # (R, C)
         rest_scores = (sums / safe + safe.log()).masked_fill_(~nonempty, NEVER)  # (R, C) log of n_c exp(mean score)

@@ -26,12 +26,8 @@ class PackedMemory:
     def __init__(self, memory: Tensor) -> None:
         quick = memory.dtype == torch.float32 and memory.device.type == "cpu" and len(memory) > 0 and is_faster()
         self.count = len(memory)
-        self.score: Callable[[Tensor], Tensor] = (
-            PackedLinear(memory) if quick else lambda x: x @ memory.T
-        )  # (R, d): (R, N)
-        self.gather: Callable[[Tensor], Tensor] = (
-            PackedLinear(memory.T) if quick else lambda w: w @ memory
-        )  # (R, N): (R, d)
+        self.score: Callable[[Tensor], Tensor] = PackedLinear(memory) if quick else lambda x: x @ memory.T  # (R, d): (R, N)
+        self.gather: Callable[[Tensor], Tensor] = PackedLinear(memory.T) if quick else lambda w: w @ memory  # (R, N): (R, d)
 
 
 class Attend(torch.autograd.Function):

@@ -43,9 +43,7 @@ def set_vectors(
     progress = progress or Progress()
     with base.lock:
         rows = [ids[: base.max_tokens] for ids in base.encode(list(sources))]
-    result: dict[int, list[Vectors]] = {
-        width: [np.zeros((0, base.d_model), np.float32)] * len(rows) for width in widths
-    }
+    result: dict[int, list[Vectors]] = {width: [np.zeros((0, base.d_model), np.float32)] * len(rows) for width in widths}
     lengths = np.zeros(len(rows), dtype=np.int64)
     done = 0
     with base.using(None), torch.inference_mode():
@@ -68,12 +66,7 @@ class DenseNgrams:
     """Sentences by the L2 distance of n-gram vectors."""
 
     def __init__(
-        self,
-        vectors: dict[int, Vectors],
-        lengths: NDArray[np.int64],
-        *,
-        depth: int = 64,
-        widths: Sequence[int] = WIDTHS,
+        self, vectors: dict[int, Vectors], lengths: NDArray[np.int64], *, depth: int = 64, widths: Sequence[int] = WIDTHS
     ) -> None:
         self.indexes: dict[int, tuple[VectorIndex, Any]] = {}
         for width in sorted(set(widths)):

@@ -167,7 +167,7 @@ def sound_graph(faiss: Any, index: Any, entries: int, d: int, metric: int | None
     graph = index.hnsw
     links, offsets, levels, sums = (
         faiss.vector_to_array(part) for part in (graph.neighbors, graph.offsets, graph.levels, graph.cum_nneighbor_per_level)
-    )  # fmt: skip
+    )
     if index.metric_type != metric or len(levels) != entries or len(offsets) != entries + 1:
         return False
     if not len(links) or not len(sums) or levels.min() < 1 or levels.max() >= len(sums) or (np.diff(sums) < 0).any():

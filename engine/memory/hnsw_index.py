@@ -78,9 +78,7 @@ def digest(keys: Tensor) -> str:
 def write(faiss: Any, path: Path, checksum: str, index: Any, cluster: Tensor) -> None:
     with atomic_write(path.with_suffix(".faiss"), "the memory's graph") as temporary:
         faiss.write_index(index, str(temporary), faiss.IO_FLAG_SKIP_STORAGE)
-    save_tensors(
-        path.with_suffix(".safetensors"), {"cluster": cluster.to(torch.int16)}, "the memory's clusters", keys=checksum
-    )
+    save_tensors(path.with_suffix(".safetensors"), {"cluster": cluster.to(torch.int16)}, "the memory's clusters", keys=checksum)
 
 
 def read(faiss: Any, path: Path, checksum: str, keys: Tensor) -> tuple[Any, Tensor] | None:

@@ -108,9 +108,7 @@ class IdfIndex:
         order = np.lexsort((result, -scores))[:top_k]
         return result[order].astype(np.int64), scores[order]
 
-    def _kth(
-        self, candidates: NDArray[np.int32], shared: Floats, top_k: int, blocked: NDArray[np.bool_] | None
-    ) -> float:
+    def _kth(self, candidates: NDArray[np.int32], shared: Floats, top_k: int, blocked: NDArray[np.bool_] | None) -> float:
         """A lower bound of the `top_k`-th best score from the tokens processed so far."""
         if blocked is not None:
             candidates = candidates[~blocked[self.owners[candidates]]]

@@ -36,9 +36,7 @@ def can_align() -> bool:
 def align_words(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Links]:
     """The links of each pair of (source words, target words), both non-empty. Raises MissingError without eflomal."""
     if not can_align():
-        raise MissingError(
-            "The word aligner eflomal is not installed: pip install 'tailor-mt[align]', or set aligner to none."
-        )
+        raise MissingError("The word aligner eflomal is not installed: pip install 'tailor-mt[align]', or set aligner to none.")
     from eflomal import Aligner
 
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:

@@ -71,9 +71,7 @@ def translate_phrases(
         return [len(ids) for ids in side(texts)]
 
     def assign(sizes: Sequence[int]) -> list[int | None]:
-        return list(
-            by_bounds(sizes, bounds, layers) if bounds else assign_layers(sizes, layers, rules.order, rules.seed)
-        )
+        return list(by_bounds(sizes, bounds, layers) if bounds else assign_layers(sizes, layers, rules.order, rules.seed))
 
     def similar(length: int, other: int) -> bool:
         return max(length, other) < ratio * min(length, other)
@@ -82,13 +80,8 @@ def translate_phrases(
     if rules.unit == "pieces":
         special = backward.special_ids
         lengths = [sum(i not in special for i in ids) for ids in backward.encode([phrase.text for phrase in phrases])]
-    assigned_layers: Sequence[int | None] = (
-        assign(lengths) if bounds or rules.per_layer is not None else [0] * len(lengths)
-    )
-    selected = [
-        (phrases[i], lengths[i])
-        for i in within_cap(phrases, lengths, assigned_layers, rules.per_layer, rules.typicality)
-    ]
+    assigned_layers: Sequence[int | None] = assign(lengths) if bounds or rules.per_layer is not None else [0] * len(lengths)
+    selected = [(phrases[i], lengths[i]) for i in within_cap(phrases, lengths, assigned_layers, rules.per_layer, rules.typicality)]
     texts = [phrase.text for phrase, _ in selected]
     missing = [text for text in texts if text not in known]
     translations = dict(zip(missing, back_translate_all(backward, missing, partial, progress), strict=True))
@@ -125,10 +118,7 @@ def within_cap(
         indices = [i for i, assigned in enumerate(assigned_layers) if assigned == layer]
         if per_layer is not None:
             best = stratified(
-                [lengths[i] for i in indices],
-                [values[i] for i in indices],
-                [phrases[i].example for i in indices],
-                per_layer,
+                [lengths[i] for i in indices], [values[i] for i in indices], [phrases[i].example for i in indices], per_layer
             )
             indices = [indices[k] for k in best]
         chosen += indices
@@ -186,8 +176,6 @@ def load_pairs(path: Path) -> list[PhrasePair]:
                 pairs.append(PhrasePair(**json.loads(line)))
             except (ValueError, TypeError, RecursionError):
                 raise CorpusError(
-                    "{path}, line {number}: not a phrase pair. Remove the file to have it created again.",
-                    path=path,
-                    number=number,
+                    "{path}, line {number}: not a phrase pair. Remove the file to have it created again.", path=path, number=number
                 ) from None
     return pairs

@@ -46,8 +46,6 @@ def load_sentences(path: Path, *, sources: bool = True) -> list[SentencePair]:
             results.append(pair)
     except (ValueError, LookupError, TypeError, AttributeError):
         raise BundleError(
-            "line {count} of {path} is not a sentence pair. Get a new copy of the bundle.",
-            count=len(results) + 1,
-            path=path.name,
+            "line {count} of {path} is not a sentence pair. Get a new copy of the bundle.", count=len(results) + 1, path=path.name
         ) from None
     return results

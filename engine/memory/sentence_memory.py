@@ -172,9 +172,7 @@ class SentenceMemory:
             raise BundleError("{file} lacks a part of its keys. Get a new copy of the bundle.", file=FILE) from None
         d = base.d_model
         fits = not data and tokens.dim() == 1 and tokens.dtype == torch.int32 and len(tokens) > 0
-        fits = fits and all(
-            location_keys.fit(len(tokens), axes[location], d) for location, location_keys in keys.items()
-        )
+        fits = fits and all(location_keys.fit(len(tokens), axes[location], d) for location, location_keys in keys.items())
         if not fits or int(tokens.min()) < 0 or int(tokens.max()) >= int(base.model.config.vocab_size):
             raise BundleError("{file} does not fit the base. Get a new copy of the bundle.", file=FILE)
         sources = Sources.open(folder, len(tokens), name=OF_MEMORY)
@@ -198,10 +196,7 @@ def record_sentences(
     """
     progress = progress or Progress()
     sentences = [pair for pair in pairs if pair.source and pair.target]
-    inputs, labels = (
-        base.encode([pair.source for pair in sentences]),
-        base.encode_target([pair.target for pair in sentences]),
-    )
+    inputs, labels = (base.encode([pair.source for pair in sentences]), base.encode_target([pair.target for pair in sentences]))
     selected = [i for i in range(len(sentences)) if max(len(inputs[i]), len(labels[i])) <= base.max_tokens]
     sentences = [sentences[i] for i in selected]
     inputs, labels = ([part[i] for i in selected] for part in (inputs, labels))
@@ -217,9 +212,7 @@ def record_sentences(
         axes = {location: Axes.of(torch.cat(rows), min(size, base.d_model)) for location, rows in states.items()}
     total, done = int(starts[-1]), 0
     keys = {
-        location: Keys(
-            torch.empty(total, len(axes[location].basis), dtype=torch.int8), torch.empty(total, dtype=torch.int8)
-        )
+        location: Keys(torch.empty(total, len(axes[location].basis), dtype=torch.int8), torch.empty(total, dtype=torch.int8))
         for location in locations
     }
     for numbers, batch_states in forced_states(base, inputs, labels, locations):
@@ -255,9 +248,7 @@ def forced_states(
     lengths = [max(len(a), len(b)) for a, b in zip(inputs, labels, strict=True)]
     with base.lock, fast_products(base), torch.no_grad(), watched(base, locations, recorded):
         for numbers in length_batches(lengths, base.batch_tokens):
-            sources, targets = (
-                base.pad_batch([rows[i] for i in numbers]) for rows in (inputs, labels)
-            )  # (B, S), (B, T)
+            sources, targets = (base.pad_batch([rows[i] for i in numbers]) for rows in (inputs, labels))  # (B, S), (B, T)
             base.model.get_decoder()(
                 input_ids=base.shift_right(targets), encoder_hidden_states=base.encoder_states(sources),
                 encoder_attention_mask=base.mask(sources), use_cache=False,

@@ -33,13 +33,7 @@ from engine.errors import BundleError
 
 FILE = "datastore.sources.safetensors"
 OF_MEMORY = "memory.sources.safetensors"
-CODES = (
-    "template",
-    "named",
-    "brace",
-    "printf-strict",
-    "variable",
-)  # kinds of placeholders that must not be copied from a sample
+CODES = ("template", "named", "brace", "printf-strict", "variable")  # kinds of placeholders that must not be copied from a sample
 COMMON = 0.25  # a feature of more than this share of the sentences is uninformative, and its list is the longest
 WORDS = re.compile(r"\d+|[^\W\d_]+")
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that stands for one byte
@@ -74,9 +68,7 @@ class Sources:
         self.weights = weights.astype(np.float32)
 
     @classmethod
-    def build(
-        cls, rows: Sequence[Sequence[int]], starts: Ints, names: torch.Tensor, mean: torch.Tensor | None = None
-    ) -> Sources:
+    def build(cls, rows: Sequence[Sequence[int]], starts: Ints, names: torch.Tensor, mean: torch.Tensor | None = None) -> Sources:
         """Index rows of source pieces, one per sentence; `starts` (N + 1,) are the first datastore rows of each."""
         each = [features_of(row) for row in rows]
         flat = np.concatenate(each) if each else np.zeros(0, dtype=np.int64)
@@ -88,9 +80,7 @@ class Sources:
         begins = np.concatenate([[0], np.cumsum(counts[selected])]).astype(np.int32)
         return cls(features[selected], begins, lists, starts.astype(np.int32), names, mean)
 
-    def shortlist(
-        self, row: Sequence[int], top_k: int, blocked: Collection[int] = ()
-    ) -> tuple[Ints, NDArray[np.float32], float]:
+    def shortlist(self, row: Sequence[int], top_k: int, blocked: Collection[int] = ()) -> tuple[Ints, NDArray[np.float32], float]:
         """The `top_k` sentences with the largest sum of IDF over features shared with a row of source pieces, best first.
 
         Also returns each one's coverage (that sum as a share of the row's, 0 to 1) and the share that any sentence has. Ties
@@ -120,12 +110,8 @@ class Sources:
         Parts of a number, name, tag or placeholder that the text lacks are excluded.
         """
         starts = self.starts
-        rows = torch.from_numpy(
-            np.concatenate([*(np.arange(starts[i], starts[i + 1]) for i in sentences), np.arange(0)])
-        )  # (R',)
-        ranks = torch.from_numpy(
-            np.repeat(np.arange(len(sentences)), starts[sentences + 1] - starts[sentences])
-        )  # (R',)
+        rows = torch.from_numpy(np.concatenate([*(np.arange(starts[i], starts[i + 1]) for i in sentences), np.arange(0)]))  # (R',)
+        ranks = torch.from_numpy(np.repeat(np.arange(len(sentences)), starts[sentences + 1] - starts[sentences]))  # (R',)
         names = self.names[rows]  # (R',)
         selected = torch.isin(names, torch.tensor([0, *names_in(text)], dtype=names.dtype))  # (R',)
         return rows[selected], ranks[selected]
@@ -157,9 +143,7 @@ class Sources:
             and (not len(sources.lists) or 0 <= int(sources.lists.min()) <= int(sources.lists.max()) < len(starts) - 1)
         )  # fmt: skip
         if not fits:
-            raise BundleError(
-                "{file} does not match the rows that it indexes. Get a new copy of the bundle.", file=name
-            )
+            raise BundleError("{file} does not match the rows that it indexes. Get a new copy of the bundle.", file=name)
         return sources
 
 
@@ -208,10 +192,7 @@ def code_sum(code: str) -> int:
 
 def shown_pieces(base: BaseModel, ids: Sequence[int]) -> list[str]:
     """The pieces of these ids; empty for special tokens, since </s> looks like a tag."""
-    return [
-        "" if i in base.special_ids else piece
-        for i, piece in zip(ids, base.tokenizer.convert_ids_to_tokens(ids), strict=True)
-    ]
+    return ["" if i in base.special_ids else piece for i, piece in zip(ids, base.tokenizer.convert_ids_to_tokens(ids), strict=True)]
 
 
 def row_names(pieces: Iterable[Sequence[str]], sources: Iterable[str]) -> list[int]:

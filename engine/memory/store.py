@@ -95,9 +95,7 @@ def open_memory(folder: Path, base: BaseModel) -> Memory:
         with safe_open(file, framework="pt") as tensors:
             shapes = {key: tuple(tensors.get_slice(key).get_shape()) for key in tensors.keys()}  # noqa: SIM118 - no dict
     except SafetensorError as error:
-        raise BundleError(
-            "memory.safetensors is damaged ({error}). Get a new copy of the bundle.", error=error
-        ) from None
+        raise BundleError("memory.safetensors is damaged ({error}). Get a new copy of the bundle.", error=error) from None
     sides = ("target", "source")
     check_keys(file, shapes, {f"layer.{i}.{side}" for i in range(len(base.decoder_layers)) for side in sides})
     for key, shape in shapes.items():

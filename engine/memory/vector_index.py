@@ -44,8 +44,7 @@ class VectorIndex:
         except ImportError:
             if self.kind != "Flat":
                 raise MissingError(
-                    "An index of {count:,} vectors needs FAISS. Install it: pip install 'tailor-mt[cpu]'.",
-                    count=len(vectors),
+                    "An index of {count:,} vectors needs FAISS. Install it: pip install 'tailor-mt[cpu]'.", count=len(vectors)
                 ) from None
             return
         measure = faiss.METRIC_INNER_PRODUCT if metric == "dot" else faiss.METRIC_L2

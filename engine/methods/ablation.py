@@ -52,9 +52,7 @@ def kinds_of(text: str) -> list[str]:
     for word in words:
         if word not in KINDS:
             raise OptionError(
-                "against: there is no memory {word!r} to compare with. Known: {kinds}.",
-                word=word,
-                kinds=", ".join(KINDS),
+                "against: there is no memory {word!r} to compare with. Known: {kinds}.", word=word, kinds=", ".join(KINDS)
             )
     if not words:
         raise OptionError("against: name at least one of {kinds}.", kinds=", ".join(KINDS))

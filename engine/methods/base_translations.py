@@ -28,9 +28,7 @@ def prepared_settings(samples: Samples, cls: Any) -> Any:
     return cls.from_mapping(read_json(samples.workspace / SETTINGS))
 
 
-def machine_translations(
-    samples: Samples, pairs: Sequence[SentencePair], beam: int, progress: Progress, part: str
-) -> list[str]:
+def machine_translations(samples: Samples, pairs: Sequence[SentencePair], beam: int, progress: Progress, part: str) -> list[str]:
     """The base's translation of each pair's source by beam search, in order.
 
     Translations are cached by source in `machine.jsonl` in the method's workspace. An interrupted run is resumed.

@@ -63,10 +63,7 @@ def with_sources(segments: Sequence[Segment], backward: Any, partial: Path, prog
     sources = iter(write_back(backward, missing, partial, progress) if backward and missing else [""] * len(missing))
     pairs = [
         SentencePair(
-            next(sources) if segment.source is None else segment.source,
-            segment.text,
-            segment.domain,
-            segment.source is None,
+            next(sources) if segment.source is None else segment.source, segment.text, segment.domain, segment.source is None
         )
         for segment in segments
     ]

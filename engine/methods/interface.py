@@ -40,9 +40,7 @@ class Capabilities:
     summary: str
     source: str  # the paper
     needs_phrases: bool = False  # phrases are extracted before `prepare`
-    needs_pairs: bool = (
-        False  # sentence pairs are made before `prepare`; otherwise after it, and only if the method trains
-    )
+    needs_pairs: bool = False  # sentence pairs are made before `prepare`; otherwise after it, and only if the method trains
     needs_plausibility: bool = False  # of each synthetic source, whatever share of the pairs is trained on
     needs_held_out: bool = False  # the plausibility of the held-out samples only
     needs_bilingual: bool = False  # refuses samples without sources
@@ -58,9 +56,7 @@ class Capabilities:
     offers_proportions: bool = False
     offers_swap: bool = False  # samples can be replaced without training: `Method.replace_samples`
     swaps_pairs: bool = True  # the new samples need sources
-    has_memory: bool = (
-        False  # what is read during translation can be exchanged, to test whether it matters: `Method.ablate`
-    )
+    has_memory: bool = False  # what is read during translation can be exchanged, to test whether it matters: `Method.ablate`
     needs_texts: bool = False  # reads the samples' sentences during translation, so a bundle must contain them
 
     @property
@@ -78,16 +74,12 @@ class HookPoint:
 
     target: nn.Module
     at_input: bool  # its result replaces the input of the module, otherwise the output
-    change: Callable[
-        [torch.Tensor, torch.Tensor], torch.Tensor
-    ]  # called with (output, input), or (input, input) if `at_input`
+    change: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # called with (output, input), or (input, input) if `at_input`
 
     def hook(self) -> RemovableHandle:
         """Register the hook. Returns the handle that removes it."""
         if self.at_input:
-            return self.target.register_forward_pre_hook(
-                lambda module, args: (self.change(args[0], args[0]), *args[1:])
-            )
+            return self.target.register_forward_pre_hook(lambda module, args: (self.change(args[0], args[0]), *args[1:]))
 
         def at_output(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
             inputs = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (B, T, d)
@@ -174,9 +166,7 @@ class Method(ABC):
         """
         if self.capabilities.trains or self.capabilities.needs_endpoint:
             return Cost()
-        return Cost(
-            units=work.total_characters, preparing=1.1, decoding=1.4, files=work.total_characters * 6 + work.datastore()
-        )
+        return Cost(units=work.total_characters, preparing=1.1, decoding=1.4, files=work.total_characters * 6 + work.datastore())
 
     @abstractmethod
     def build(self, base: BaseModel, artefacts: Artefacts, config: Any) -> nn.Module:
@@ -247,9 +237,8 @@ class Method(ABC):
         return None
 
     def replace_samples(
-        self, base: BaseModel, module: nn.Module, pairs: Sequence[SentencePair], workspace: Path,
-        progress: Progress | None = None,
-    ) -> Artefacts:  # fmt: skip
+        self, base: BaseModel, module: nn.Module, pairs: Sequence[SentencePair], workspace: Path, progress: Progress | None = None
+    ) -> Artefacts:
         """Replace the samples of the module, in place and without training.
 
         Returns the files in `workspace` that replace those of the same name in the bundle. Sources are empty strings if

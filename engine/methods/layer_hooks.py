@@ -34,9 +34,7 @@ SIDES = ("encoder", "decoder")
 class LayerOptions(Options):
     """Layers that a method works at."""
 
-    sides: tuple[str, ...] = option(
-        SIDES, "Which half of the base is adapted; the decoder alone trains faster.", choices=SIDES
-    )
+    sides: tuple[str, ...] = option(SIDES, "Which half of the base is adapted; the decoder alone trains faster.", choices=SIDES)
     encoder_layers: tuple[int, ...] | None = option(
         None, "Encoder layers that are adapted, from 0; none: all.", low=0, advanced=True
     )
@@ -62,9 +60,7 @@ def chosen_layers(base: BaseModel, config: LayerOptions) -> list[tuple[str, int,
         numbers = range(len(layers)) if chosen is None else sorted(set(chosen))
         results += [(side, i, layers[i]) for i in numbers]
     if not results:
-        raise OptionError(
-            "No layer is left to adapt. Name a side in sides, and layers of it in encoder_layers or decoder_layers."
-        )
+        raise OptionError("No layer is left to adapt. Name a side in sides, and layers of it in encoder_layers or decoder_layers.")
     return results
 
 
@@ -101,9 +97,7 @@ def hook_points(base: BaseModel, module: LayerModules, strength: float) -> list[
     for side, number, position, part in module.placed() if strength != 0.0 else ():
         layer = layers_of(base, side)[number]
         target = layer if position == "layer" else layer.fc2 if position == "hidden" else getattr(layer, position)
-        change = (
-            partial(of_norm, part, target, strength) if position.endswith("_norm") else partial(of_part, part, strength)
-        )
+        change = partial(of_norm, part, target, strength) if position.endswith("_norm") else partial(of_part, part, strength)
         results.append(HookPoint(target, position == "hidden", change))
     return results
 

@@ -25,8 +25,7 @@ def layer_counts(config: LayerOptions, shape: Shape) -> tuple[int, int]:
     named = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
     available = {"encoder": shape.encoder, "decoder": shape.decoder}
     encoder, decoder = (
-        0 if side not in config.sides else available[side] if chosen is None else len(set(chosen))
-        for side, chosen in named.items()
+        0 if side not in config.sides else available[side] if chosen is None else len(set(chosen)) for side, chosen in named.items()
     )
     return encoder, decoder
 
@@ -40,9 +39,7 @@ class LayerMethod(Method):
         """
         layers = chosen_layers(samples.pair.forward, config)
         if not any(self.positions(layer, config) for _, _, layer in layers):
-            raise OptionError(
-                "places: none of the named places is in the chosen layers. Name another place, or more layers."
-            )
+            raise OptionError("places: none of the named places is in the chosen layers. Name another place, or more layers.")
         return Artefacts()
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: Any) -> LayerModules:

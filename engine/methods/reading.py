@@ -15,10 +15,7 @@ Items = list[dict[str, object]]
 
 def encode_pair(base: BaseModel, source: str, translation: str) -> tuple[Tensor, Tensor, list[str]]:
     """A sentence and its translation as ids (1, S) and (1, T), and the translation's T tokens as strings."""
-    sources, labels = (
-        base.pad_batch(base.encode([source])),
-        base.pad_batch(base.encode_target([translation])),
-    )  # (1, S), (1, T)
+    sources, labels = (base.pad_batch(base.encode([source])), base.pad_batch(base.encode_target([translation])))  # (1, S), (1, T)
     return sources, labels, base.tokenizer.convert_ids_to_tokens(labels[0].tolist())
 
 

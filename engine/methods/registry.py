@@ -61,9 +61,7 @@ def get_method(name: str) -> Method:
     if target is None:
         near = difflib.get_close_matches(name, method_names(), n=1)
         hint = (
-            Message(" Did you mean {name}?", name=near[0])
-            if near
-            else Message(" Known: {names}.", names=", ".join(method_names()))
+            Message(" Did you mean {name}?", name=near[0]) if near else Message(" Known: {names}.", names=", ".join(method_names()))
         )
         raise OptionError("There is no method {name}.{hint}", name=name, hint=hint)
     module, _, attribute = target.partition(":")

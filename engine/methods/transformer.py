@@ -105,9 +105,7 @@ class Layer(nn.Module):
             return norm(states + F.dropout(part(states), self.dropout, self.training))  # (B, L, d)
         return states + F.dropout(part(norm(states)), self.dropout, self.training)  # (B, L, d)
 
-    def forward(
-        self, states: Tensor, mask: Tensor, other: Tensor | None = None, other_mask: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, states: Tensor, mask: Tensor, other: Tensor | None = None, other_mask: Tensor | None = None) -> Tensor:
         """The output (B, L, d) for states (B, L, d) with mask (B, L); a layer with `cross` attends to `other` (B, S, d)."""
         states = self.around(self.self_attn_layer_norm, states, lambda x: self.self_attn(x, x, mask))  # (B, L, d)
         if other is not None and other_mask is not None:
@@ -144,15 +142,11 @@ def make_layers(
             cross=cross,
             post_norm=after,
             dropout=dropout,
-            activation=like.activation_fn
-            if not isinstance(like.activation_fn, nn.Module)
-            else like.activation_fn.forward,
+            activation=like.activation_fn if not isinstance(like.activation_fn, nn.Module) else like.activation_fn.forward,
         )
         if copied and not held_in_integers(base):  # a loaded plugin brings its own weights
             state = layer.state_dict()
-            layer.load_state_dict(
-                {key: w.float() for key, w in like.state_dict().items() if key in state}, strict=False
-            )
+            layer.load_state_dict({key: w.float() for key, w in like.state_dict().items() if key in state}, strict=False)
             if cross and side == "encoder":
                 nn.init.zeros_(layer.encoder_attn.out_proj.weight)
         layers.append(layer)

@@ -136,11 +136,7 @@ class TunedWeights(nn.Module):
         before = [(holder, key, holder._parameters[key]) for _, holders, _ in self.slots for holder, key in holders]
         try:
             for (_, holders, _), (original, tuned) in zip(self.slots, self.pairs(), strict=True):
-                weight = (
-                    original
-                    if original.dtype == tuned.dtype
-                    else nn.Parameter(original.to(tuned.dtype), requires_grad=False)
-                )
+                weight = original if original.dtype == tuned.dtype else nn.Parameter(original.to(tuned.dtype), requires_grad=False)
                 for holder, key in holders:
                     holder._parameters[key] = weight
             yield
@@ -209,9 +205,7 @@ class TunedWeights(nn.Module):
 
     def distance(self) -> Tensor:
         """Mean square () of w1 - w0 over all tuned weights (L2-SP, Li et al., 2018), differentiable."""
-        total = sum(
-            ((tuned - original.to(tuned)).square().sum() for original, tuned in self.pairs()), start=torch.zeros(())
-        )
+        total = sum(((tuned - original.to(tuned)).square().sum() for original, tuned in self.pairs()), start=torch.zeros(()))
         return total / sum(tuned.numel() for _, tuned in self.pairs())  # ()
 
 

@@ -72,11 +72,7 @@ def dependency_tree(parsed: Parsed, text: str) -> Tree | None:
         return None
     below = _subtrees(parsed.heads)
     roots = [word for word, head in enumerate(parsed.heads) if head < 0]
-    if (
-        not roots
-        or any(len(under) == 0 for under in below)
-        or len({w for root in roots for w in below[root]}) < len(below)
-    ):
+    if not roots or any(len(under) == 0 for under in below) or len({w for root in roots for w in below[root]}) < len(below):
         return None  # a cycle of words: not a tree
     under: dict[int, list[int]] = {}
     for word, head in enumerate(parsed.heads):
@@ -89,9 +85,7 @@ def dependency_tree(parsed: Parsed, text: str) -> Tree | None:
         itself = Tree(parsed.tags[word] or "head", parsed.words[word])
         children = [(child, built[child]) for child in under.get(word, [])] + [(word, itself)]
         built[word] = Tree(
-            parsed.relations[word],
-            _text(below[word], parsed, text),
-            tuple(node for _, node in sorted(children, key=itemgetter(0))),
+            parsed.relations[word], _text(below[word], parsed, text), tuple(node for _, node in sorted(children, key=itemgetter(0)))
         )
     if len(roots) == 1:
         top = built[roots[0]]

@@ -77,9 +77,7 @@ def extract_phrases(
     model, pipeline, why = _open_parser(language, options, parser_dirs, device)
     if model is None:
         association = Association(language, pieces)
-        candidates = association.count(
-            texts, weights=[repeats[text] for text in texts], longest=longest, progress=progress
-        )
+        candidates = association.count(texts, weights=[repeats[text] for text in texts], longest=longest, progress=progress)
         for number, (position, start, end, length, sound) in enumerate(candidates):
             if number % EVERY == 0:
                 progress.advance(len(texts), len(texts), "collecting phrases")
@@ -212,9 +210,7 @@ def _open_parser(
     code = stanza_code(language)
     if options.download:
         raise MissingError(
-            "stanza offers no {parser} parser for {code}: choose another parser, or auto.",
-            parser=options.parser,
-            code=code,
+            "stanza offers no {parser} parser for {code}: choose another parser, or auto.", parser=options.parser, code=code
         )
     raise MissingError(
         "No {parser} parser for {code} is installed: {advice}, or choose another parser.",

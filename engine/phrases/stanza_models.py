@@ -78,13 +78,7 @@ def local_pipeline(language: str, folder: Path, packages: Mapping[str, str], **s
     import stanza
 
     return stanza.Pipeline(
-        language,
-        dir=str(folder),
-        package=None,
-        processors=dict(packages),
-        download_method=None,
-        verbose=False,
-        **settings,
+        language, dir=str(folder), package=None, processors=dict(packages), download_method=None, verbose=False, **settings
     )
 
 
@@ -102,15 +96,11 @@ def load_pipeline(model: StanzaModel, device: str = "auto") -> Any:
 def cached_pipeline(model: StanzaModel, device: str) -> Any:
     """The pipeline on a torch device, cached."""
     try:
-        return local_pipeline(
-            model.language, model.folder, dict(model.packages), tokenize_no_ssplit=True, device=device
-        )
+        return local_pipeline(model.language, model.folder, dict(model.packages), tokenize_no_ssplit=True, device=device)
     except Exception as error:  # stanza passes on the errors of unpickling, torch and the file system
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise MissingError(
-            "{model} cannot be loaded ({reason}): put a fresh copy of its files there.",
-            model=model.named,
-            reason=reason,
+            "{model} cannot be loaded ({reason}): put a fresh copy of its files there.", model=model.named, reason=reason
         ) from error
 
 
@@ -192,9 +182,7 @@ def _anything(processor: str, package: str) -> bool:
 
 def _plans(entry: Json, kind: str, present: Callable[[str, str], bool]) -> Iterator[tuple[tuple[str, str], ...]]:
     """Complete sets of packages for a parser: stanza's default first, then other available ones, sorted by name."""
-    needed = {
-        processor: _packages(entry, processor, present) for processor in PROCESSORS[kind] if processor != PARSER[kind]
-    }
+    needed = {processor: _packages(entry, processor, present) for processor in PROCESSORS[kind] if processor != PARSER[kind]}
     if not needed["mwt"] and "mwt" not in _defaults(entry):
         del needed["mwt"]  # the language has no multi-word tokens
     if "lemma" in needed and not needed["lemma"]:

@@ -63,12 +63,7 @@ class Association:
         self._starts = np.zeros(0)  # ln s(y)/s
 
     def count(
-        self,
-        sentences: Sequence[str],
-        *,
-        weights: Sequence[int] | None = None,
-        longest: int = 10,
-        progress: Progress | None = None,
+        self, sentences: Sequence[str], *, weights: Sequence[int] | None = None, longest: int = 10, progress: Progress | None = None
     ) -> Iterator[Candidate]:
         """Count the corpus immediately; the returned iterator yields all units, then nodes of up to `longest`.
 

@@ -125,9 +125,7 @@ def make_table(
         labels=np.array(labels, dtype=np.int32),
         label_names=list(names),
         domains=domains,
-        by_domain=np.stack([count for count, _ in counted], 1)
-        if counted
-        else np.zeros((len(texts), 0), dtype=np.int64),
+        by_domain=np.stack([count for count, _ in counted], 1) if counted else np.zeros((len(texts), 0), dtype=np.int64),
         words=[words for _, words in counted],
         general=in_general,
         general_words=general_words,

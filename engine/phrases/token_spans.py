@@ -51,12 +51,7 @@ def align(tokens: Sequence[str], text: str, start: int = 0) -> list[Offsets] | N
     """
     results: list[Offsets] = []
     for token in tokens:
-        for form in (
-            token,
-            BRACKETS.get(token, token),
-            '"' if token in ("``", "''") else token,
-            token.replace("\\/", "/"),
-        ):
+        for form in (token, BRACKETS.get(token, token), '"' if token in ("``", "''") else token, token.replace("\\/", "/")):
             position = start
             while position < len(text) and text[position].isspace():
                 position += 1

@@ -54,9 +54,7 @@ def read_tree(path: Path, sentence: str) -> Tree | None:
     if not path.is_file():
         return None
     try:
-        with contextlib.closing(
-            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-        ) as connection:
+        with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             row = connection.execute("SELECT tree FROM trees WHERE sentence = ?", (sentence,)).fetchone()
         return _unpacked(json.loads(zlib.decompress(row[0]))) if row else None
     except (sqlite3.Error, zlib.error, ValueError, TypeError, RecursionError):

@@ -53,10 +53,7 @@ class PhraseSet:
         path = Path(path)
         with storage_errors("the phrases", path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(
-                _info_path(path),
-                json.dumps(pack({"parser": self.parser, "phrases": len(self)}), ensure_ascii=False) + "\n",
-            )
+            _replace(_info_path(path), json.dumps(pack({"parser": self.parser, "phrases": len(self)}), ensure_ascii=False) + "\n")
             _replace(path, "".join(json.dumps(vars(phrase), ensure_ascii=False) + "\n" for phrase in self.phrases))
 
     @classmethod
@@ -65,9 +62,7 @@ class PhraseSet:
         path = Path(path)
         try:
             with path.open(encoding="utf-8", newline="\n") as lines:
-                phrases = [
-                    _phrase(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()
-                ]
+                phrases = [_phrase(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
         except UnicodeDecodeError:
             raise InputError("{path} is not UTF-8 text: delete it and extract the phrases again.", path=path) from None
         except OSError as error:
@@ -92,18 +87,12 @@ def _phrase(line: str, where: str) -> Phrase:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
-        raise InputError(
-            "{where}: this is not JSON; delete the file and extract the phrases again.", where=where
-        ) from None
+        raise InputError("{where}: this is not JSON; delete the file and extract the phrases again.", where=where) from None
     field_types = {"text": str, "length": int, "count": int, "label": str, "example": int}
     if not isinstance(row, dict) or any(type(row.get(name)) is not kind for name, kind in field_types.items()):
-        raise InputError(
-            "{where}: a phrase needs text, length, count, label and example; extract the phrases again.", where=where
-        )
+        raise InputError("{where}: a phrase needs text, length, count, label and example; extract the phrases again.", where=where)
     if not row["text"].strip() or row["length"] < 1 or row["count"] < 1 or row["example"] < 0:
-        raise InputError(
-            "{where}: a phrase has text, a length and count of at least 1, and an example of at least 0.", where=where
-        )
+        raise InputError("{where}: a phrase has text, a length and count of at least 1, and an example of at least 0.", where=where)
     return Phrase(**{name: row[name] for name in field_types})
 
 

@@ -72,9 +72,7 @@ def check_lines(ablation: Ablation) -> None:
     for kind in ablation.against:
         if kind not in KINDS:
             raise OptionError(
-                "against: there is no memory {kind!r} to compare with. Known: {kinds}.",
-                kind=kind,
-                kinds=", ".join(KINDS),
+                "against: there is no memory {kind!r} to compare with. Known: {kinds}.", kind=kind, kinds=", ".join(KINDS)
             )
 
 
@@ -150,9 +148,7 @@ def material_of(
     texts = {"oracle": [Segment(target, source) for source, target in pairs if source.strip() and target.strip()]}
     if "foreign" in ablation.against:
         texts["foreign"] = foreign_text(ablation, base, settings)
-    return Material(
-        base, texts, folder, settings, ablation.phrase_options or PhraseOptions(), pair, ablation.seed, progress
-    )
+    return Material(base, texts, folder, settings, ablation.phrase_options or PhraseOptions(), pair, ablation.seed, progress)
 
 
 def foreign_text(ablation: Ablation, base: BaseModel, settings: Settings) -> list[Segment]:
@@ -189,7 +185,7 @@ def mean_loss(base: BaseModel, ablation: Ablation, plugin: Plugin | None) -> flo
 
 def row(
     name: str, report: Report, losses: Mapping[str, float], systems: Mapping[str, Sequence[str]], reasons: Mapping[str, str]
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """A variant's figures, or the reason why it is not available."""
     if name in reasons:
         return {"memory": name, **dict.fromkeys(FIGURES), "reason": reasons[name]}
@@ -218,7 +214,5 @@ def table_rows(result: Mapping[str, Any]) -> list[list[str]]:
             continue
         p = "" if variant["p"] is None else f"{variant['p']:.3f}"
         changed = "" if variant.get("changed") is None or name == TRUE else str(variant["changed"])
-        rows.append(
-            [name, holds, f"{variant['bleu']:.2f}", f"{variant['chrf']:.2f}", f"{variant['nll']:.3f}", p, changed]
-        )
+        rows.append([name, holds, f"{variant['bleu']:.2f}", f"{variant['chrf']:.2f}", f"{variant['nll']:.3f}", p, changed])
     return rows

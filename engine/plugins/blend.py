@@ -89,9 +89,7 @@ class Blend(Method):
         plugins = []
         for file in artefacts.files.values():
             if read_bundle_card(file)["method"] == self.name:
-                raise BundleError(
-                    "it contains a blend inside a blend, which is not supported. Get a new copy of the bundle."
-                )
+                raise BundleError("it contains a blend inside a blend, which is not supported. Get a new copy of the bundle.")
             plugins.append(Plugin.load(file, base, cache=file.parent.parent))
         module: Any = torch.nn.Module()
         module.stack = PluginStack(plugins, config.weights)
@@ -197,9 +195,7 @@ def _check(cards: Sequence[Json], names: Sequence[str], paths: Sequence[Path]) -
         try:
             able = get_method(card["method"]).capabilities.offers_strength
         except OptionError as error:
-            raise InputError(
-                "{name} cannot be used by this version of Tailor MT: {error}", name=name, error=error
-            ) from None
+            raise InputError("{name} cannot be used by this version of Tailor MT: {error}", name=name, error=error) from None
         if not able:
             raise InputError(
                 "{name} uses the method {method}, which works at full strength or not at all. It cannot be blended.",

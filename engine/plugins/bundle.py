@@ -83,9 +83,7 @@ class _InPieces(io.FileIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > CHUNK:
-            raise BundleError(
-                "{path} is not a plugin bundle: its directory is too long. Do not use it.", path=self.name
-            )
+            raise BundleError("{path} is not a plugin bundle: its directory is too long. Do not use it.", path=self.name)
         return super().read(size) or b""
 
 
@@ -111,9 +109,8 @@ def damage(path: Path, name: str) -> Iterator[None]:
         yield
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
         raise BundleError(
-            "{path}: {name} is damaged ({error}). Get a new copy of the bundle.",
-            path=path, name=name, error=error,
-        ) from None  # fmt: skip
+            "{path}: {name} is damaged ({error}). Get a new copy of the bundle.", path=path, name=name, error=error
+        ) from None
 
 
 def check_names(path: Path, bundle: zipfile.ZipFile) -> None:
@@ -123,15 +120,11 @@ def check_names(path: Path, bundle: zipfile.ZipFile) -> None:
     for name in names:
         if name.startswith(("/", "\\")) or ".." in Path(name.replace("\\", "/")).parts or ":" in name:
             raise BundleError(
-                "{path} contains the path {name!r}, which leads out of the bundle. Nothing was unpacked.",
-                path=path,
-                name=name,
+                "{path} contains the path {name!r}, which leads out of the bundle. Nothing was unpacked.", path=path, name=name
             )
         if name not in KNOWN:
             raise BundleError(
-                "{path} contains a file that does not belong in a plugin: {name!r}. Nothing was unpacked.",
-                path=path,
-                name=name,
+                "{path} contains a file that does not belong in a plugin: {name!r}. Nothing was unpacked.", path=path, name=name
             )
         if names.count(name) > 1:
             raise BundleError("{path} contains {name} twice. Nothing was unpacked.", path=path, name=name)
@@ -139,9 +132,7 @@ def check_names(path: Path, bundle: zipfile.ZipFile) -> None:
     if missing:
         raise BundleError("{path} is not a plugin bundle: it has no {missing}.", path=path, missing=missing[0])
     for entry in entries:
-        if entry.file_size > LIMITS.get(entry.filename, MAX_TEXT) or entry.file_size > MAX_RATIO * max(
-            entry.compress_size, 1024
-        ):
+        if entry.file_size > LIMITS.get(entry.filename, MAX_TEXT) or entry.file_size > MAX_RATIO * max(entry.compress_size, 1024):
             raise BundleError(
                 "{path}: {entry} would unpack from {compress_size:,} to {file_size:,} bytes, far more than a "
                 "real plugin. Nothing was unpacked.",
@@ -157,9 +148,7 @@ def check_names(path: Path, bundle: zipfile.ZipFile) -> None:
             )
     if sum(entry.file_size for entry in entries) > MAX_BYTES:
         raise BundleError(
-            "{path} would unpack to more than {max_bytes} GiB. Nothing was unpacked.",
-            path=path,
-            max_bytes=MAX_BYTES >> 30,
+            "{path} would unpack to more than {max_bytes} GiB. Nothing was unpacked.", path=path, max_bytes=MAX_BYTES >> 30
         )
 
 
@@ -187,9 +176,7 @@ def check_config(path: Path, config: Json) -> None:
     """Check the format version, then the required keys of every plugin. Raises BundleError."""
     version = config.get("format_version")
     if not isinstance(version, int) or version < 1:
-        raise BundleError(
-            "{path}: {config} has no format_version. It was not made by Tailor MT.", path=path, config=CONFIG
-        )
+        raise BundleError("{path}: {config} has no format_version. It was not made by Tailor MT.", path=path, config=CONFIG)
     if version > FORMAT_VERSION:
         raise BundleError(
             "{path} has format {version}; this program reads formats up to {format_version}. Update Tailor MT.",
@@ -197,15 +184,11 @@ def check_config(path: Path, config: Json) -> None:
         )  # fmt: skip
     for key, kind in KEYS.items():
         if key not in config:
-            raise BundleError(
-                "{path}: {config} lacks {key}. Get a new copy of the bundle.",
-                path=path, config=CONFIG, key=key,
-            )  # fmt: skip
+            raise BundleError("{path}: {config} lacks {key}. Get a new copy of the bundle.", path=path, config=CONFIG, key=key)
         if not isinstance(config[key], kind):
             raise BundleError(
-                "{path}: {key} in {config} is invalid. Get a new copy of the bundle.",
-                path=path, key=key, config=CONFIG,
-            )  # fmt: skip
+                "{path}: {key} in {config} is invalid. Get a new copy of the bundle.", path=path, key=key, config=CONFIG
+            )
     if not isinstance(config.get("knn", {}), dict):
         raise BundleError("{path}: knn in {config} is invalid. Get a new copy of the bundle.", path=path, config=CONFIG)
 
@@ -239,9 +222,7 @@ def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, entry: Json, ou
                 break
             count += len(block)
             if count > declared:
-                raise BundleError(
-                    "{path}: {name} is longer than it declares. Get a new copy of the bundle.", path=path, name=name
-                )
+                raise BundleError("{path}: {name} is longer than it declares. Get a new copy of the bundle.", path=path, name=name)
             digest.update(block)
             if out is not None:
                 out.write(block)  # a full disk is not reported as damage
@@ -288,9 +269,7 @@ def check_bytes(path: Path, bundle: zipfile.ZipFile, *, inner: bool = False) -> 
         copy_checked(path, bundle, name, entry, None)
     for name in (name for name in PARTS if name in files):
         if inner:
-            raise BundleError(
-                "{path} is a blend inside a blend, which is not supported. Get a new copy of the bundle.", path=path
-            )
+            raise BundleError("{path} is a blend inside a blend, which is not supported. Get a new copy of the bundle.", path=path)
         inner_path = path / name
         with damage(path, name), bundle.open(name) as file, zipfile.ZipFile(file) as part:
             check_names(inner_path, part)
@@ -311,8 +290,7 @@ def unpack_bundle(path: str | Path, folder: Path) -> Path:
         manifest = read_manifest(path, bundle)
         target = folder / hashlib.sha256(_read(bundle, MANIFEST)).hexdigest()[:32]
         if target.exists() and all(
-            (target / name).exists() and (target / name).stat().st_size == entry.get("bytes")
-            for name, entry in manifest.items()
+            (target / name).exists() and (target / name).stat().st_size == entry.get("bytes") for name, entry in manifest.items()
         ):
             for name, entry in manifest.items():
                 copy_checked(path, bundle, name, entry, None)

@@ -29,9 +29,7 @@ def check_texts(path: Path, config: Mapping[str, Any]) -> None:
                 "{path}: {key} is a text of {count:,} characters, more than the {limit:,} that a plugin has. Do not use it.",
                 path=path, key=key[:80], count=len(text), limit=limit,
             )  # fmt: skip
-        odd = next(
-            (c for c in text if c in DIRECTION or (unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t")), None
-        )
+        odd = next((c for c in text if c in DIRECTION or (unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t")), None)
         if odd is not None:
             raise BundleError(
                 "{path}: {key} contains the character {code}, which is invisible or changes what is "
@@ -83,8 +81,5 @@ def check_tensors(path: Path, folder: Path) -> None:
                         )  # fmt: skip
         except SafetensorError as error:
             raise BundleError(
-                "{path}: {weights} is damaged ({error}). Get a new copy of the bundle.",
-                path=path,
-                weights=file.name,
-                error=error,
+                "{path}: {weights} is damaged ({error}). Get a new copy of the bundle.", path=path, weights=file.name, error=error
             ) from None

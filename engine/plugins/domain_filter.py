@@ -70,18 +70,14 @@ class DomainFilter:
     lower: float  # for partial resemblance; the same value if there is no such range
 
     @classmethod
-    def learn(
-        cls, base: BaseModel, samples: Sequence[str], general: Sequence[str], held_out: Sequence[str]
-    ) -> DomainFilter | None:
+    def learn(cls, base: BaseModel, samples: Sequence[str], general: Sequence[str], held_out: Sequence[str]) -> DomainFilter | None:
         """Train on sources of the samples, general text and held-out samples; None if any of these are too few."""
         if min(len(samples), len(general)) < FEWEST or len(held_out) < FEWEST_HELD_OUT:
             return None
         learned_from = [text for i, text in enumerate(general) if i % EVERY]
         sample_rows, general_rows, held_out_rows = (encoded(base, texts) for texts in (samples, learned_from, held_out))
         features, ratios = log_ratios(plain(base, sample_rows), plain(base, general_rows), piece_probabilities(base))
-        direction = regression(
-            mean_states(base, evenly_spaced(sample_rows, MOST)), mean_states(base, general_rows)
-        )  # (d,)
+        direction = regression(mean_states(base, evenly_spaced(sample_rows, MOST)), mean_states(base, general_rows))  # (d,)
         words, states = plain(base, held_out_rows), mean_states(base, held_out_rows)  # (N, d)
         ratios /= max(1e-6, mean_ratios(features, ratios, words).std())
         direction *= STATES / max(1e-6, (states @ direction).std())
@@ -92,9 +88,7 @@ class DomainFilter:
         threshold = float(np.clip(cutoff, lowest, highest))
         accepted = float((scores >= threshold).mean())
         more = HALF_LIKE * max(0.0, ACCEPTED - accepted)
-        return replace(
-            provisional, threshold=threshold, lower=min(threshold, float(np.quantile(scores, 1 - accepted - more)))
-        )
+        return replace(provisional, threshold=threshold, lower=min(threshold, float(np.quantile(scores, 1 - accepted - more))))
 
     def scores(self, base: BaseModel, texts: Sequence[str]) -> Floats:
         """s (N,) of each source."""
@@ -114,9 +108,7 @@ class DomainFilter:
         """Write the filter to its file. Raises StorageError."""
         tensors = {name: torch.from_numpy(getattr(self, name)) for name in KEYS[:-1]}
         thresholds = [self.threshold, self.lower] if self.lower < self.threshold else [self.threshold]
-        return save_tensors(
-            folder / DOMAIN_FILTER, tensors | {"threshold": torch.tensor(thresholds)}, "the domain filter"
-        )
+        return save_tensors(folder / DOMAIN_FILTER, tensors | {"threshold": torch.tensor(thresholds)}, "the domain filter")
 
     @classmethod
     def open(cls, folder: Path, d: int) -> DomainFilter | None:
@@ -164,13 +156,10 @@ def log_ratios(
     ratios = np.zeros(len(features))  # (U,)
     for sign, rows, more in ((1, each[0], 0), (-1, each[1], VOCABULARY)):
         flat = np.concatenate([*rows, np.zeros(0, np.int64)])
-        occurrences = (
-            np.bincount(np.searchsorted(features, flat[np.isin(flat, features)]), minlength=len(features)) + 0.5
-        )  # (U,)
+        occurrences = np.bincount(np.searchsorted(features, flat[np.isin(flat, features)]), minlength=len(features)) + 0.5  # (U,)
         occurrences[: len(prior)] += more * prior
         sums = np.repeat(
-            [occurrences[: len(prior)].sum(), occurrences[len(prior) :].sum()],
-            [len(prior), len(occurrences) - len(prior)],
+            [occurrences[: len(prior)].sum(), occurrences[len(prior) :].sum()], [len(prior), len(occurrences) - len(prior)]
         )  # (U,)
         ratios += sign * np.log(occurrences / sums)
     return features, ratios.astype(np.float32)

@@ -70,10 +70,7 @@ def export_bundle(path: Path, content: BundleContent) -> Path:
         "source": base.source,
         "target": base.target,
         "decoding": dict(content.decoding),
-        "provenance": {
-            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            **content.provenance,
-        },
+        "provenance": {"created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **content.provenance},
         "metrics": dict(content.metrics),
         **({"knn": dict(content.knn)} if content.knn else {}),
     }
@@ -158,10 +155,7 @@ def card(adapter_config: Mapping[str, Any], files: Mapping[str, Path]) -> str:
         f"base_model: {adapter_config['base_model_name_or_path']}",
         f"language: [{adapter_config['source']}, {adapter_config['target']}]",
         # JSON is valid YAML.
-        *(
-            f"{key}: {json.dumps(value, ensure_ascii=False)}"
-            for key, value in adapter_config.get("license", {}).items()
-        ),
+        *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in adapter_config.get("license", {}).items()),
         "tags: [translation, tailor-mt, " + adapter_config["method"] + "]",
         "---",
         f"# {adapter_config['name']}",

@@ -93,9 +93,7 @@ class _Checker:
         with open_bundle(self.path) as bundle:
             check_names(self.path, bundle)
             count = len(bundle.namelist())
-        return Check(
-            "file", True, Message("{count} files, all of types that belong in a plugin, none too large.", count=count)
-        )
+        return Check("file", True, Message("{count} files, all of types that belong in a plugin, none too large.", count=count))
 
     def format(self) -> Check:
         with open_bundle(self.path) as bundle:
@@ -122,11 +120,7 @@ class _Checker:
                 source=names[0], target=names[1],
                 project_source=language_message(self.direction[0]), project_target=language_message(self.direction[1]),
             )  # fmt: skip
-        return Check(
-            "languages",
-            True,
-            Message("From {source} to {target}, like this project.", source=names[0], target=names[1]),
-        )
+        return Check("languages", True, Message("From {source} to {target}, like this project.", source=names[0], target=names[1]))
 
     def base(self) -> Check | None:
         if self.load is None:

@@ -153,12 +153,7 @@ class Library:
     # -- blending
 
     def blend(
-        self,
-        project: ProjectRow,
-        name: str,
-        weights: Mapping[int, float],
-        base: BaseModel | None = None,
-        progress: Any = None,
+        self, project: ProjectRow, name: str, weights: Mapping[int, float], base: BaseModel | None = None, progress: Any = None
     ) -> PluginRow:
         """Create a blend of plugins of the project, {number: weight}, and register it. Raises as `make_blend` does."""
         from engine.plugins.blend import Part, make_blend
@@ -166,9 +161,7 @@ class Library:
         rows = [self.store.plugins.get(number) for number in weights]
         strange = next((row for row in rows if row.project_id != project.id), None)
         if strange is not None:
-            raise InputError(
-                "{strange} belongs to another project. Import it into this project first.", strange=strange.name
-            )
+            raise InputError("{strange} belongs to another project. Import it into this project first.", strange=strange.name)
         parts = [Part(present(row), weights[row.id], row.name) for row in rows]
         with reserved_path(self.folder(project.id), name) as target:
             card = make_blend(target, name, parts, base=base, progress=progress)

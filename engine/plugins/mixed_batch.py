@@ -40,9 +40,7 @@ def spots_of(base: BaseModel, plugin: Plugin | PluginStack, strength: float) -> 
         or not plugin.batches_beams_per_sentence
     ):
         return None
-    return (
-        None if plugin.logits_processors(base, strength) else plugin.method.hook_points(base, plugin.module, strength)
-    )
+    return None if plugin.logits_processors(base, strength) else plugin.method.hook_points(base, plugin.module, strength)
 
 
 class MixedBatch:
@@ -157,9 +155,7 @@ def translate_mixed(
 
     if len(plugins) != len(texts):
         raise InputError(
-            "There are {plugins} plugins for {texts} texts. Specify one for each.",
-            plugins=len(plugins),
-            texts=len(texts),
+            "There are {plugins} plugins for {texts} texts. Specify one for each.", plugins=len(plugins), texts=len(texts)
         )
     plugins = acting_on(base, texts, plugins) if strength else plugins
     mixed = MixedBatch.of(base, plugins, strength)

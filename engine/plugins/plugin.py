@@ -84,9 +84,8 @@ class Plugin:
                 module = method.build(base, method.open(folder, base, config), config)
         except (LookupError, RuntimeError, ValueError) as error:
             raise BundleError(
-                "{path}: its settings do not fit the base {base} ({error}).",
-                path=path, base=base.name, error=error,
-            ) from error  # fmt: skip
+                "{path}: its settings do not fit the base {base} ({error}).", path=path, base=base.name, error=error
+            ) from error
         with in_bundle(path):
             weights, expected = method.unpacked(module, load_tensors(folder / WEIGHTS)), module.state_dict()
             check_keys(folder / WEIGHTS, weights, expected)
@@ -181,13 +180,7 @@ class Plugin:
         self.method.on_batch_shrink(self.module, active)
 
     def translate(
-        self,
-        base: BaseModel,
-        texts: Sequence[str],
-        inner: Translate,
-        strength: float,
-        decoding: Decoding,
-        progress: Progress,
+        self, base: BaseModel, texts: Sequence[str], inner: Translate, strength: float, decoding: Decoding, progress: Progress
     ) -> list[str] | None:
         """The method's translation, or None if it works inside the base; `inner` translates without this plugin."""
         check_strength(strength)
@@ -233,9 +226,7 @@ def carried(path: str | Path, folder: Path, base: BaseModel, settings: Json) -> 
 def check_strength(strength: float) -> None:
     """Raise OptionError on a strength below 0 or above 2."""
     if not 0.0 <= strength <= 2.0:
-        raise OptionError(
-            "strength: {strength} is not between 0 (the base exactly) and 2 (1 is as trained).", strength=strength
-        )
+        raise OptionError("strength: {strength} is not between 0 (the base exactly) and 2 (1 is as trained).", strength=strength)
 
 
 def short(fingerprint: str) -> str:

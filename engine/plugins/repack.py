@@ -53,9 +53,7 @@ def amend(
         texts: dict[str, bytes] = {}
         if card:
             adapter_config = {**json.loads(bundle.read(CONFIG)), **card}
-            texts[CONFIG] = (json.dumps(adapter_config, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode(
-                "utf-8"
-            )
+            texts[CONFIG] = (json.dumps(adapter_config, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode("utf-8")
         before, after = set(manifest), {*manifest, *(files or {})} - set(without)
         page = bundle.read("README.md").decode("utf-8", errors="replace")
         changed = restated(page, before, after)

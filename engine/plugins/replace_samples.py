@@ -58,13 +58,10 @@ def swap_bundle(
     method = get_method(card["method"])
     check_swap(method)
     progress.begin("Reading samples", 0, 3)
-    corpus = import_corpus(
-        [Path(sample) for sample in samples], card["target"], source_language=card["source"], progress=progress
-    )
+    corpus = import_corpus([Path(sample) for sample in samples], card["target"], source_language=card["source"], progress=progress)
     if not corpus.segments:
         raise CorpusError(
-            "The samples contain no usable sentence in {target}. Provide others.",
-            target=language_message(card["target"]),
+            "The samples contain no usable sentence in {target}. Provide others.", target=language_message(card["target"])
         )
     with open_bundle(path) as bundle:
         has_filter = DOMAIN_FILTER in bundle.namelist()
@@ -73,9 +70,7 @@ def swap_bundle(
     lacking = needs_sources and any(segment.source is None for segment in corpus.segments)
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         if lacking:
-            pair = LanguagePair.load(
-                base, card["source"], card["target"], backward=backward, download=download, settings=settings
-            )
+            pair = LanguagePair.load(base, card["source"], card["target"], backward=backward, download=download, settings=settings)
             forward = pair.forward
             progress.begin("Writing source sentences", 1, 3)
             pairs = with_sources(corpus.segments, pair.backward, Path(folder) / "sources.partial.jsonl", progress)
@@ -95,16 +90,12 @@ def swap_bundle(
     return {"output": str(output), "method": method.name, "sentences": len(pairs), "bytes": output.stat().st_size}
 
 
-def weighed(
-    pairs: Sequence[SentencePair], pair: LanguagePair, settings: Settings, progress: Progress
-) -> list[SentencePair]:
+def weighed(pairs: Sequence[SentencePair], pair: LanguagePair, settings: Settings, progress: Progress) -> list[SentencePair]:
     """The pairs, with the plausibility of those sources that the base wrote."""
     from engine.corpora.general_text import general_sentences
 
     general = general_sentences(settings.assets_dir, pair.forward.source)
-    values = iter(
-        weigh(pair, [(sample.source, sample.target) for sample in pairs if sample.synthetic], general, progress)
-    )
+    values = iter(weigh(pair, [(sample.source, sample.target) for sample in pairs if sample.synthetic], general, progress))
     return [replace(sample, plausibility=next(values).plausibility) if sample.synthetic else sample for sample in pairs]
 
 

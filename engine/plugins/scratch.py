@@ -41,8 +41,7 @@ def limits_of(path: Path, base: BaseModel | None) -> Limits:
     free = int(psutil.virtual_memory().available)
     if free < ALLOWANCE + weights:
         raise TransientError(
-            "Too little memory is free to check a bundle: {free:,.0f} MiB. Close other programs and try again.",
-            free=free / 2**20,
+            "Too little memory is free to check a bundle: {free:,.0f} MiB. Close other programs and try again.", free=free / 2**20
         )
     memory = ALLOWANCE + COPIES * (weights + unpacked)
     return Limits(SECONDS + unpacked / BYTES_PER_SECOND, min(memory, free))
@@ -56,9 +55,7 @@ def request_for(path: Path, base: BaseModel | None) -> Json:
         from engine.corpora.general_text import general_sentences
 
         sentences = (general_sentences(load_settings().assets_dir, base.source) or PLAIN)[:SENTENCES]
-        request |= {
-            "base": str(base.folder), "source": base.source, "target": base.target, "sentences": sentences,
-        }  # fmt: skip
+        request |= {"base": str(base.folder), "source": base.source, "target": base.target, "sentences": sentences}
     return request
 
 
@@ -88,9 +85,7 @@ def answers(path: Path, base: BaseModel | None, cache: Path | None, limits: Limi
         raise too_much_memory(path, limits.memory) from None
     except TooLongError:
         raise BundleError(
-            "{path}: it did not translate three sentences within {count:.0f} s. Do not use it.",
-            path=path,
-            count=limits.seconds,
+            "{path}: it did not translate three sentences within {count:.0f} s. Do not use it.", path=path, count=limits.seconds
         ) from None
     except OverLimitError:
         raise BundleError("{path}: translating three sentences ended the process. Do not use it.", path=path) from None

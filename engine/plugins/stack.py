@@ -84,21 +84,13 @@ class PluginStack:
         return PluginStack([plugin for plugin, _ in parts], [weight for _, weight in parts]) if parts else None
 
     def translate(
-        self,
-        base: BaseModel,
-        texts: Sequence[str],
-        inner: Translate,
-        strength: float,
-        decoding: Decoding,
-        progress: Progress,
+        self, base: BaseModel, texts: Sequence[str], inner: Translate, strength: float, decoding: Decoding, progress: Progress
     ) -> list[str] | None:
         """The translations of the last plugin with its own decoding, over all the others; None if there is no such plugin."""
         for position in reversed(range(len(self.plugins))):
             remaining = [i for i in range(len(self.plugins)) if i != position]
             remaining_stack = (
-                PluginStack([self.plugins[i] for i in remaining], [self.weights[i] for i in remaining])
-                if remaining
-                else None
+                PluginStack([self.plugins[i] for i in remaining], [self.weights[i] for i in remaining]) if remaining else None
             )
 
             def others(sentences: Sequence[str], stack: PluginStack | None = remaining_stack) -> list[str]:

@@ -153,12 +153,8 @@ class Batcher:
         """
         backlog = self._backlog[client]
         everybody = sum(min(amount, self.most_each) for amount in self._backlog.values())
-        if (backlog and backlog + size > self.most_each) or (
-            everybody and everybody + min(size, self.most_each) > MOST_WAITING
-        ):
-            raise OverloadedError(
-                "Too much is waiting to be translated. Try again in a minute, with fewer texts at once."
-            )
+        if (backlog and backlog + size > self.most_each) or (everybody and everybody + min(size, self.most_each) > MOST_WAITING):
+            raise OverloadedError("Too much is waiting to be translated. Try again in a minute, with fewer texts at once.")
         self._backlog[client] += size
 
     def close(self) -> None:
@@ -339,9 +335,7 @@ class Batcher:
         for (strength, decoding), indices in groups.items():
             group_texts = [texts[index] for index in indices]
             group_plugins = [plugins[works[index]] for index in indices]
-            parts.append(
-                (indices, translate_mixed(base, group_texts, group_plugins, strength=strength, decoding=decoding))
-            )
+            parts.append((indices, translate_mixed(base, group_texts, group_plugins, strength=strength, decoding=decoding)))
         return in_order(parts)
 
     def _with_terms(self, work: TranslationSpec, base: BaseModel, texts: Sequence[str]) -> list[str]:

@@ -30,9 +30,7 @@ class ModelCache:
         self._lock = threading.RLock()
         self._opening = threading.RLock()  # held while a plugin loads; callers without one do not wait
         self._bases: OrderedDict[str, dict[tuple[str, str], BaseModel]] = OrderedDict()  # by direction
-        self._files: dict[
-            str, tuple[Path, frozenset[tuple[str, int]]]
-        ] = {}  # each base's folder, and its files when loaded
+        self._files: dict[str, tuple[Path, frozenset[tuple[str, int]]]] = {}  # each base's folder, and its files when loaded
         self._plugins: OrderedDict[tuple[str, str, str, str, float], Plugin] = OrderedDict()
 
     def take_cores(self) -> int:

@@ -76,9 +76,7 @@ def listen(models: ModelCache) -> socket.socket | None:
     return server
 
 
-def ask(
-    settings: Settings, spec: TranslationSpec, texts: Sequence[str], progress: Progress | None = None
-) -> list[str] | None:
+def ask(settings: Settings, spec: TranslationSpec, texts: Sequence[str], progress: Progress | None = None) -> list[str] | None:
     """Have the studio of this home folder translate texts; None if it does not respond or its release or settings differ.
 
     The paths in `spec` must be absolute. Raises Cancelled if `progress` is cancelled.
@@ -146,9 +144,7 @@ def _serve(server: socket.socket, models: ModelCache) -> None:
                 translations = _answer(request, models)
             except Exception:  # the command gets and reports the same error itself
                 translations = None
-            response = (
-                {} if translations is None else {"translations": [packed(translation) for translation in translations]}
-            )
+            response = {} if translations is None else {"translations": [packed(translation) for translation in translations]}
             connection.settimeout(READ_SECONDS)
             connection.sendall(json.dumps(response).encode() + b"\n")
 

@@ -44,9 +44,7 @@ class Ticket(Progress):
     def check(self) -> None:
         """Raises Cancelled if the client has disconnected, DeadlineError after the deadline."""
         if self._left.is_set():
-            raise Cancelled(
-                "The client that requested this translation has disconnected, so the rest was not translated."
-            )
+            raise Cancelled("The client that requested this translation has disconnected, so the rest was not translated.")
         if time.monotonic() > self._end:
             raise DeadlineError(
                 "This translation took longer than {seconds:g} s (the setting translation_seconds). Send less at once, or a "

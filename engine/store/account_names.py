@@ -7,10 +7,7 @@ import unicodedata
 # Scripts with letters that look alike; a name that mixes them can be mistaken for another.
 ALIKE = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC")
 # Letters that look like Latin ones in most fonts (from Unicode's confusables.txt), after case folding.
-LOOKS = str.maketrans(
-    "аԁеһіӏјѕсорхуԛԝвмнткгпαβγεικνορτυχωѵօսհոզցɑɡıǀ|10",
-    "adehiljscopxyqwbmhtkrnabyeikvoptuxwvouhnqgagilllo",
-)
+LOOKS = str.maketrans("аԁеһіӏјѕсорхуԛԝвмнткгпαβγεικνορτυχωѵօսհոզցɑɡıǀ|10", "adehiljscopxyqwbmhtkrnabyeikvoptuxwvouhnqgagilllo")
 
 
 def normal(name: str) -> str:

@@ -93,9 +93,7 @@ def check_password(password: str) -> None:
             shortest_password=SHORTEST_PASSWORD,
         )
     if len(password) > LONGEST_PASSWORD:
-        raise InputError(
-            "A password must have at most {longest_password} characters.", longest_password=LONGEST_PASSWORD
-        )
+        raise InputError("A password must have at most {longest_password} characters.", longest_password=LONGEST_PASSWORD)
 
 
 class Accounts(Repository[AppUser, AccountRow]):
@@ -113,9 +111,7 @@ class Accounts(Repository[AppUser, AccountRow]):
         if not name or len(name) > LONGEST_NAME or not name.isprintable():
             raise InputError("An account needs a name of up to {longest_name} characters.", longest_name=LONGEST_NAME)
         if mixes_scripts(name):
-            raise InputError(
-                "A name must use letters of a single script, so that no account can be mistaken for another."
-            )
+            raise InputError("A name must use letters of a single script, so that no account can be mistaken for another.")
         check_role(role, ROLES)
         check_password(password)
         with self._store.write() as session:

@@ -45,10 +45,7 @@ class Artefacts(tables.StorePart):
     def list(self) -> list[ArtefactSet]:
         """The files of all workspaces, sorted by workspace name."""
         with self._store.read() as session:
-            return [
-                _out(record)
-                for record in session.scalars(select(tables.ArtefactSet).order_by(tables.ArtefactSet.workspace))
-            ]
+            return [_out(record) for record in session.scalars(select(tables.ArtefactSet).order_by(tables.ArtefactSet.workspace))]
 
     def versions(self) -> dict[str, int]:
         """{workspace: version}, a quick way to detect changes."""

@@ -64,9 +64,7 @@ def _enter(session: Session, access: Actor, action: str, project_id: int | None,
 class Audit(tables.StorePart):
     """The audit log. Added and removed rows are logged by `engine.store.row_access`, all other actions here."""
 
-    def note(
-        self, access: Actor, action: str, *, project_id: int | None = None, target: object = "", detail: str = ""
-    ) -> None:
+    def note(self, access: Actor, action: str, *, project_id: int | None = None, target: object = "", detail: str = "") -> None:
         """Log an action that leaves no row: a sign-in, a download, an upload."""
         with self._store.system() as session:
             _enter(session, access, action, project_id, str(target), detail)

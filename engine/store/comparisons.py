@@ -52,9 +52,7 @@ class ComparisonLine(tables.Base):
     reference: Mapped[str | None]
     texts: Mapped[list[Any]] = mapped_column(tables.JSON, default=list)
     scores: Mapped[list[Any]] = mapped_column(tables.JSON, default=list)
-    flags: Mapped[list[Any] | None] = mapped_column(
-        tables.JSON
-    )  # of the decoding guard, one per text; None if all are empty
+    flags: Mapped[list[Any] | None] = mapped_column(tables.JSON)  # of the decoding guard, one per text; None if all are empty
     done: Mapped[bool] = mapped_column(default=False)
     difference: Mapped[float | None]
     change: Mapped[float | None]
@@ -175,16 +173,12 @@ class ComparisonTables(tables.StorePart):
     def count(self, comparison_id: int) -> tuple[int, int]:
         """(number of fully translated lines, number of those that a plugin changed)."""
         line = ComparisonLine
-        query = select(func.count(), func.count().filter(line.difference > 0)).where(
-            line.comparison_id == comparison_id, line.done
-        )
+        query = select(func.count(), func.count().filter(line.difference > 0)).where(line.comparison_id == comparison_id, line.done)
         with self._store.read() as session:
             done, different = session.execute(query).one()
             return int(done), int(different)
 
-    def page(
-        self, comparison_id: int, order: str = "place", offset: int = 0, limit: int = 25
-    ) -> list[ComparisonLineRow]:
+    def page(self, comparison_id: int, order: str = "place", offset: int = 0, limit: int = 25) -> list[ComparisonLineRow]:
         """Lines in one of the ORDERS: as given, most different first, largest gain or largest loss in score first."""
         line = ComparisonLine
         by: tuple[Any, ...] = {
@@ -233,8 +227,7 @@ class ComparisonTables(tables.StorePart):
         if not lines:
             return  # an update without parameters would affect all rows
         rows = [
-            {"comparison_id": comparison_id, "place": line.place, "scores": line.scores, "change": line.change}
-            for line in lines
+            {"comparison_id": comparison_id, "place": line.place, "scores": line.scores, "change": line.change} for line in lines
         ]
         with self._store.write() as session:
             session.execute(update(ComparisonLine), rows)
@@ -285,9 +278,7 @@ class ComparisonTables(tables.StorePart):
     def _sheet(self, session: Session, comparison_id: int) -> ComparisonSheet:
         result = session.get(ComparisonSheet, comparison_id)
         if result is None:
-            raise NotFoundError(
-                "There is no comparison {comparison_id}: it may have been deleted.", comparison_id=comparison_id
-            )
+            raise NotFoundError("There is no comparison {comparison_id}: it may have been deleted.", comparison_id=comparison_id)
         return result
 
     def _row(self, session: Session, comparison_id: int) -> ComparisonRecord | None:
@@ -363,12 +354,7 @@ def to_row(systems: Sequence[System], line: ComparisonLineRow) -> Json:
     if any(line.flags):
         row["flags"] = {name: flag for name, flag in zip(("vanilla", "customized"), line.flags, strict=False) if flag}
     plugins = [
-        {
-            "plugin_id": entry["plugin_id"],
-            "plugin": entry["name"],
-            "method": entry["method"],
-            "strength": entry["strength"],
-        }
+        {"plugin_id": entry["plugin_id"], "plugin": entry["name"], "method": entry["method"], "strength": entry["strength"]}
         for entry in systems[1:]
     ]
     if plugins:
@@ -376,7 +362,5 @@ def to_row(systems: Sequence[System], line: ComparisonLineRow) -> Json:
     if enforced := systems[0].get("enforced"):
         row["enforced"] = enforced
     if len(plugins) > 1:
-        row["others"] = [
-            {**plugin, "customized": text} for plugin, text in zip(plugins[1:], line.texts[2:], strict=True)
-        ]
+        row["others"] = [{**plugin, "customized": text} for plugin, text in zip(plugins[1:], line.texts[2:], strict=True)]
     return row

@@ -16,9 +16,7 @@ from engine.store.tables import Base, SchemaVersion
 PART = 1000  # rows in one statement
 
 
-def copy_store(
-    source_url: str, target_url: str, *, live: bool = False, progress: Progress | None = None
-) -> dict[str, int]:
+def copy_store(source_url: str, target_url: str, *, live: bool = False, progress: Progress | None = None) -> dict[str, int]:
     """Copy all rows of a store into a new or empty one; returns {table: number of rows}.
 
     The source is read as a consistent snapshot and the target is written atomically. `live`: copy even while a worker serves
@@ -27,16 +25,13 @@ def copy_store(
     """
     progress = progress or Progress()
     if make_url(target_url).drivername.startswith("sqlite") and make_url(target_url).database in (None, "", ":memory:"):
-        raise InputError(
-            "A store in memory is gone when the program ends. Give --to the address of a file or a server."
-        )
+        raise InputError("A store in memory is gone when the program ends. Give --to the address of a file or a server.")
     source, target = Store(source_url), Store(target_url)
     if source.url == target.url:
         raise InputError("A store cannot be copied to itself. Choose another address with --to.")
     if not live and (workers := source.workers.list(within=20)):
         raise InputError(
-            "A worker serves {place} on {host}. Stop the studio and all workers first, so that nothing changes "
-            "while it is copied.",
+            "A worker serves {place} on {host}. Stop the studio and all workers first, so that nothing changes while it is copied.",
             place=source.address,
             host=workers[0].host,
         )
@@ -86,9 +81,7 @@ def _copy(origin: Connection, goal: Connection, table: Table, progress: Progress
 
 def _clean(row: Mapping[Any, Any]) -> dict[str, object]:
     """Replace NUL characters in text, which PostgreSQL cannot store."""
-    return {
-        str(name): value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in row.items()
-    }
+    return {str(name): value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _numbers(origin: Connection, goal: Connection, tables: list[Table]) -> None:
@@ -102,14 +95,9 @@ def _numbers(origin: Connection, goal: Connection, tables: list[Table]) -> None:
             continue
         if goal.dialect.name == "sqlite":
             goal.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
-            goal.execute(
-                text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"),
-                {"name": table.name, "last": last},
-            )
+            goal.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"), {"name": table.name, "last": last})
         else:
-            goal.execute(
-                text("SELECT setval(pg_get_serial_sequence(:name, 'id'), :last)"), {"name": table.name, "last": last}
-            )
+            goal.execute(text("SELECT setval(pg_get_serial_sequence(:name, 'id'), :last)"), {"name": table.name, "last": last})
 
 
 def _last(origin: Connection, table: Table) -> int:

@@ -25,14 +25,7 @@ from sqlalchemy.exc import (
 from engine.errors import InputError, MissingError, StorageError, first_line
 
 BUSY_SECONDS = 15
-AWAY = (
-    "57P01",
-    "57P02",
-    "57P03",
-    "08000",
-    "08003",
-    "08006",
-)  # PostgreSQL: shut down, crashed, starting, connection lost
+AWAY = ("57P01", "57P02", "57P03", "08000", "08003", "08006")  # PostgreSQL: shut down, crashed, starting, connection lost
 
 
 def parse(url: str) -> URL:
@@ -72,14 +65,10 @@ def open_engine(url: URL) -> Engine:
     try:
         engine = create_engine(url, **_engine_options(url))
     except NoSuchModuleError:
-        raise InputError(
-            "{place} is not a database that Tailor MT supports: use sqlite or postgresql.", place=address
-        ) from None
+        raise InputError("{place} is not a database that Tailor MT supports: use sqlite or postgresql.", place=address) from None
     except ModuleNotFoundError as error:
         raise MissingError(
-            "The driver for {place} is not installed ({error}): pip install 'tailor-mt[postgres]'.",
-            place=address,
-            error=error.name,
+            "The driver for {place} is not installed ({error}): pip install 'tailor-mt[postgres]'.", place=address, error=error.name
         ) from None
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
@@ -126,9 +115,7 @@ def sentences(address: str) -> Iterator[None]:
         yield
     except IntegrityError as error:
         if "foreign key" in str(error.orig).lower():
-            raise InputError(
-                "The item that this belongs to was deleted in the meantime. Reload and try again."
-            ) from error
+            raise InputError("The item that this belongs to was deleted in the meantime. Reload and try again.") from error
         raise
     except (OverflowError, UnicodeEncodeError) as error:  # an integer beyond 64 bits, an unpaired surrogate
         raise InputError("A number is too large, or a text contains an invalid character.") from error
@@ -153,18 +140,14 @@ def sentences(address: str) -> Iterator[None]:
                 busy_seconds=BUSY_SECONDS,
             ) from error
         if "full" in words or "no space" in words or ("disk i/o error" in words and _no_room(address)):
-            raise StorageError(
-                "The disk is full: {place} could not be written. Free some space.", place=address
-            ) from error
+            raise StorageError("The disk is full: {place} could not be written. Free some space.", place=address) from error
         if "readonly" in words or "unable to open" in words:
             raise StorageError(
                 "The store at {place} cannot be opened or written: {orig}.", place=address, orig=error.orig
             ) from error
         if error.connection_invalidated or "connection" in words:
             raise StorageError(
-                "The database at {place} cannot be reached: {first_line}.",
-                place=address,
-                first_line=first_line(error.orig),
+                "The database at {place} cannot be reached: {first_line}.", place=address, first_line=first_line(error.orig)
             ) from error
         if isinstance(error, OperationalError):
             raise StorageError(

@@ -42,9 +42,7 @@ class Defaults(tables.StorePart):
         """Choose a plugin of the project, or with None the base only. Raises InputError if there is no such plugin."""
         self._store.projects.get(project_id)
         if plugin_id is not None and self._store.plugins.get(plugin_id).project_id != project_id:
-            raise InputError(
-                "Plugin {plugin_id} belongs to another project. Choose one of this project.", plugin_id=plugin_id
-            )
+            raise InputError("Plugin {plugin_id} belongs to another project. Choose one of this project.", plugin_id=plugin_id)
         with self._store.write() as session:
             session.merge(DefaultPlugin(project_id=project_id, plugin_id=plugin_id))
 

@@ -40,9 +40,7 @@ def _due(job: Any, moment: datetime.datetime) -> ColumnElement[bool]:
     return or_(job.not_before.is_(None), job.not_before <= moment, job.not_before > late)
 
 
-def _among(
-    project_id: int | None, states: Iterable[str] | None, kinds: Iterable[str] | None
-) -> list[ColumnElement[bool]]:
+def _among(project_id: int | None, states: Iterable[str] | None, kinds: Iterable[str] | None) -> list[ColumnElement[bool]]:
     job = tables.Job
     result = [] if project_id is None else [job.project_id == project_id]
     if states is not None:
@@ -195,10 +193,7 @@ class Jobs(JobRecovery):
         other = tables.Job
         least = ASKED if job.priority >= LONG else LONG
         query = select(other).where(
-            other.state == JobState.QUEUED,
-            other.priority >= least,
-            other.priority > job.priority,
-            _due(other, tables.now()),
+            other.state == JobState.QUEUED, other.priority >= least, other.priority > job.priority, _due(other, tables.now())
         )
         if not anyone:
             query = query.where(other.owner == job.owner)
@@ -248,10 +243,7 @@ class Jobs(JobRecovery):
             if record.state in (JobState.QUEUED, JobState.RUNNING) and not record.cancel_requested:
                 write_down(session, record, "cancelled")
             for state, values in (
-                (
-                    JobState.QUEUED,
-                    {"state": JobState.CANCELLED.value, "finished": tables.now(), "cancel_requested": True},
-                ),
+                (JobState.QUEUED, {"state": JobState.CANCELLED.value, "finished": tables.now(), "cancel_requested": True}),
                 (JobState.RUNNING, {"cancel_requested": True}),
             ):
                 session.execute(

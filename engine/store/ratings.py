@@ -214,9 +214,7 @@ class Ratings(Repository[RatingRound, RoundRow]):
     def ask_again(self, rater_id: int) -> None:
         """Clear the items that the rater skipped, so that they are asked again."""
         with self._store.write() as session:
-            session.execute(
-                delete(RatingAnswer).where(RatingAnswer.rater_id == rater_id, RatingAnswer.question == SKIP)
-            )
+            session.execute(delete(RatingAnswer).where(RatingAnswer.rater_id == rater_id, RatingAnswer.question == SKIP))
 
     def answers(self, round_id: int | None = None, *, rater_id: int | None = None) -> builtins.list[AnswerRow]:
         """The decisions of a round or of a rater, in the order in which they were made."""

@@ -120,8 +120,7 @@ class Projects(Repository[tables.Project, ProjectRow]):
             )  # so that none is claimed meanwhile
             if JobState.RUNNING in session.scalars(job_states).all():
                 raise InputError(
-                    "A job of the project {project} is running. Cancel it first, then delete the project.",
-                    project=project.name,
+                    "A job of the project {project} is running. Cancel it first, then delete the project.", project=project.name
                 )
             session.delete(project)
 
@@ -149,9 +148,7 @@ class PhraseSets(Repository[tables.PhraseSet, PhraseSetRow]):
     def create(self, corpus_id: int, path: str, parser: str, count: int) -> PhraseSetRow:
         """A new phrase set; replaces an existing one of the corpus for the same file."""
         with self._store.write() as session:
-            same = select(tables.PhraseSet).where(
-                tables.PhraseSet.corpus_id == corpus_id, tables.PhraseSet.path == path
-            )
+            same = select(tables.PhraseSet).where(tables.PhraseSet.corpus_id == corpus_id, tables.PhraseSet.path == path)
             for old in session.scalars(same):
                 session.delete(old)
             record = tables.PhraseSet(corpus_id=corpus_id, path=path, parser=parser, count=count)

@@ -84,9 +84,7 @@ def allowed(name: str, columns: Any, access: Actor, *, change: bool = False) -> 
         return false()
     column, parent = link
     if parent == "project":
-        return getattr(columns, column).in_(
-            accessible_project_ids(access, change=change, own=change and name == "project_member")
-        )
+        return getattr(columns, column).in_(accessible_project_ids(access, change=change, own=change and name == "project_member"))
     above = tables.Base.metadata.tables[parent]
     return getattr(columns, column).in_(select(above.c.id).where(allowed(parent, above.c, access, change=change)))
 
@@ -211,9 +209,7 @@ def _may_add(session: Session, record: Any, access: Actor) -> None:
     connection = session.connection()
     owner_only = name == "project_member"
     change = name not in MADE_FROM_ROWS
-    rule: Any = (
-        above.c.id.in_(accessible_project_ids(access, change=change, own=owner_only)) if parent == "project" else None
-    )
+    rule: Any = above.c.id.in_(accessible_project_ids(access, change=change, own=owner_only)) if parent == "project" else None
     rule = allowed(parent, above.c, access, change=change) if rule is None else rule
     if connection.scalar(select(literal(1)).where(above.c.id == value, rule)) is None:
         read_rule = allowed(parent, above.c, access)

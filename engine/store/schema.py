@@ -154,10 +154,7 @@ def _keep_copy(file: Path, copy: Path) -> Path:
     unfinished = copy.with_name(copy.name + ".part")
     try:
         unfinished.unlink(missing_ok=True)
-        with (
-            contextlib.closing(sqlite3.connect(file)) as source,
-            contextlib.closing(sqlite3.connect(unfinished)) as target,
-        ):
+        with contextlib.closing(sqlite3.connect(file)) as source, contextlib.closing(sqlite3.connect(unfinished)) as target:
             source.backup(target)
         os.replace(unfinished, copy)
     except (OSError, sqlite3.Error) as error:

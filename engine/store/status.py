@@ -33,9 +33,7 @@ def status(url: str) -> dict[str, Any]:
             stands = schema.standing(connection)
             schema.check(stands, result["store"])
             names = sorted(set(inspect(connection).get_table_names()) - set(HIDDEN))
-            result["rows"] = {
-                name: connection.scalar(select(func.count()).select_from(named(name))) or 0 for name in names
-            }
+            result["rows"] = {name: connection.scalar(select(func.count()).select_from(named(name))) or 0 for name in names}
             if file is None and engine.dialect.name == "postgresql":
                 result["bytes"] = connection.scalar(text("SELECT pg_database_size(current_database())"))
         engine.dispose()

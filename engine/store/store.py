@@ -17,16 +17,7 @@ from engine.store.accounts import Accounts, Members, SignIns
 from engine.store.artefacts import Artefacts
 from engine.store.audit import Audit
 from engine.store.comparisons import ComparisonTables
-from engine.store.database import (
-    BUSY_SECONDS,
-    file_of,
-    open_engine,
-    parse,
-    redacted_url,
-    sentences,
-    unreachable,
-    writing,
-)
+from engine.store.database import BUSY_SECONDS, file_of, open_engine, parse, redacted_url, sentences, unreachable, writing
 from engine.store.defaults import Defaults
 from engine.store.queue import Jobs
 from engine.store.ratings import Ratings

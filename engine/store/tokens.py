@@ -104,9 +104,7 @@ class Tokens(Repository[ApiToken, TokenRow]):
         for scope in requested:
             if scope not in SCOPES:
                 raise InputError(
-                    "{scope} is not a token scope. Use one or more of {scopes}.",
-                    scope=scope or "Nothing",
-                    scopes=", ".join(SCOPES),
+                    "{scope} is not a token scope. Use one or more of {scopes}.", scope=scope or "Nothing", scopes=", ".join(SCOPES)
                 )
         if not requested:
             raise InputError("A token needs a scope: one or more of {scopes}.", scopes=", ".join(SCOPES))
@@ -117,9 +115,7 @@ class Tokens(Repository[ApiToken, TokenRow]):
         if days is not None and not 1 <= days <= MOST_DAYS:
             raise InputError("A token is valid for 1 to {most:,} days. Omit the number for no end.", most=MOST_DAYS)
         if quota is not None and not 1 <= quota <= MOST_QUOTA:
-            raise InputError(
-                "A token's quota is 1 to {most} characters per month. Omit it for no limit.", most=MOST_QUOTA
-            )
+            raise InputError("A token's quota is 1 to {most} characters per month. Omit it for no limit.", most=MOST_QUOTA)
         secret = PREFIX + secrets.token_urlsafe(32)
         row = self._add(
             name=name.strip(),
@@ -135,9 +131,7 @@ class Tokens(Repository[ApiToken, TokenRow]):
 
     def list(self, *, revoked: bool = False, user_id: int | None = None) -> builtins.list[TokenRow]:
         """Tokens of one account or of all, newest first; revoked ones only with `revoked`."""
-        return self._list(
-            None if revoked else ApiToken.revoked.is_(None), None if user_id is None else ApiToken.user_id == user_id
-        )
+        return self._list(None if revoked else ApiToken.revoked.is_(None), None if user_id is None else ApiToken.user_id == user_id)
 
     def find(self, secret: str) -> TokenRow | None:
         """The token of a secret; None if it is unknown, revoked or expired."""

@@ -50,14 +50,10 @@ class Result:
     def ended(self) -> str:
         """How far training got, as text for a plugin card: `stopped at the time limit after 41 of 200 updates`."""
         if self.stopped_by == "max_minutes":
-            return Message(
-                "stopped at the time limit after {count:,} of {all:,} updates", count=self.updates, all=self.limit
-            )
+            return Message("stopped at the time limit after {count:,} of {all:,} updates", count=self.updates, all=self.limit)
         if self.stopped_by == "patience":
             return Message(
-                "stopped after {count:,} of {all:,} updates, when validation stopped improving",
-                count=self.updates,
-                all=self.limit,
+                "stopped after {count:,} of {all:,} updates, when validation stopped improving", count=self.updates, all=self.limit
             )
         return Message("all {count:,} updates", count=self.updates)
 
@@ -88,9 +84,7 @@ def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) 
         groups[-1][1].append(parameter)
     rows = [{"params": parameters, "speed": speed} for speed, parameters in groups]
     if options.optimizer == "adamw":
-        return torch.optim.AdamW(
-            rows, lr=options.learning_rate, betas=betas, eps=1e-9, weight_decay=options.weight_decay
-        )
+        return torch.optim.AdamW(rows, lr=options.learning_rate, betas=betas, eps=1e-9, weight_decay=options.weight_decay)
     return torch.optim.Adam(rows, lr=options.learning_rate, betas=betas, eps=1e-9)
 
 
@@ -213,9 +207,7 @@ class Trainer:
         for name, tokens in uses.items():
             pairs: Pairs = getattr(self, name)
             if worth_holding(self.base, pairs, tokens):
-                self.encoded[name] = EncodedSources(
-                    self.base, pairs, self.options.tokens_per_batch, self.dtype, self.progress
-                )
+                self.encoded[name] = EncodedSources(self.base, pairs, self.options.tokens_per_batch, self.dtype, self.progress)
 
     def epoch(self, number: int) -> list[list[int]]:
         """The batches of an epoch, as rows of the training pairs."""

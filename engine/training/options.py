@@ -17,9 +17,7 @@ class TrainingOptions(Options):
     max_epochs: int | None = option(
         None, "Maximum passes over the samples; more would memorise a small corpus. None: no limit.", low=1
     )
-    max_minutes: float | None = option(
-        None, "Stop training after this many minutes and keep the best; none: no limit.", low=0
-    )
+    max_minutes: float | None = option(None, "Stop training after this many minutes and keep the best; none: no limit.", low=0)
     tokens_per_batch: int = option(
         8192, "Tokens of the longer side in a batch, padding included; lower it when memory is short.", low=32
     )
@@ -31,8 +29,7 @@ class TrainingOptions(Options):
     )
     replay: float = option(
         0.0,
-        "Share of the target tokens that are general text as translated by the base, so that training does "
-        "not affect other text.",
+        "Share of the target tokens that are general text as translated by the base, so that training does not affect other text.",
         low=0,
         high=0.9,
     )

@@ -46,9 +46,7 @@ class TranslationProbe:
             translated = translate(self.base, sources, decoding=GREEDY)
         else:
             with method.inference_mode_while_training(module):
-                translated = translate(
-                    self.base, sources, Plugin(method, module, {}), strength=strength, decoding=GREEDY
-                )
+                translated = translate(self.base, sources, Plugin(method, module, {}), strength=strength, decoding=GREEDY)
         bleu = metrics(self.base.target)["BLEU"]
         row: dict[str, object] = {}
         parts = {
@@ -64,9 +62,7 @@ class TranslationProbe:
                 "sample_source": self.style[position][0],
                 "sample_translation": translated[position],
                 "sample_reference": self.style[position][1],
-                "samples": [
-                    [source, text, target] for (source, target), text in zip(self.style, translated, strict=False)
-                ],
+                "samples": [[source, text, target] for (source, target), text in zip(self.style, translated, strict=False)],
             }
         return row
 

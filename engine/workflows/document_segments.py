@@ -74,9 +74,7 @@ def with_text(parts: TaggedText, text: str) -> TaggedText:
     moved_to[len(old)] = len(new)
     boundaries, position = {0: 0}, 0  # from character offsets to positions between pieces
     for number, piece in enumerate(old, 1):
-        boundaries |= dict.fromkeys(range(position + 1, position + len(piece)), number - 1) | {
-            position + len(piece): number
-        }
+        boundaries |= dict.fromkeys(range(position + 1, position + len(piece)), number - 1) | {position + len(piece): number}
         position += len(piece)
     result: TaggedText = []
     position = copied = 0

@@ -77,12 +77,7 @@ def translate_document(
     if partial is not None:
         partial.unlink(missing_ok=True)
     doubts = [
-        {
-            "place": unit.location,
-            "source": _excerpt(unit.text),
-            "translation": _excerpt(text_of(result.parts)),
-            "why": result.doubt,
-        }
+        {"place": unit.location, "source": _excerpt(unit.text), "translation": _excerpt(text_of(result.parts)), "why": result.doubt}
         for unit, result in zip(document.units, results, strict=True)
         if result.doubt
     ]

@@ -21,13 +21,7 @@ from engine.messages import Message, mark
 from engine.methods import get_method
 from engine.methods.cost import Shape, Workload
 from engine.training import BUDGETS
-from engine.workflows.customize.request import (
-    CustomizeRequest,
-    candidates,
-    corpus_config,
-    method_config,
-    training_config,
-)
+from engine.workflows.customize.request import CustomizeRequest, candidates, corpus_config, method_config, training_config
 from engine.workflows.customize.steps import held_out_count, kept_share, pairs_all, validated
 from engine.workflows.throughput import Measurement, ThroughputLog, decoded_tokens, shape_key, threads
 
@@ -100,9 +94,7 @@ class Estimate:
         return {**dataclasses.asdict(self), "how_sure": self.sentence}
 
 
-def estimate(
-    request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str] = ()
-) -> Estimate:
+def estimate(request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str] = ()) -> Estimate:
     """Estimate a run whose request names the folder of its base. `done` are steps that need not be repeated: phrases, sources,
     pairs. Raises ModelError if the folder is not a usable base, OptionError on a setting.
     """
@@ -214,9 +206,7 @@ class _Estimator:
         self.needs, self.parsed = method.capabilities, method.reads_phrases(self.config)
         self.throughput, settings = base.measured, base.settings
         count = base.threads
-        self.device = (
-            f"CPU, {count} {'thread' if count == 1 else 'threads'}" if self.kind == "cpu" else self.kind.upper()
-        )
+        self.device = f"CPU, {count} {'thread' if count == 1 else 'threads'}" if self.kind == "cpu" else self.kind.upper()
         self.parts: dict[str, float] = {}
         self.how: dict[str, str] = {}
         measured = self.throughput.get("tokens a character " + counts.language)
@@ -369,10 +359,7 @@ class _Estimator:
         """How certain the time is: guessed if guesses make up a third of it, measured if measurements make up two thirds, else
         scaled.
         """
-        share = {
-            kind: sum(self.parts[part] for part, how in self.how.items() if how == kind) / max(1e-9, seconds)
-            for kind in SURE
-        }
+        share = {kind: sum(self.parts[part] for part, how in self.how.items() if how == kind) / max(1e-9, seconds) for kind in SURE}
         if share["guessed"] >= 1 / 3:
             return "guessed"
         return "measured" if share["measured"] >= 2 / 3 else "scaled"

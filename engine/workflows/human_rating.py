@@ -51,9 +51,7 @@ def texts_of(store: Store, comparison_id: int) -> Texts:
     return Texts([row.source for row in rows], dict(zip(names, map(list, columns), strict=True)))
 
 
-def pick_items(
-    texts: Texts, one: str, two: str, *, sentences: int | None = None, seed: int = 1
-) -> tuple[list[RatingItem], int]:
+def pick_items(texts: Texts, one: str, two: str, *, sentences: int | None = None, seed: int = 1) -> tuple[list[RatingItem], int]:
     """(items to rate, number of items left out because both systems wrote the same).
 
     `sentences` is the maximum number of items, drawn at random and kept in order. Raises InputError if a system is unknown, both
@@ -63,9 +61,7 @@ def pick_items(
         raise InputError("This comparison is of the base alone. Compare it with a plugin, then let people rate.")
     for name in (one, two):
         if name not in texts.systems:
-            raise InputError(
-                "The comparison has no system {name}. It has {systems}.", name=name, systems=", ".join(texts.systems)
-            )
+            raise InputError("The comparison has no system {name}. It has {systems}.", name=name, systems=", ".join(texts.systems))
     if one == two:
         raise InputError("Choose two different systems to be rated against each other.")
     rows = zip(texts.sources, texts.systems[one], texts.systems[two], strict=True)
@@ -73,8 +69,7 @@ def pick_items(
     different = [item for item in items if " ".join(item["one"].split()) != " ".join(item["two"].split())]
     if not different:
         raise InputError(
-            "{one} and {two} produced the same translation of every sentence that both have finished: there "
-            "is nothing to rate.",
+            "{one} and {two} produced the same translation of every sentence that both have finished: there is nothing to rate.",
             one=one,
             two=two,
         )
@@ -293,8 +288,6 @@ def as_mapping(store: Store, row: RoundRow) -> dict[str, object]:
         "about": row.about,
         "raters": [rater.name for rater in store.ratings.raters(row.id)],
         "items": [{**item, "side_a": "one" if first[index] else "two"} for index, item in enumerate(row.items)],
-        "answers": [
-            {key: line[key] for key in ("item", "rater", *QUESTIONS, "skipped", "rated")} for line in _lines(store, row)
-        ],
+        "answers": [{key: line[key] for key in ("item", "rater", *QUESTIONS, "skipped", "rated")} for line in _lines(store, row)],
         "summary": summary(store, row).to_mapping(),
     }

@@ -19,22 +19,8 @@ from engine.core.progress import Progress, Quiet
 from engine.core.settings import Settings, load_settings
 from engine.core.step_cache import StepCache, content_hash
 from engine.workflows.customize.request import CustomizeRequest
-from engine.workflows.customize.steps import (
-    load_pair,
-    read_samples,
-    split_samples,
-    validated,
-    workspace_lock,
-    write_sources,
-)
-from engine.workflows.throughput import (
-    IMPORTING,
-    NumberedProgress,
-    ThroughputLog,
-    TimedProgress,
-    peak_memory,
-    tokens_a_character,
-)
+from engine.workflows.customize.steps import load_pair, read_samples, split_samples, validated, workspace_lock, write_sources
+from engine.workflows.throughput import IMPORTING, NumberedProgress, ThroughputLog, TimedProgress, peak_memory, tokens_a_character
 
 if TYPE_CHECKING:
     from engine.corpora import Segment
@@ -122,9 +108,7 @@ def _look(
     sourced = sum(not sample.synthetic for sample in (*learn, *held_out)) / max(1, len(learn) + len(held_out))
     all_sourced = bool(held_out) and not any(sample.synthetic for sample in held_out)
     half = len(held_out) // 2
-    tuning, scored = (
-        (held_out[:half][:HELD_OUT], held_out[half:][:SCORED]) if all_sourced else (held_out[:HELD_OUT], [])
-    )
+    tuning, scored = (held_out[:half][:HELD_OUT], held_out[half:][:SCORED]) if all_sourced else (held_out[:HELD_OUT], [])
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier or interrupted look
     texts = [segment.text for segment in (*train, *valid)]
     knn, _, metrics = make_knn(
@@ -197,9 +181,7 @@ def _check(rows: Sequence[dict[str, Any]], backward: BaseModel, progress: Progre
     chrf, texts = CHRF(), [row[key] for row in rows for key in SYSTEMS]
     returned = iter(back_translate(backward, texts, progress=Quiet(progress)))
     for row in rows:
-        row["agreement"] = {
-            key: round(float(chrf.sentence_score(next(returned), [row["source"]]).score), 1) for key in SYSTEMS
-        }
+        row["agreement"] = {key: round(float(chrf.sentence_score(next(returned), [row["source"]]).score), 1) for key in SYSTEMS}
         row["flags"] = {key: "repetition" for key in SYSTEMS if repeated(row["source"], row[key])}
 
 

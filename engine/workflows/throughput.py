@@ -111,11 +111,7 @@ class ThroughputLog:
     def all(self) -> dict[str, Measurement]:
         """All figures measured here, by kind of work."""
         rows = read_json(self.file).get(self.machine, {}).get(self.base, {})
-        return {
-            kind: Measurement(float(row["value"]), int(row["times"]))
-            for kind, row in rows.items()
-            if isinstance(row, dict)
-        }
+        return {kind: Measurement(float(row["value"]), int(row["times"])) for kind, row in rows.items() if isinstance(row, dict)}
 
     def note(self, kind: str, value: float) -> None:
         """Record a figure; implausible ones (zero, negative) are ignored."""
@@ -211,8 +207,7 @@ def record_run(run: Run) -> None:
     if "method" in run_cache.made:
         stores_samples = get_method(method).capabilities.holds_samples or run.artefacts.remembered
         answer[f"method {method}"] = _rate(
-            (run.artefacts.memory and remembered) or (memory_chars if stores_samples else train_chars),
-            times.get("memory"),
+            (run.artefacts.memory and remembered) or (memory_chars if stores_samples else train_chars), times.get("memory")
         )
     if "Translating the sources" in steps:
         held_out = sum(len(pair.target) for pair in samples.pairs("valid"))
@@ -220,9 +215,7 @@ def record_run(run: Run) -> None:
     if "knn" in run_cache.made:
         answer["datastore"] = _rate(memory_chars, times.get("knn"))
     if "evaluation" in run_cache.made:
-        tokens = answer[f"tokens a character {base.target}"] * sum(
-            map(len, (segment.text for segment in samples.valid))
-        )
+        tokens = answer[f"tokens a character {base.target}"] * sum(map(len, (segment.text for segment in samples.valid)))
         decoded = decoded_tokens(len(samples.valid) / 2, tokens / max(1, len(samples.valid)))
         answer[f"evaluation {method}"] = _rate(decoded, times.get("evaluation"))
     if result is not None and result.updates:
@@ -232,9 +225,7 @@ def record_run(run: Run) -> None:
         answer[f"training {method}"] = _rate(result.updates * batch * full, result.seconds)
         limit = training.max_updates
         if training.max_epochs is not None:
-            limit = min(
-                limit, int(1.1 * tokens / training.tokens_per_batch * training.max_epochs / training.accumulate) + 1
-            )
+            limit = min(limit, int(1.1 * tokens / training.tokens_per_batch * training.max_epochs / training.accumulate) + 1)
         if result.stopped_by != "max_minutes":
             answer[f"share {method} {request.budget}"] = min(1.0, result.updates / max(1, limit))
     ThroughputLog.of(run.settings, base).note_all({key: value for key, value in answer.items() if value})

@@ -108,12 +108,7 @@ class SignIn:
         return pages.sign_in_page(_inside(next))
 
     def enter(
-        self,
-        request: Request,
-        name: Text,
-        password: Annotated[str, Form(max_length=1024)],
-        code: Text = "",
-        next: Text = "/",
+        self, request: Request, name: Text, password: Annotated[str, Form(max_length=1024)], code: Text = "", next: Text = "/"
     ) -> Response:
         position, preview = _inside(next), name[:80]
         try:
@@ -267,9 +262,7 @@ def _add_admin(app: FastAPI, service: Service) -> None:
         return RedirectResponse("/admin", 303)
 
     @app.get("/admin", include_in_schema=False)
-    def admin(
-        request: Request, action: str = "", before: Annotated[int | None, Query(ge=0, le=LARGEST)] = None
-    ) -> Response:
+    def admin(request: Request, action: str = "", before: Annotated[int | None, Query(ge=0, le=LARGEST)] = None) -> Response:
         if _who(request).role != "admin":
             return _nothing()
         return render_page(request, action[:64], before)

@@ -46,9 +46,7 @@ class Sent:
 
     def read(self, model: type[Model]) -> Model:
         """The values validated as the model, ignoring nulls. Raises RequestValidationError."""
-        return validated_body(
-            model, {name: value for name, value in self.values.items() if value is not None}, self.typed
-        )
+        return validated_body(model, {name: value for name, value in self.values.items() if value is not None}, self.typed)
 
 
 async def admit(request: Request, key: str, many: tuple[str, ...] = (), scope: str = "translate") -> Sent:

@@ -65,13 +65,7 @@ def method(name: str) -> models.Method:
     offers = [feature for feature in OFFERS if getattr(capabilities, f"offers_{feature}")]
     options, schema = [rows.option(item) for item in items], rows.json_schema(items)
     return rows.from_row(
-        models.Method,
-        capabilities,
-        name=name,
-        paper=capabilities.source,
-        offers=offers,
-        options=options,
-        json_schema=schema,
+        models.Method, capabilities, name=name, paper=capabilities.source, offers=offers, options=options, json_schema=schema
     )
 
 
@@ -118,8 +112,7 @@ def base(card: Mapping[str, Any]) -> models.Base:
 def list_languages(deps: DepsDep) -> list[models.Language]:
     """The source languages, each with its target languages."""
     return [
-        models.Language(code=code, name=language_name(code), targets=sorted(targets))
-        for code, targets in languages(deps).items()
+        models.Language(code=code, name=language_name(code), targets=sorted(targets)) for code, targets in languages(deps).items()
     ]
 
 

@@ -69,9 +69,7 @@ def to_response(deps: Deps, sheet: ComparisonRecord) -> Comparison:
 
 
 @router.get("/projects/{number}/comparisons", dependencies=[may("read")])
-def list_comparisons(
-    deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit: Limit = 100
-) -> models.Page[Comparison]:
+def list_comparisons(deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit: Limit = 100) -> models.Page[Comparison]:
     """A project's comparisons, newest first."""
     sheets = deps.store.sheets
     titles = sheets.titles(project.id, limit=10_000)
@@ -137,9 +135,7 @@ def compare_many(
     lines = [(" ".join(text.split()), " ".join(other.split()) or None) for text, other in pairs if text.strip()]
     if not lines:
         raise Problem(422, "texts: at least one of them must say something.", code="invalid")
-    return queued(
-        deps, project, lines, body.systems, body.title.strip() or lines[0][0][:60], "", caller, body.terminology
-    )
+    return queued(deps, project, lines, body.systems, body.title.strip() or lines[0][0][:60], "", caller, body.terminology)
 
 
 @router.post("/projects/{number}/comparisons/files", status_code=202)
@@ -149,12 +145,9 @@ def compare_files(
     caller: Annotated[Caller, may("translate")],
     project: ProjectDep,
     files: Annotated[
-        list[UploadFile],
-        File(description="One file, also with references (TMX, XLIFF, PO, tables); or two texts, line by line."),
+        list[UploadFile], File(description="One file, also with references (TMX, XLIFF, PO, tables); or two texts, line by line.")
     ],
-    systems: Annotated[
-        str, Form(max_length=4000, description='Plugins as JSON: [{"plugin": "3", "strength": 0.8}].')
-    ] = "",
+    systems: Annotated[str, Form(max_length=4000, description='Plugins as JSON: [{"plugin": "3", "strength": 0.8}].')] = "",
     title: Annotated[str, Form(max_length=120)] = "",
     terminology: Annotated[bool, Form(description="Enforce the terms of the project.")] = False,
 ) -> ComparisonQueued:
@@ -232,9 +225,7 @@ def import_terms(
 def get_comparison(deps: DepsDep, number: Id) -> ComparisonRows:
     """A comparison with the translations of the base and the first plugin; for further plugins, get its lines."""
     row = deps.store.comparisons.get(number)
-    return ComparisonRows(
-        **dict(to_response(deps, deps.store.sheets.get(number))), rows=[rows.finite(line) for line in row.rows]
-    )
+    return ComparisonRows(**dict(to_response(deps, deps.store.sheets.get(number))), rows=[rows.finite(line) for line in row.rows])
 
 
 @router.patch("/comparisons/{number}", dependencies=[may("write")])
@@ -265,9 +256,7 @@ def set_strength(deps: DepsDep, number: Id, place: Position, body: StrengthReque
     if not 0 < place < len(sheet.systems):
         raise Problem(404, f"Comparison {number} has no plugin at place {place}. Place 0 is the base alone.")
     with conflicts():
-        turned = Comparisons(deps.service).set_strength(
-            deps.store.projects.get(sheet.project_id), sheet, place, body.strength
-        )
+        turned = Comparisons(deps.service).set_strength(deps.store.projects.get(sheet.project_id), sheet, place, body.strength)
     return to_response(deps, turned)
 
 
@@ -284,9 +273,7 @@ def list_lines(
     result = deps.store.sheets.page(number, order, offset, limit)
     systems = [System.model_validate(dict(system)) for system in sheet.systems]
     keys = Line.model_fields.keys() - {"flags"}
-    lines = [
-        rows.finite({key: getattr(record, key) for key in keys} | {"flags": flags_of(record)}) for record in result
-    ]
+    lines = [rows.finite({key: getattr(record, key) for key in keys} | {"flags": flags_of(record)}) for record in result]
     return Lines(
         systems=systems,
         figures=rows.finite(sheet.figures),
@@ -328,13 +315,11 @@ async def read_word(
     result = await deps.run_in_thread(request, run)
     reads = [MemoryRead(**rows.finite(vars(read))) for read in result.reads]
     by_base, by_plugin = (
-        [WordCandidate(**vars(candidate)) for candidate in candidates]
-        for candidates in (result.by_base, result.by_plugin)
+        [WordCandidate(**vars(candidate)) for candidate in candidates] for candidates in (result.by_base, result.by_plugin)
     )
     return WordReading(
-        word=result.word, start=result.start, end=result.end, places=reads, why=result.why, by_base=by_base,
-        by_plugin=by_plugin,
-    )  # fmt: skip
+        word=result.word, start=result.start, end=result.end, places=reads, why=result.why, by_base=by_base, by_plugin=by_plugin
+    )
 
 
 @router.get(

@@ -42,9 +42,7 @@ class DeepLError(BaseModel):
     message: str = Field(description="One sentence.")
 
 
-ANSWERS = answers_of(DeepLError, without=422) | {
-    456: answer_of(DeepLError, "The token's quota of this month is used up.")
-}
+ANSWERS = answers_of(DeepLError, without=422) | {456: answer_of(DeepLError, "The token's quota of this month is used up.")}
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
 ANY = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 cat_routes = APIRouter()  # also for a project or plugin in the address
@@ -165,9 +163,7 @@ def check_offered(body: DeepLRequest) -> None:
 
 def no_memory(number: str) -> Problem:
     """The error for a request that names a translation memory."""
-    return Problem(
-        404, f"There is no translation memory {number[:80]}. Give a project your translations as samples instead."
-    )
+    return Problem(404, f"There is no translation memory {number[:80]}. Give a project your translations as samples instead.")
 
 
 def named(deps: Deps, request: Request, selection: Selection, body: DeepLRequest) -> Selection:
@@ -183,12 +179,7 @@ def named(deps: Deps, request: Request, selection: Selection, body: DeepLRequest
             deps.find_plugin(plugin_named(name), row)
         except (NotFoundError, Problem):
             raise Problem(404, f"There is no glossary {name[:80]}.") from None
-    names = [
-        selection.plugin,
-        body.style_id.strip(),
-        *plugin_names,
-        request.headers.get("x-tailormt-plugin", "").strip(),
-    ]
+    names = [selection.plugin, body.style_id.strip(), *plugin_names, request.headers.get("x-tailormt-plugin", "").strip()]
     return Selection(project, plugin_named(next(filter(None, names), "")))
 
 
@@ -230,8 +221,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTransl
     translations = await translated(request, deps, sent.caller, route, route.work(terms=terms), body.text, markup)
     return DeepLTranslated(
         translations=[
-            deepl_text(source_spelt(route.source), text, len(source))
-            for source, text in zip(body.text, translations, strict=True)
+            deepl_text(source_spelt(route.source), text, len(source)) for source, text in zip(body.text, translations, strict=True)
         ]
     )
 
@@ -254,9 +244,7 @@ async def write(request: Request) -> None:
 
 
 ASKED = {
-    "parameters": [
-        {"name": "type", "in": "query", "schema": {"type": "string", "enum": ["source", "target"], "default": "source"}}
-    ]
+    "parameters": [{"name": "type", "in": "query", "schema": {"type": "string", "enum": ["source", "target"], "default": "source"}}]
 }
 
 
@@ -284,9 +272,7 @@ def spoken(directions: list[tuple[str, str]], side: Any) -> list[DeepLLanguage]:
         for code in spellings:
             names.setdefault(code, name if len(spellings) == 1 or "-" not in code else f"{name} ({code[3:]})")
     formality = False if side == "target" else None
-    return [
-        DeepLLanguage(language=code, name=name, supports_formality=formality) for code, name in sorted(names.items())
-    ]
+    return [DeepLLanguage(language=code, name=name, supports_formality=formality) for code, name in sorted(names.items())]
 
 
 @cat_routes.post("/v2/usage", include_in_schema=False)

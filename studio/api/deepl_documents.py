@@ -106,9 +106,7 @@ def document_key(document: TranslatedDocument) -> str:
     return hashlib.sha256(f"{secret}/{document.job.id}".encode()).hexdigest().upper()
 
 
-def accept_upload(
-    deps: Deps, request: Request, caller: Caller, form: Fields, file: UploadFile, selection: Selection
-) -> Uploaded:
+def accept_upload(deps: Deps, request: Request, caller: Caller, form: Fields, file: UploadFile, selection: Selection) -> Uploaded:
     check_offered(form.body)
     route = route_of(deps, named(deps, request, selection, form.body), form.body)
     row = route.project
@@ -137,9 +135,7 @@ Sent = Annotated[UploadFile, File(description="The document.")]
 
 
 @cat_routes.post("/v2/document")
-async def upload_document(
-    request: Request, deps: DepsDep, selection: SelectionDep, form: FormDep, file: Sent
-) -> Uploaded:
+async def upload_document(request: Request, deps: DepsDep, selection: SelectionDep, form: FormDep, file: Sent) -> Uploaded:
     """Upload a document and queue its translation."""
     caller = await run_in_threadpool(check, request, "translate", form.auth_key)
     return await deps.run_in_thread(request, lambda ticket: accept_upload(deps, request, caller, form, file, selection))
@@ -171,9 +167,7 @@ def status_of(document: TranslatedDocument) -> DocumentStatus:
     state: Any = STATES.get(job.state.value, "error")
     status = DocumentStatus(document_id=document_id(document), status=state)
     if state == "done" and document.output is None:
-        return status.model_copy(
-            update={"status": "error", "error_message": "The translation is no longer on the disk."}
-        )
+        return status.model_copy(update={"status": "error", "error_message": "The translation is no longer on the disk."})
     if state == "done":
         status.billed_characters = int(document.report.get("characters", 0))
     elif state == "translating" and job.eta is not None:

@@ -128,11 +128,7 @@ def v3_glossary(glossary: Glossary) -> Json:
 
 
 def _languages(source: str, target: str, count: int) -> Json:
-    return {
-        "source_lang": source_spelt(source).lower(),
-        "target_lang": source_spelt(target).lower(),
-        "entry_count": count,
-    }
+    return {"source_lang": source_spelt(source).lower(), "target_lang": source_spelt(target).lower(), "entry_count": count}
 
 
 def one_pair(deps: Deps, number: str) -> tuple[Glossary, Dictionary]:
@@ -151,9 +147,7 @@ async def list_glossaries(request: Request, deps: DepsDep, selection: SelectionD
     """The glossaries with one language pair, and the plugins (of the project, if any), which are selected in the same way."""
     listing = [v2_plugin(*plugin) for plugin in await plugins(request, deps, selection.project)]
     glossaries = await run_in_threadpool(Glossaries(deps.service).list)
-    listing += [
-        v2_glossary(glossary, glossary.dictionaries[0]) for glossary in glossaries if len(glossary.dictionaries) == 1
-    ]
+    listing += [v2_glossary(glossary, glossary.dictionaries[0]) for glossary in glossaries if len(glossary.dictionaries) == 1]
     return {"glossaries": listing}
 
 

@@ -64,9 +64,7 @@ def change_style() -> None:
     raise Problem(405, "Style rules are the plugins of the studio: train, rename and delete them there.")
 
 
-@cat_routes.api_route(
-    "/v3/style_rules/{style_id}/{part:path}", methods=ANY, include_in_schema=False, dependencies=[Reads]
-)
+@cat_routes.api_route("/v3/style_rules/{style_id}/{part:path}", methods=ANY, include_in_schema=False, dependencies=[Reads])
 def part_of_style() -> None:
     """Refuse requests for configured rules and custom instructions."""
     raise Problem(404, "A plugin, which stands for a style rule here, has no configured rules or custom instructions.")
@@ -79,15 +77,11 @@ def list_memories() -> Json:
 
 
 @cat_routes.api_route("/v3/translation_memories", methods=CHANGES, include_in_schema=False, dependencies=[Reads])
-@cat_routes.api_route(
-    "/v3/translation_memories/{number:path}", methods=ANY, include_in_schema=False, dependencies=[Reads]
-)
+@cat_routes.api_route("/v3/translation_memories/{number:path}", methods=ANY, include_in_schema=False, dependencies=[Reads])
 def one_memory(number: str = "") -> None:
     """Refuse all operations on a translation memory: import, export, segments, jobs."""
     if number in ("", "import"):
-        raise Problem(
-            404, "Translation memories are not kept here. Give a project your translations as samples instead."
-        )
+        raise Problem(404, "Translation memories are not kept here. Give a project your translations as samples instead.")
     raise no_memory(number.removeprefix("jobs/").partition("/")[0])
 
 

@@ -55,9 +55,7 @@ class Route:
     project: ProjectRow | None = None
     plugin: PluginRow | None = None
 
-    def work(
-        self, strength: float = 1.0, decoding: Mapping[str, Any] | None = None, terms: str = ""
-    ) -> TranslationSpec:
+    def work(self, strength: float = 1.0, decoding: Mapping[str, Any] | None = None, terms: str = "") -> TranslationSpec:
         path = self.plugin.path if self.plugin else ""
         return TranslationSpec.of(self.base, self.source, self.target, path, strength, decoding, terms)
 
@@ -102,9 +100,7 @@ class Deps:
         rows = self.store.plugins.list(number)
         row = next((plugin for plugin in rows if plugin.name.casefold() == reference.casefold()), None)
         if row is None:
-            raise Problem(
-                404, f"There is no plugin {reference[:80]}. Name one by its number or its whole name, or `base`."
-            )
+            raise Problem(404, f"There is no plugin {reference[:80]}. Name one by its number or its whole name, or `base`.")
         return row
 
     def own_plugin(self, number: int, project: int | None) -> PluginRow:
@@ -114,9 +110,7 @@ class Deps:
             raise Problem(404, f"Plugin {row.id} belongs to another project than {project}. Name one of this project.")
         return row
 
-    def route(
-        self, source: str = "", target: str = "", project: str = "", plugin: str | None = None, text: str = ""
-    ) -> Route:
+    def route(self, source: str = "", target: str = "", project: str = "", plugin: str | None = None, text: str = "") -> Route:
         """Choose what to translate with, from the values in a request.
 
         A named plugin takes precedence; else a named project with its default plugin; else the most recently changed project
@@ -199,9 +193,7 @@ class Deps:
         self._present(route)
         return translate_through(self.batcher, work, units, ticket)
 
-    def plain(
-        self, route: Route, texts: Sequence[str], ticket: Ticket, strength: float = 1.0, terms: str = ""
-    ) -> list[str]:
+    def plain(self, route: Route, texts: Sequence[str], ticket: Ticket, strength: float = 1.0, terms: str = "") -> list[str]:
         """Translate sentences as plain text; an empty one stays empty. Blocks like `through`."""
         self._present(route)
         return self.batcher.submit(route.work(strength, terms=terms), texts, ticket).result()

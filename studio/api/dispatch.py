@@ -61,9 +61,7 @@ class OwnMethods:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app: ASGIApp = self.app
         if scope["type"] == "http" and scope["method"] != "GET":
-            matches = [
-                (route.matches(scope)[0], route.methods or ()) for route in self.routes if isinstance(route, APIRoute)
-            ]
+            matches = [(route.matches(scope)[0], route.methods or ()) for route in self.routes if isinstance(route, APIRoute)]
             methods = {method for match, allowed in matches if match is Match.PARTIAL for method in allowed}
             if methods and not any(match is Match.FULL for match, _ in matches):
                 path, allow = scope["path"], ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))

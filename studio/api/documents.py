@@ -78,9 +78,7 @@ def translate_document(
     deps: DepsDep,
     caller: Annotated[Caller, may("translate")],
     project: ProjectDep,
-    file: Annotated[
-        UploadFile, File(description="DOCX, PPTX, XLSX, ODT, XLIFF, PO, SRT, VTT, HTML, Markdown or text.")
-    ],
+    file: Annotated[UploadFile, File(description="DOCX, PPTX, XLSX, ODT, XLIFF, PO, SRT, VTT, HTML, Markdown or text.")],
     plugin: Annotated[
         str, Form(max_length=120, description="Number or name, `base` for none; without, the project's default.")
     ] = "",
@@ -99,9 +97,7 @@ def translate_document(
     with stored_uploads(deps.service.settings, [file]) as paths:
         read = documents(deps).read(project, paths[0], parsed)
         with counted(deps, caller, read.characters):
-            document = documents(deps).add(
-                project, paths[0], plugin=row, strength=strength, options=parsed, terms=terms, read=read
-            )
+            document = documents(deps).add(project, paths[0], plugin=row, strength=strength, options=parsed, terms=terms, read=read)
     return to_response(document)
 
 

@@ -27,9 +27,7 @@ from studio.api.translate import counted
 from studio.services.proportions import offers_proportions
 
 router = APIRouter(tags=["proportions"])
-NOT_YET = (
-    "The proportions of this project are not fitted yet. Wait until its samples are read, or post to …/proportions/fit."
-)
+NOT_YET = "The proportions of this project are not fitted yet. Wait until its samples are read, or post to …/proportions/fit."
 
 
 class Shown(BaseModel):
@@ -42,9 +40,7 @@ class Shown(BaseModel):
 
 
 class FitRequest(models.Given):
-    plugin: models.Number | None = Field(
-        None, description="A domain_mixing plugin of this project: its own proportions."
-    )
+    plugin: models.Number | None = Field(None, description="A domain_mixing plugin of this project: its own proportions.")
 
 
 def mixing_plugin(deps: Deps, project: ProjectRow, number: int) -> PluginRow:
@@ -56,9 +52,7 @@ def mixing_plugin(deps: Deps, project: ProjectRow, number: int) -> PluginRow:
 
 
 @router.get("/projects/{number}/proportions", dependencies=[may("read")])
-def get_proportions(
-    deps: DepsDep, project: ProjectDep, plugin: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
-) -> Shown:
+def get_proportions(deps: DepsDep, project: ProjectDep, plugin: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None) -> Shown:
     """The domain proportions of the samples, which are fitted when the samples are read, or those of a plugin."""
     row = mixing_plugin(deps, project, plugin) if plugin else None
     result = read_shown(folder_of(deps.service.workspace(project.id), row.id if row else None))
@@ -82,11 +76,7 @@ def fit(deps: DepsDep, project: ProjectDep, body: FitRequest) -> models.Job:
 
 @router.post("/projects/{number}/proportions")
 async def share(
-    request: Request,
-    deps: DepsDep,
-    number: Id,
-    body: bodies.ProportionsRequest,
-    caller: Annotated[Caller, may("translate")],
+    request: Request, deps: DepsDep, number: Id, body: bodies.ProportionsRequest, caller: Annotated[Caller, may("translate")]
 ) -> bodies.Proportions:
     """The domain proportions of each word of the given sentences, by the proportions of the samples or of a plugin."""
     project = await run_in_threadpool(deps.store.projects.get, number)

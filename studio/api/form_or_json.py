@@ -83,8 +83,7 @@ def validated_body(model: type[Model], values: Values, typed: bool) -> Model:
         return model.model_validate(values, strict=typed)
     except ValidationError as error:
         problems = [
-            {**problem, "loc": ("body", *problem["loc"])}
-            for problem in error.errors(include_input=False, include_context=False)
+            {**problem, "loc": ("body", *problem["loc"])} for problem in error.errors(include_input=False, include_context=False)
         ]
         raise RequestValidationError(problems) from None
 

@@ -191,16 +191,12 @@ class Figures:
         yield states
         waits = time.time() - oldest.created.timestamp() if oldest else 0.0
         yield GaugeMetricFamily("tailormt_queue_oldest_seconds", "How long the oldest waiting job waits.", value=waits)
-        spent = HistogramMetricFamily(
-            "tailormt_job_seconds", "Seconds of the jobs that succeeded, by kind.", labels=["kind"]
-        )
+        spent = HistogramMetricFamily("tailormt_job_seconds", "Seconds of the jobs that succeeded, by kind.", labels=["kind"])
         for kind, values in sorted(times.items()):
             steps = [(str(bound), float(sum(value <= bound for value in values))) for bound in JOB_BUCKETS]
             spent.add_metric([kind], [*steps, ("+Inf", float(len(values)))], sum(values))
         yield spent
-        memory = GaugeMetricFamily(
-            "tailormt_job_memory_bytes", "Memory of the jobs at work.", labels=["job", "kind", "of"]
-        )
+        memory = GaugeMetricFamily("tailormt_job_memory_bytes", "Memory of the jobs at work.", labels=["job", "kind", "of"])
         for number, kind in running.items():
             usage = self.service.store.usage.get(number)
             if usage is not None:

@@ -109,9 +109,7 @@ def list_decisions(deps: DepsDep, project: ProjectDep) -> Decided:
 def decide(deps: DepsDep, project: ProjectDep, body: DecisionRequest) -> Decided:
     """Exclude or approve sentences, or clear their decisions, in one step that can be undone."""
     deps.service.decide(
-        project.id,
-        body.action,
-        {segment_key(sentence.text, sentence.source): sentence.text for sentence in body.sentences},
+        project.id, body.action, {segment_key(sentence.text, sentence.source): sentence.text for sentence in body.sentences}
     )
     return decided(deps, project.id)
 
@@ -137,9 +135,7 @@ def list_tests(deps: DepsDep, project: ProjectDep) -> Tests:
 @router.post("/projects/{number}/tests", status_code=202, dependencies=[may("write")])
 @reads_files
 def add_tests(
-    deps: DepsDep,
-    project: ProjectDep,
-    files: Annotated[list[UploadFile], File(description="Files that you will test with.")],
+    deps: DepsDep, project: ProjectDep, files: Annotated[list[UploadFile], File(description="Files that you will test with.")]
 ) -> models.Job:
     """Add test files and queue a job that looks for their sentences in the samples.
 

@@ -134,9 +134,7 @@ def delete_job(deps: DepsDep, number: Id) -> Response:
 
 @router.get("/jobs/{number}/log", dependencies=[may("read")], response_class=PlainTextResponse)
 def get_log(
-    deps: DepsDep,
-    number: Id,
-    characters: Annotated[int, Query(ge=1, le=2_000_000, description="How much of its end.")] = 20_000,
+    deps: DepsDep, number: Id, characters: Annotated[int, Query(ge=1, le=2_000_000, description="How much of its end.")] = 20_000
 ) -> PlainTextResponse:
     """The end of a job's log as text; empty before the job starts."""
     return PlainTextResponse(log_tail(deps.store.jobs.get(number), characters))
@@ -183,9 +181,7 @@ def base_of(deps: Deps, project: ProjectRow, body: models.RunRequest) -> str:
         return project.base
     path = str(base_card(deps, body.base)["path"])
     if not knows(path, project.source, project.target):
-        raise InputError(
-            f"{body.base} does not translate from {project.source} to {project.target}. Choose another base."
-        )
+        raise InputError(f"{body.base} does not translate from {project.source} to {project.target}. Choose another base.")
     return path
 
 

@@ -97,9 +97,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> dict[str, o
     if language := await run_in_threadpool(already_in, deps, selection, source, target, sample):
         return await answer_of(body, texts, language, sample)
     route = await run_in_threadpool(deps.route, source, target, selection.project, selection.plugin, sample)
-    translations = await translated(
-        request, deps, sent.caller, route, route.work(body.strength), texts, Markup(body.format)
-    )
+    translations = await translated(request, deps, sent.caller, route, route.work(body.strength), texts, Markup(body.format))
     return await answer_of(body, translations, route.source, sample)
 
 
@@ -148,9 +146,7 @@ async def translate_asked(request: Request, deps: DepsDep, selection: SelectionD
 def listed(deps: Deps) -> list[LibreLanguage]:
     directions = languages(deps)
     codes = sorted({*directions, *(target for targets in directions.values() for target in targets)})
-    return [
-        LibreLanguage(code=code, name=language_name(code), targets=sorted(directions.get(code, ()))) for code in codes
-    ]
+    return [LibreLanguage(code=code, name=language_name(code), targets=sorted(directions.get(code, ()))) for code in codes]
 
 
 @cat_routes.get("/languages", openapi_extra=KEYED)
@@ -175,9 +171,7 @@ async def detect(request: Request, deps: DepsDep) -> list[Detected]:
     body = validated_body(DetectRequest, sent.values, sent.typed)
     text = "\n".join(body.q) if isinstance(body.q, list) else body.q
     check_length([text])
-    short = {
-        tag.language for pair in await run_in_threadpool(deps.directions) for code in pair if (tag := read_tag(code))
-    }
+    short = {tag.language for pair in await run_in_threadpool(deps.directions) for code in pair if (tag := read_tag(code))}
     likely = await run_in_threadpool(confidences, text, *sorted(short))
     best = [(code, value) for code, value in likely if value >= 0.01][:5]
     return [Detected(confidence=round(100 * value, 1), language=code) for code, value in best]

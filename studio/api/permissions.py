@@ -30,10 +30,7 @@ from studio.services.service import Service
 
 BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="`tailormt token create` makes one.")
 DEEPL = APIKeyHeader(
-    name="Authorization",
-    auto_error=False,
-    scheme_name="deepl",
-    description="`DeepL-Auth-Key tmt_…`, for DeepL's clients.",
+    name="Authorization", auto_error=False, scheme_name="deepl", description="`DeepL-Auth-Key tmt_…`, for DeepL's clients."
 )
 NOTED = 60.0  # seconds between two records of a token's use
 HOW = "Make one with `tailormt token create NAME`"
@@ -57,9 +54,7 @@ class Caller:
             return
         if self.style == "deepl":  # DeepL's status and message, which its clients expect
             raise Problem(456, "Quota for this billing period has been exceeded.", code="quota")
-        raise Problem(
-            429, f"This token may translate {self.token.quota:,} characters a month, and these are more.", code="quota"
-        )
+        raise Problem(429, f"This token may translate {self.token.quota:,} characters a month, and these are more.", code="quota")
 
 
 class AuthMiddleware:
@@ -114,8 +109,7 @@ def check(request: Request, scope: str, key: str = "") -> Caller:
         token = None
         if needed:
             raise refused(
-                request,
-                f"A token is needed, since others can reach this studio. {HOW} and send it as Authorization: Bearer.",
+                request, f"A token is needed, since others can reach this studio. {HOW} and send it as Authorization: Bearer."
             )
         if settings.api_tokens != "never":
             check_local(request)
@@ -156,9 +150,7 @@ def check_project(request: Request, service: Service, *, change: bool) -> None:
     if not role:
         raise Problem(404, f"There is no project {number}: it may have been deleted.")
     if change and role == "viewer":
-        raise Problem(
-            403, "You may look at this project, but not change it. Ask one of its owners for the role member."
-        )
+        raise Problem(403, "You may look at this project, but not change it. Ask one of its owners for the role member.")
 
 
 def refused(request: Request, message: str) -> Problem:
@@ -170,9 +162,7 @@ def refused(request: Request, message: str) -> Problem:
 def check_local(request: Request) -> None:
     """Raises Problem 401 for a request that comes from another machine, through a proxy, or to another host name."""
     if not from_here(request.scope, headers_of(request.scope)):
-        raise refused(
-            request, f"A token is needed, since this request came through another machine or name than this one. {HOW}."
-        )
+        raise refused(request, f"A token is needed, since this request came through another machine or name than this one. {HOW}.")
 
 
 def check_origin(request: Request) -> None:

@@ -44,9 +44,7 @@ class KeyPhrase(BaseModel):
     excluded: bool
     in_samples: int = Field(description="How often it stands in the samples, found or not.")
     in_general_text: int
-    log_ratio: float | None = Field(
-        description="Binary logarithm of the ratio of frequencies; null without general text."
-    )
+    log_ratio: float | None = Field(description="Binary logarithm of the ratio of frequencies; null without general text.")
     low: float | None = Field(description="The lower end of its 95 % interval.")
     high: float | None
     log_likelihood: float | None
@@ -136,9 +134,7 @@ def list_holding(
 
 
 @router.get("/projects/{number}/phrases/tree", dependencies=[may("read")])
-def get_tree(
-    deps: DepsDep, project: ProjectDep, sentence: Annotated[str, Query(min_length=1, max_length=2000)]
-) -> Tree:
+def get_tree(deps: DepsDep, project: ProjectDep, sentence: Annotated[str, Query(min_length=1, max_length=2000)]) -> Tree:
     """The parse tree of a sentence in the project's target language, by the parser that extracts its phrases."""
     folder = deps.service.workspace(project.id)
     text = " ".join(sentence.split())
@@ -164,9 +160,7 @@ async def back_translate(
             translations: dict[str, str] = {}
             for begin in range(0, len(requested), AT_ONCE):
                 batch = requested[begin : begin + AT_ONCE]
-                translations |= zip(
-                    batch, service.in_turn(partial(translate, base, batch), " ".join(batch), ticket), strict=True
-                )
+                translations |= zip(batch, service.in_turn(partial(translate, base, batch), " ".join(batch), ticket), strict=True)
         own_sources(service.workspace(number), translations)
         return translations
 

@@ -117,9 +117,7 @@ def collected(deps: Deps, number: int) -> Sequence[models.Phrase]:
 
 
 @lru_cache(maxsize=4)
-def _collected(
-    phrase_file: Path, modified: tuple[int, ...], pairs: tuple[Path, int], layer_count: int
-) -> Sequence[models.Phrase]:
+def _collected(phrase_file: Path, modified: tuple[int, ...], pairs: tuple[Path, int], layer_count: int) -> Sequence[models.Phrase]:
     extracted = [row for row in read_rows(phrase_file) if "text" in row and "length" in row]
     layers = assign_layers([int(row["length"]) for row in extracted], layer_count) if extracted else []
     sources = {row.get("target"): str(row.get("source", "")) for row in read_rows(pairs[0])}

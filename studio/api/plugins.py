@@ -24,10 +24,7 @@ router = APIRouter(tags=["plugins"])
 
 @router.get("/plugins", dependencies=[may("read")])
 def list_plugins(
-    deps: DepsDep,
-    offset: Offset = 0,
-    limit: Limit = 100,
-    project: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
+    deps: DepsDep, offset: Offset = 0, limit: Limit = 100, project: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
 ) -> models.Page[models.Plugin]:
     """The plugins of one project or of all projects, newest first."""
     plugins = deps.store.plugins.list(project)
@@ -49,11 +46,7 @@ def get_card(deps: DepsDep, number: Id) -> models.PluginCard:
     card = deps.service.plugin_card(row)
     config = {key: value for key, value in read_bundle_card(row.path).items() if key != "base_model_name_or_path"}
     return models.PluginCard(
-        title=card.title,
-        license=card.license_name,
-        license_note=card.license_note,
-        body=card.body,
-        config=rows.finite(config),
+        title=card.title, license=card.license_name, license_note=card.license_note, body=card.body, config=rows.finite(config)
     )
 
 
@@ -132,9 +125,7 @@ def change_plugin(deps: DepsDep, number: Id, change: models.PluginChange) -> mod
 def delete_plugin(
     deps: DepsDep,
     number: Id,
-    file: Annotated[
-        bool, Query(description="Remove its bundle as well, where it lies in the project's folder.")
-    ] = False,
+    file: Annotated[bool, Query(description="Remove its bundle as well, where it lies in the project's folder.")] = False,
 ) -> Response:
     """Remove a plugin from its project. The bundle is kept unless `file` is set."""
     row = deps.store.plugins.get(number)

@@ -129,9 +129,7 @@ def start_round(deps: DepsDep, project: ProjectDep, body: RoundRequest) -> Round
     """Start a blind round over the sentences that two systems of a comparison translated differently."""
     if deps.store.comparisons.get(body.comparison).project_id != project.id:
         raise Problem(404, f"Comparison {body.comparison} belongs to another project. Name one of this project.")
-    plan = rounds.RoundPlan(
-        body.one, body.two, body.title, body.raters, body.sentences, comparison_id=body.comparison
-    )  # fmt: skip
+    plan = rounds.RoundPlan(body.one, body.two, body.title, body.raters, body.sentences, comparison_id=body.comparison)
     return to_response(deps, begin(deps.service, project.id, plan, examples=body.examples))
 
 

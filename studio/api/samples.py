@@ -47,9 +47,7 @@ def upload_samples(
     deps: DepsDep,
     project: ProjectDep,
     files: Annotated[list[UploadFile], File(description="Files with sentences; all of them are read anew.")],
-    domains: Annotated[
-        str, Form(description='Domain labels by file name, as JSON: {"a.txt": "novels"}.', max_length=20_000)
-    ] = "",
+    domains: Annotated[str, Form(description='Domain labels by file name, as JSON: {"a.txt": "novels"}.', max_length=20_000)] = "",
 ) -> models.Job:
     """Add files and queue the job that reads the project's samples and extracts phrases.
 

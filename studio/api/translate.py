@@ -42,13 +42,7 @@ def check_length(texts: Sequence[str]) -> None:
 
 
 async def translated(
-    request: Request,
-    deps: Deps,
-    caller: Caller,
-    route: Route,
-    work: TranslationSpec,
-    texts: Sequence[str],
-    markup: Markup,
+    request: Request, deps: Deps, caller: Caller, route: Route, work: TranslationSpec, texts: Sequence[str], markup: Markup
 ) -> list[str]:
     """Translate texts, preserving lines, white space and tags. `work` belongs to the route.
 
@@ -118,8 +112,7 @@ async def translate(
         read = await deps.run_in_thread(request, lambda ticket: deps.attributions(route, pairs, body.top, ticket))
     return bodies.Translated(
         translations=[
-            bodies.Reading(text=text, flag=flag_of(text), reads=entries)
-            for text, entries in zip(translations, read, strict=True)
+            bodies.Reading(text=text, flag=flag_of(text), reads=entries) for text, entries in zip(translations, read, strict=True)
         ],
         source=route.source,
         target=route.target,
@@ -134,18 +127,12 @@ async def alternatives(
     request: Request, deps: DepsDep, body: bodies.AlternativesRequest, caller: Annotated[Caller, may("translate")]
 ) -> bodies.AlternativesFound:
     """Alternative translations of a sentence: the best of its beam that begin with the prefix, and words that could follow it."""
-    route = await run_in_threadpool(
-        deps.route, body.source or "", body.target or "", body.project or "", body.plugin, body.text
-    )
+    route = await run_in_threadpool(deps.route, body.source or "", body.target or "", body.project or "", body.plugin, body.text)
 
     def run(ticket: Ticket) -> bodies.AlternativesFound:
         base = deps.service.models.base(route.base, route.source, route.target)
         with counted(deps, caller, len(body.text)):
-            result = alternatives_of(
-                deps.service, base, route.plugin, body.strength, body.text, body.prefix, body.count
-            )  # fmt: skip
-        return bodies.AlternativesFound(
-            sentences=result.sentences, words=[bodies.Word(**vars(word)) for word in result.words]
-        )
+            result = alternatives_of(deps.service, base, route.plugin, body.strength, body.text, body.prefix, body.count)
+        return bodies.AlternativesFound(sentences=result.sentences, words=[bodies.Word(**vars(word)) for word in result.words])
 
     return await deps.run_in_thread(request, run)

@@ -122,9 +122,7 @@ def stored_uploads(settings: Settings, files: Sequence[UploadFile]) -> Iterator[
                 while block := file.file.read(CHUNK):
                     out.write(block)
                     if out.tell() > settings.max_upload_mib << 20:
-                        raise Problem(
-                            413, f"{path.name} is larger than {settings.max_upload_mib} MiB. Split it into parts."
-                        )
+                        raise Problem(413, f"{path.name} is larger than {settings.max_upload_mib} MiB. Split it into parts.")
             paths.append(path)
         yield paths
     except TailorError as error:

@@ -24,16 +24,7 @@ from engine.core.actor import THIS_MACHINE, Actor, act_as
 from engine.core.numerals import whole_number
 from engine.errors import TailorError
 from studio.auth.gradio_endpoints import ROOT, Events, closed
-from studio.auth.identity import (
-    RequestIdentity,
-    address_of,
-    from_here,
-    headers_of,
-    host_name,
-    is_loopback,
-    sign_in_needed,
-    welcome,
-)
+from studio.auth.identity import RequestIdentity, address_of, from_here, headers_of, host_name, is_loopback, sign_in_needed, welcome
 from studio.auth.rate_limit import RateLimit
 from studio.auth.wellformed import FORMS, Refusal, body_refusal, is_json, kind_of, refusal
 
@@ -127,9 +118,7 @@ class Gateway:
             identity.account = await run_in_threadpool(self._account, secret)
             identity.session = secret if identity.account else ""
         if identity.account is not None:
-            identity.access = Actor(
-                identity.account.name, identity.account.role, identity.account.id, address=identity.address
-            )
+            identity.access = Actor(identity.account.name, identity.account.role, identity.account.id, address=identity.address)
         elif not self.needed:
             identity.access = None if api else THIS_MACHINE.at(identity.address)  # the REST API decides for itself
         if RATING.fullmatch(path):  # the link grants access; its handlers only read the rater's round
@@ -194,9 +183,7 @@ class Gateway:
 
     # -- admitted requests
 
-    async def _pass(
-        self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str], identity: RequestIdentity
-    ) -> None:
+    async def _pass(self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str], identity: RequestIdentity) -> None:
         path, method = scope["path"], scope["method"]
         # A long-lived task that Gradio starts here must not keep this identity (see `studio.auth.identity`).
         welcome(scope, identity)

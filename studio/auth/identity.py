@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 KEY = "tailormt.guest"  # in the scope of a request
 # Headers that proxies add; a request with one of them does not come directly from a user of this machine.
-FORWARDED = re.compile(
-    r"forwarded|x-forwarded-.+|x-real-ip|x-original-.+|x-client-ip|via|true-client-ip|cf-connecting-ip"
-)
+FORWARDED = re.compile(r"forwarded|x-forwarded-.+|x-real-ip|x-original-.+|x-client-ip|via|true-client-ip|cf-connecting-ip")
 
 
 @dataclass

@@ -30,13 +30,9 @@ class PasswordChecks:
 
     def __init__(self, store: Store, attempts: int) -> None:
         self.store = store
-        self.pair, self.address_alone, self.name_alone = (
-            RateLimit(attempts * times, FIVE_MINUTES) for times in (1, 3, 10)
-        )
+        self.pair, self.address_alone, self.name_alone = (RateLimit(attempts * times, FIVE_MINUTES) for times in (1, 3, 10))
 
-    def check(
-        self, address: str, name: str, password: str, code: str = "", *, factor: bool = True
-    ) -> AccountRow | None:
+    def check(self, address: str, name: str, password: str, code: str = "", *, factor: bool = True) -> AccountRow | None:
         """The account with this name, password and, if `factor`, second factor; None if one is wrong. Raises TooManyError.
 
         An attempt is counted before it is checked, so that parallel attempts are limited like consecutive ones.

@@ -20,11 +20,7 @@ NAMES = {
     "mean": mark("one row, the mean"),
     "oracle": mark("the references: the upper bound"),
 }
-STEPS = (
-    mark("Translating with the base"),
-    mark("Translating with the memory"),
-    mark("Translating with another memory"),
-)
+STEPS = (mark("Translating with the base"), mark("Translating with the memory"), mark("Translating with another memory"))
 
 
 def lines_of(text: Any) -> list[str]:
@@ -46,9 +42,7 @@ def _rows(result: Mapping[str, Any]) -> list[dict[str, object]]:
     return [
         {
             "memory": tr(NAMES[variant["memory"]]),
-            "figures": [
-                "" if variant[key] is None else f"{variant[key]:.{decimals}f}" for key, decimals in digits.items()
-            ],
+            "figures": ["" if variant[key] is None else f"{variant[key]:.{decimals}f}" for key, decimals in digits.items()],
             "reason": translate_message(variant["reason"]) if variant.get("reason") else "",
         }
         for variant in ({**result["base"], "memory": BASE}, *result["variants"])

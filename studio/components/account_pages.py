@@ -61,9 +61,7 @@ def missing_page(title: str, text: str) -> HTMLResponse:
     return _page("missing.html", title, narrow=True, status=404, text=text)
 
 
-def sign_in_page(
-    next: str, *, name: str = "", error: str = "", accounts: bool = True, status: int = 200
-) -> HTMLResponse:
+def sign_in_page(next: str, *, name: str = "", error: str = "", accounts: bool = True, status: int = 200) -> HTMLResponse:
     """The sign-in form; without `accounts`, instructions for creating the first one."""
     return _page(
         "sign_in.html", tr("Sign in"), narrow=True, error=error, status=status, query={"next": next}, next=next, name=name,
@@ -130,9 +128,8 @@ def members_page(
 ) -> HTMLResponse:
     """The members of a project, which its owners can change."""
     return _page(
-        "members.html", tr("Members"), who=account, error=error, project=project, members=members, owner=owner,
-        roles=PROJECT_ROLES,
-    )  # fmt: skip
+        "members.html", tr("Members"), who=account, error=error, project=project, members=members, owner=owner, roles=PROJECT_ROLES
+    )
 
 
 def _scopes(token: TokenRow) -> str:

@@ -22,11 +22,7 @@ def jobs_box(models: BaseModels) -> str:
     jobs = models.jobs()
     waits = tr("Starts when a worker is free")
     rows = [
-        (
-            job,
-            waits if job.state == "queued" else f"{step_text(job)} · {job.note}".rstrip(" ·"),
-            translate_message(job.error),
-        )
+        (job, waits if job.state == "queued" else f"{step_text(job)} · {job.note}".rstrip(" ·"), translate_message(job.error))
         for job in jobs
     ]
     return render("bases_adding.html", jobs=rows) if rows else ""

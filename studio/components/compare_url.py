@@ -28,9 +28,7 @@ class CompareUrl:
             return whole_number(values.get(name)) or 0
 
         order = str(values.get("order") or "place")
-        return cls(
-            whole("comparison"), order if order in ORDERS else "place", whole("offset"), str(values.get("word") or "")
-        )
+        return cls(whole("comparison"), order if order in ORDERS else "place", whole("offset"), str(values.get("word") or ""))
 
     @classmethod
     def read(cls, text: str) -> CompareUrl:

@@ -8,15 +8,7 @@ from engine.errors import TailorError
 from engine.store import ProjectRow
 from engine.store.comparisons import ComparisonRecord
 from studio.components.compare_url import CompareUrl
-from studio.components.comparison_table import (
-    PAGE,
-    Languages,
-    compare_table,
-    earlier_menu,
-    export_menu,
-    invitation,
-    share_menu,
-)
+from studio.components.comparison_table import PAGE, Languages, compare_table, earlier_menu, export_menu, invitation, share_menu
 from studio.components.metric_cards import figure_cards
 from studio.services.catalog import language_name
 from studio.services.comparisons import Comparisons
@@ -37,9 +29,7 @@ def table_of(
     return compare_table(
         sheet,
         store.sheets.page(sheet.comparison_id, url.order, offset, PAGE),
-        Languages(
-            project.source, project.target, language_name(project.source), base, termbase(comparisons.service, project)
-        ),
+        Languages(project.source, project.target, language_name(project.source), base, termbase(comparisons.service, project)),
         counts=None if busy else store.sheets.count(sheet.comparison_id),
         order=url.order,
         offset=offset,

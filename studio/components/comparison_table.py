@@ -178,10 +178,7 @@ def progress_card(job: JobRow | None) -> str:
         return ""
     if job.active:
         return render("comparison_progress.html", job=job, line=_progress_line(job))
-    reasons = {
-        "failed": translate_message(job.error) or tr("This failed."),
-        "cancelled": tr("Cancelled. Completed work is kept."),
-    }
+    reasons = {"failed": translate_message(job.error) or tr("This failed."), "cancelled": tr("Cancelled. Completed work is kept.")}
     reason = reasons.get(str(job.state), tr("Interrupted. Completed work is kept."))
     return render("comparison_progress.html", job=job, line=reason)
 
@@ -200,9 +197,7 @@ def _progress_line(job: JobRow) -> str:
     return " · ".join(filter(None, parts))
 
 
-def earlier_menu(
-    titles: Sequence[tuple[int, str, datetime.datetime]], project_id: int, sheet: ComparisonRecord | None
-) -> str:
+def earlier_menu(titles: Sequence[tuple[int, str, datetime.datetime]], project_id: int, sheet: ComparisonRecord | None) -> str:
     """Links to the project's comparisons, newest first, and to a new one."""
     return render(
         "comparison_earlier.html",
@@ -232,10 +227,7 @@ def invitation(project: ProjectRow, has_plugins: bool, requested: str = "") -> s
     """The placeholder shown instead of the table; `requested` is the number of a comparison that was not found."""
     more = "" if has_plugins else link_line(address("train", project.id), tr("Train a plugin"))
     if requested not in ("", "new"):
-        words = tr(
-            "It may have been deleted, or it belongs to another project. Type sentences or open a file to "
-            "start a new one."
-        )
+        words = tr("It may have been deleted, or it belongs to another project. Type sentences or open a file to start a new one.")
         return empty(tr("Comparison not found"), words, more)
     words = (
         tr("Type sentences or open a file, then translate.")

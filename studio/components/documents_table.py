@@ -93,9 +93,7 @@ def _done_row(document: TranslatedDocument, project: ProjectRow) -> DoneRow:
     state, kind = STATES.get(job.state.value, (job.state.value, ""))
     if document.output is None and job.state == "succeeded":
         state, kind = mark("file missing"), "bad"
-    stopped = (
-        tr("Translation was stopped. You can continue: completed work is kept.") if job.state == "interrupted" else ""
-    )
+    stopped = tr("Translation was stopped. You can continue: completed work is kept.") if job.state == "interrupted" else ""
     reasons = sorted((str(reason), int(count)) for reason, count in dict(report.get("kept", {})).items())
     return DoneRow(
         document, state, kind,
@@ -137,6 +135,4 @@ def segments_card(document: TranslatedDocument, project: ProjectRow, offset: int
 def no_project() -> str:
     """The placeholder shown without a project."""
     start = link_line("/samples?project=new", tr("Go to Samples"))
-    return empty(
-        tr("Not ready to translate yet"), tr("Create a project first; it sets the languages and the base."), start
-    )
+    return empty(tr("Not ready to translate yet"), tr("Create a project first; it sets the languages and the base."), start)

@@ -49,9 +49,7 @@ def layer_names(names: Sequence[str]) -> list[str]:
 # -- a sentence
 
 
-def sentence_view(
-    shares: Mapping[str, Any], project: ProjectRow, layers: Mapping[str, int], order: Sequence[str] = ()
-) -> str:
+def sentence_view(shares: Mapping[str, Any], project: ProjectRow, layers: Mapping[str, int], order: Sequence[str] = ()) -> str:
     """Domain shares of a sentence in the encoder and of its translation in the decoder; `layers` are the selected layers.
 
     Sentences of the samples have a domain; their translation is the user's text.
@@ -123,11 +121,7 @@ def corpus_card(proportions: Shown, side: str, layer: int, order: Sequence[str] 
         for j in range(len(domains_read))
     ]
     common = {"domains": list(map(named, domains_read)), "colours": domain_colours(domains_read, order)}
-    bars = {
-        **common,
-        "rows": list(map(named, rows)),
-        "shares": [[by_domain[name]["mean"] for name in rows], *of_layers],
-    }
+    bars = {**common, "rows": list(map(named, rows)), "shares": [[by_domain[name]["mean"] for name in rows], *of_layers]}
     histogram = {**common, "bins": BINS, "counts": [together, *counts]}
     return render(
         "corpus_shares.html",
@@ -147,9 +141,7 @@ def title_line(proportions: Shown, plugin: PluginRow | None) -> str:
     if plugin is not None:
         return tr("How {name} mixes its domains, on {count} sentences.", name=plugin.name, count=count)
     fitted = tr(
-        "Fitted in {seconds} s on {count} sentences, before any training.",
-        seconds=f"{proportions['seconds']:.0f}",
-        count=count,
+        "Fitted in {seconds} s on {count} sentences, before any training.", seconds=f"{proportions['seconds']:.0f}", count=count
     )
     return together(fitted, held_out_line(proportions))
 
@@ -160,9 +152,7 @@ def held_out_line(proportions: Shown) -> str:
     if not held_out:
         return ""
     right = round(held_out["sentences"] * held_out["sentences_leaning_right"])
-    line = tr(
-        "{some} of {all} held-out sentences lean towards their own domain.", some=right, all=held_out["sentences"]
-    )
+    line = tr("{some} of {all} held-out sentences lean towards their own domain.", some=right, all=held_out["sentences"])
     share = 1 / max(1, len(proportions["domains"]))
     if chance_of(right, held_out["sentences"], share) < SURE:
         return line
@@ -181,7 +171,7 @@ def chance_of(successes: int, trials: int, share: float) -> float:
     logs = (  # of binomial terms: with thousands of trials, their factors overflow or underflow
         log_factorial - math.lgamma(i + 1) - math.lgamma(trials - i + 1) + i * math.log(share) + (trials - i) * math.log1p(-share)
         for i in range(successes, trials + 1)
-    )  # fmt: skip
+    )
     return min(1.0, math.fsum(map(math.exp, logs)))
 
 
@@ -218,9 +208,7 @@ def word_row(row: WordRow, domains: Sequence[str], colours: Sequence[str]) -> di
     return {
         "text": row["text"],
         "shared": percent(row["shared"]),
-        "shares": ", ".join(
-            f"{named(name)} {percent(share)}" for name, share in zip(domains, row["proportions"], strict=True)
-        ),
+        "shares": ", ".join(f"{named(name)} {percent(share)}" for name, share in zip(domains, row["proportions"], strict=True)),
         "parts": list(zip(map(named, domains), row["proportions"], colours, strict=True)),
         "where": " · ".join(
             tr("{count} in {domain}", count=number(times), domain=named(name))
@@ -232,9 +220,7 @@ def word_row(row: WordRow, domains: Sequence[str], colours: Sequence[str]) -> di
 
 def example_buttons(proportions: Shown, language: str) -> str:
     """Buttons with example sentences from the samples."""
-    examples = [
-        (shortened(example["translation"]), named(example["domain"])) for example in proportions.get("examples", ())
-    ]
+    examples = [(shortened(example["translation"]), named(example["domain"])) for example in proportions.get("examples", ())]
     return render("proportions_examples.html", examples=examples, language=language) if examples else ""
 
 

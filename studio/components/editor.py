@@ -58,11 +58,7 @@ class Editor:
             base, source = self.service.base_model(project), str(event.source)
             result = alternatives_of(self.service, base, row, float(event.strength), source, str(event.prefix))
         except TailorError as error:
-            return {
-                self.reply: render(
-                    "alternatives.html", **words, alternatives=None, why=translate_message(error.message)
-                )
-            }
+            return {self.reply: render("alternatives.html", **words, alternatives=None, why=translate_message(error.message))}
         return {self.reply: render("alternatives.html", **words, alternatives=result, why="", language=project.target)}
 
     def learn(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:

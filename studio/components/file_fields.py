@@ -18,9 +18,7 @@ def drop_field(label: str, height: int, scale: int | None = None) -> Any:
 
     It accepts any file extension: Gradio would drop others silently, while the studio reports why it refuses them.
     """
-    return gr.File(
-        label=label, show_label=False, file_count="multiple", height=height, scale=scale, elem_classes="tm-drop",
-    )  # fmt: skip
+    return gr.File(label=label, show_label=False, file_count="multiple", height=height, scale=scale, elem_classes="tm-drop")
 
 
 def large_files() -> Any:

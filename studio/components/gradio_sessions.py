@@ -101,9 +101,7 @@ def keep_sessions_small(app: FastAPI) -> None:
 
     route_utils.GradioMultiPartParser = Upload  # type: ignore[misc]
 
-    mounted = next(
-        gradio_app for route in reversed(app.routes) if isinstance(gradio_app := getattr(route, "app", None), App)
-    )
+    mounted = next(gradio_app for route in reversed(app.routes) if isinstance(gradio_app := getattr(route, "app", None), App))
     blocks = mounted.get_blocks()
     blocks.state_session_capacity = SESSIONS
     app.state.end_streams = mounted.stop_event.set  # Gradio calls this only in its own server

@@ -53,9 +53,7 @@ def first_sample(service: Service) -> SampleCorpus | None:
     """The first bundled style corpus in the first base's initial target language; None if there is none."""
     base = first_base(service)
     target = default_pair(base)[1] if base else None
-    return next(
-        (corpus for corpus in service.catalog.samples() if corpus.kind == "style" and corpus.target == target), None
-    )
+    return next((corpus for corpus in service.catalog.samples() if corpus.kind == "style" and corpus.target == target), None)
 
 
 def start_with_sample(service: Service, agreed: bool) -> ProjectRow:

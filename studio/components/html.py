@@ -115,13 +115,7 @@ def html_block(value: str = "", *, classes: str = "", script: str | None = None,
     import gradio as gr
 
     return gr.HTML(
-        value,
-        apply_default_css=False,
-        padding=False,
-        container=False,
-        js_on_load=script,
-        elem_classes=classes or None,
-        **more,
+        value, apply_default_css=False, padding=False, container=False, js_on_load=script, elem_classes=classes or None, **more
     )
 
 

@@ -51,10 +51,7 @@ def files_card(
     return render(
         "import_files.html",
         warnings=[
-            (
-                translate_message(warning),
-                _query("noticed", ANOTHER_LANGUAGE, "") if getattr(warning, "code", "") == OTHERS else "",
-            )
+            (translate_message(warning), _query("noticed", ANOTHER_LANGUAGE, "") if getattr(warning, "code", "") == OTHERS else "")
             for warning in report.get("warnings", [])
         ],
         leaked=leaked,
@@ -68,11 +65,7 @@ def files_card(
 
 
 def unread_card(
-    files: Mapping[str, str],
-    removed: Sequence[str] = (),
-    refused: Mapping[str, str] | None = None,
-    *,
-    changed: bool = False,
+    files: Mapping[str, str], removed: Sequence[str] = (), refused: Mapping[str, str] | None = None, *, changed: bool = False
 ) -> str:
     """Files of the project that were not read completely, with the reason; each can be removed, and `removed` ones restored.
     The card also lists `refused` files, which are not in the project. If the files have `changed`, a bar states when that takes
@@ -105,17 +98,10 @@ def side_cards(report: Mapping[str, Any]) -> str:
     )
 
 
-def leak_card(
-    leaks: Mapping[str, Any], names: Sequence[str], project: int, refused: Mapping[str, str] | None = None
-) -> str:
+def leak_card(leaks: Mapping[str, Any], names: Sequence[str], project: int, refused: Mapping[str, str] | None = None) -> str:
     """The test files with their overlap with the samples, and `refused` files; an explanation if there are none."""
-    by_name = {
-        str(file.get("name")): {"leaked": 0, "sentences": 0, "error": "", **file} for file in leaks.get("files", [])
-    }
-    files = [
-        {"name": name, "leaks": by_name.get(name), "query": urlencode({"view": "leaks", "file": name})}
-        for name in names
-    ]
+    by_name = {str(file.get("name")): {"leaked": 0, "sentences": 0, "error": "", **file} for file in leaks.get("files", [])}
+    files = [{"name": name, "leaks": by_name.get(name), "query": urlencode({"view": "leaks", "file": name})} for name in names]
     return render("import_tests.html", files=files, project=project, refused=refused or {})
 
 
@@ -128,8 +114,7 @@ def length_bars(lengths: Mapping[int, int]) -> str:
     for length, count in lengths.items():
         counts[min(length // width, last)] += count
     names = [
-        f"{position * width}" + ("+" if position == last and longest >= (last + 1) * width else "")
-        for position in range(last + 1)
+        f"{position * width}" + ("+" if position == last and longest >= (last + 1) * width else "") for position in range(last + 1)
     ]
     return bars(counts, names, tr("sentences"))
 

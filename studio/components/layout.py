@@ -171,9 +171,7 @@ def _toast(error: Exception) -> None:
         sentence = translate_message(error.message)
     else:
         log.exception("an event of the studio failed", exc_info=error)
-        sentence = tr(
-            "This is an error in the studio, not something you did. The details are in its log; please report them."
-        )
+        sentence = tr("This is an error in the studio, not something you did. The details are in its log; please report them.")
     gr.Warning(esc(sentence), duration=12, title=tr("Something went wrong"))
 
 
@@ -238,9 +236,7 @@ def step_list(overview: Overview, name: str) -> str:
     states = {
         "samples": number(overview.sentences) if overview.sentences is not None else "",
         "phrases": number(overview.phrases) if overview.phrases is not None else "",
-        "train": percent(busy.fraction)
-        if busy and busy.kind == "customize"
-        else (str(overview.runs) if overview.runs else ""),
+        "train": percent(busy.fraction) if busy and busy.kind == "customize" else (str(overview.runs) if overview.runs else ""),
         "rate": f"{number(overview.rated[0])}/{number(overview.rated[1])}" if overview.rated else "",
         "plugins": str(overview.plugins) if overview.plugins else "",
     }

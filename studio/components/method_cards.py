@@ -86,18 +86,14 @@ def can_look_up(method: Method) -> bool:
     return capabilities.offers_likelihood and method.name != "knn" and not capabilities.needs_endpoint and has_faiss()
 
 
-def method_card(
-    service: Service, project: ProjectRow | None, method: Method, estimate: Estimate | None = None
-) -> MethodCard:
+def method_card(service: Service, project: ProjectRow | None, method: Method, estimate: Estimate | None = None) -> MethodCard:
     """The card of a method for a project."""
     capabilities = method.capabilities
     lacks, remedy = lacking(service, project, method)
     domains = len((service.report(project.id) if project else {}).get("domains") or {})
     facts = [
         tr("needs phrases") if capabilities.needs_phrases else "",
-        tr("uses general text as the second domain")
-        if method.name == "domain_mixing" and not lacks and domains < 2
-        else "",
+        tr("uses general text as the second domain") if method.name == "domain_mixing" and not lacks and domains < 2 else "",
         "" if capabilities.offers_strength else tr("strength not adjustable"),
     ]
     cost = ""
@@ -164,7 +160,6 @@ def estimate_line(estimate: Estimate | None, machine: Mapping[str, Any], project
         device=device_text(estimate.device),
         steps=", ".join(f"{tr(name)} {span(seconds)}" for name, seconds in estimate.parts.items()),
         sure=together(
-            tr("{low} to {high}, {sure}.", low=low, high=high, sure=tr(estimate.sentence)),
-            *map(translate_message, estimate.notes),
+            tr("{low} to {high}, {sure}.", low=low, high=high, sure=tr(estimate.sentence)), *map(translate_message, estimate.notes)
         ),
     )

@@ -25,18 +25,14 @@ ACCURACY = (
 )
 
 
-def figure_cards(
-    sheet: ComparisonRecord, *, busy: bool, plugins: Sequence[Mapping[str, Any]] = (), moved: bool = False
-) -> str:
+def figure_cards(sheet: ComparisonRecord, *, busy: bool, plugins: Sequence[Mapping[str, Any]] = (), moved: bool = False) -> str:
     """Cards of the measured metrics with notes; before measuring, the button to measure. `plugins` are the plugins' metrics from
     training, shown until then, and greyed out if a strength has `moved` from the 1 at which they were measured.
     """
     rows = figure_rows(sheet.figures)
     if not rows:
         earlier = Markup(figure_row(plugins[0])) if len(plugins) == 1 else ""
-        return render(
-            "metric_cards.html", rows=[], earlier=earlier, moved=moved, busy=busy, references=sheet.references
-        )
+        return render("metric_cards.html", rows=[], earlier=earlier, moved=moved, busy=busy, references=sheet.references)
     groups: dict[tuple[str, str], list[MetricRow]] = {}
     for row in rows:
         if row.metric not in FOLDED:
@@ -106,16 +102,13 @@ def _about(figures: Mapping[str, Any], rows: Sequence[MetricRow]) -> list[str]:
         notes.append(tr("Style: {count} sentences of this comparison.", count=number(report["lines"])))
     if general:
         lines = number(general["lines"])
-        notes.append(
-            tr("General text: {count} bundled everyday sentences; their sources are back-translations.", count=lines)
-        )
+        notes.append(tr("General text: {count} bundled everyday sentences; their sources are back-translations.", count=lines))
     if style.get("accuracy"):
         notes.append(_accuracy(style["accuracy"]))
     if style:
         notes.append(
             tr(
-                "Perplexity: of a language model trained on {count} sample sentences, per {unit}; on unseen "
-                "samples it is {value}.",
+                "Perplexity: of a language model trained on {count} sample sentences, per {unit}; on unseen samples it is {value}.",
                 count=number(style["sentences"]),
                 unit=tr(str(style["unit"])),
                 value=number(style["held_out_perplexity"]),

@@ -48,9 +48,7 @@ class NewProjectForm:
                         self.source = gr.Dropdown(label="From", choices=sources, value=_pair(base)[0])
                         self.target = gr.Dropdown(label="Into", choices=targets, value=_pair(base)[1])
                     self.base = gr.Dropdown(
-                        label="Base model (stays frozen)",
-                        choices=self._base_choices(),
-                        value=base["path"] if base else None,
+                        label="Base model (stays frozen)", choices=self._base_choices(), value=base["path"] if base else None
                     )
                     self.terms = html_block()
                     self.agreed = gr.Checkbox(label="I accept these terms", visible=False, container=False)
@@ -78,10 +76,7 @@ class NewProjectForm:
         for event in (
             start.click(handle_errors(self.create, heavy=True), fields, self.address, js=COLLECTED, **HEAVY),
             self.samples.choose(
-                handle_errors(self.create_from_samples, heavy=True),
-                chosen,
-                [*chosen, self.terms, self.address],
-                **HEAVY,
+                handle_errors(self.create_from_samples, heavy=True), chosen, [*chosen, self.terms, self.address], **HEAVY
             ),
         ):
             event.then(None, self.address, None, js=FOLLOW)
@@ -116,9 +111,7 @@ class NewProjectForm:
             return {self.base: gr.skip()}
         bases = self.service.catalog.bases()
         named = str(request.query_params.get("base", ""))
-        chosen = next((base_card for base_card in bases if base_card["name"] == named), bases[0] if bases else {}).get(
-            "path"
-        )
+        chosen = next((base_card for base_card in bases if base_card["name"] == named), bases[0] if bases else {}).get("path")
         waiting = [str(path) for path in stashed(str(request.query_params.get("files", "")), self.service.settings)]
         values = self.choose_base(chosen, waiting, other=chosen != self.base.value)  # keep a tick set meanwhile
         for field, codes in zip((self.source, self.target), self.service.catalog.languages(), strict=True):
@@ -131,11 +124,7 @@ class NewProjectForm:
         """
         card = self._card(base)
         source, target = _into_language_of(files, card, *_pair(card))
-        return {
-            self.source: source,
-            self.target: target,
-            **self._licence(base, source, target, other=other),
-        }
+        return {self.source: source, self.target: target, **self._licence(base, source, target, other=other)}
 
     def look_at_files(self, files: list[str] | None, base: str, source: str, target: str) -> dict[Any, Any]:
         """Set the target to the language of the files."""
@@ -177,9 +166,7 @@ class NewProjectForm:
         corpora = chosen_corpora(self.service, event)
         source, target, new_base = samples_setup(self.service, corpora, source, target, base)
         if new_base != base:
-            yield {
-                self.source: source, self.target: target, self.base: new_base, **self._licence(new_base, source, target),
-            }  # fmt: skip
+            yield {self.source: source, self.target: target, self.base: new_base, **self._licence(new_base, source, target)}
             agreed = False
         project = start_from_samples(self.service, corpora, source, target, new_base, agreed)
         self.keep(None)
@@ -202,9 +189,7 @@ class NewProjectForm:
         values = self._licence(new_base, source, target)
         return {self.terms: values[self.terms]} if new_base == base else {self.base: new_base, **values}
 
-    def _licence(
-        self, base: str | None, source: str | None, target: str | None, *, other: bool = True
-    ) -> dict[Any, Any]:
+    def _licence(self, base: str | None, source: str | None, target: str | None, *, other: bool = True) -> dict[Any, Any]:
         if not base:
             return {self.terms: "", self.agreed: gr.update(visible=False)}
         quality = quality_note(self.service, base, source or "", target or "")
@@ -218,9 +203,7 @@ class NewProjectForm:
         return next((card for card in self.service.catalog.bases() if card["path"] == base), None)
 
     def _base_choices(self) -> list[tuple[str, str]]:
-        return [
-            (f"{card['name']} · {card['bytes'] / 1e6:.0f} MB", card["path"]) for card in self.service.catalog.bases()
-        ]
+        return [(f"{card['name']} · {card['bytes'] / 1e6:.0f} MB", card["path"]) for card in self.service.catalog.bases()]
 
 
 def chosen_corpora(service: Service, event: gr.EventData) -> list[SampleCorpus]:

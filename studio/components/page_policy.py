@@ -14,7 +14,7 @@ from studio.components.templating import render
 
 def plain_page(
     template: str, style: str, script: str = "", *, status: int = 200, headers: dict[str, str] | None = None, **values: Any
-) -> HTMLResponse:  # fmt: skip
+) -> HTMLResponse:
     """A template with its `style` and `script`, which the content security policy allows by hash, so that injected text is
     neither run nor applied. The script may send requests only to this server.
     """

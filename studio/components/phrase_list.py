@@ -20,9 +20,7 @@ class PhraseList:
     def __init__(self) -> None:
         with gr.Column(elem_classes="tm-card tm-stack tm-grow"):
             with gr.Row(elem_classes="tm-phrase-filters"):
-                self.words = gr.Textbox(
-                    label="Search", placeholder="Search", show_label=False, container=False, min_width=100
-                )
+                self.words = gr.Textbox(label="Search", placeholder="Search", show_label=False, container=False, min_width=100)
                 self.low = _choice("From length", [])
                 self.high = _choice("To length", [])
                 self.layer = _choice("Layer", [])
@@ -34,9 +32,7 @@ class PhraseList:
                 self.back = gr.Button("Back", size="sm", min_width=60, scale=0)
                 self.forth = gr.Button("Next", size="sm", min_width=60, scale=0)
             with gr.Row(elem_classes="tm-pager tm-phrase-acts"):
-                self.sentences = gr.Checkbox(
-                    False, label="Also exclude sentences containing them", container=False, min_width=200
-                )
+                self.sentences = gr.Checkbox(False, label="Also exclude sentences containing them", container=False, min_width=200)
                 self.bulk = gr.Button("Exclude all of these", size="sm", visible="hidden", scale=0)
                 self.translate = gr.Button("Back-translate these", size="sm", visible="hidden", scale=0)
         self.filters = [self.words, self.low, self.high, self.layer, self.order, self.show]
@@ -64,18 +60,14 @@ class PhraseList:
         """The filters set to the values of a view."""
         lengths = sorted(set(phrases.table.lengths.tolist()))
         layers = [(tr("layer {number}", number=layer + 1), layer) for layer in range(phrases.layer_count)]
-        orders = [
-            (tr(name), order) for name, order in ORDERS.items() if order != "typical" or phrases.table.general_words
-        ]
+        orders = [(tr(name), order) for name, order in ORDERS.items() if order != "typical" or phrases.table.general_words]
         return {
             self.words: view.words,
             self.low: gr.update(
-                choices=[(tr("from {number}", number=length), length) for length in lengths],
-                value=view.low or lengths[0],
+                choices=[(tr("from {number}", number=length), length) for length in lengths], value=view.low or lengths[0]
             ),
             self.high: gr.update(
-                choices=[(tr("to {number}", number=length), length) for length in lengths],
-                value=view.high or lengths[-1],
+                choices=[(tr("to {number}", number=length), length) for length in lengths], value=view.high or lengths[-1]
             ),
             self.layer: gr.update(choices=[(tr("any layer"), -1), *layers], value=view.layer),
             self.order: gr.update(choices=orders, value=phrases.usable(view).order),

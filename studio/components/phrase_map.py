@@ -53,9 +53,7 @@ def map_state(job: JobRow | None) -> str:
     """The progress while the map is drawn, or why drawing failed; empty otherwise."""
     if job is None or job.state in ("succeeded", "cancelled"):
         return ""
-    return render(
-        "job_state.html", job=job, error=translate_message(job.error) or tr("The map was not finished. Draw it again.")
-    )
+    return render("job_state.html", job=job, error=translate_message(job.error) or tr("The map was not finished. Draw it again."))
 
 
 def map_figure(project: ProjectRow, version: int, layers: int, domains: Sequence[str]) -> Markup:

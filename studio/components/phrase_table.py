@@ -230,9 +230,7 @@ def export_link(project: ProjectRow, view: PhraseView) -> str:
 
 def origin_card(parser: str, project: ProjectRow, general: bool) -> str:
     """Which parser extracted the phrases, and whether they are compared with general text."""
-    return render(
-        "phrase_origin.html", parser=translate_message(parser), language=language_name(project.target), general=general
-    )
+    return render("phrase_origin.html", parser=translate_message(parser), language=language_name(project.target), general=general)
 
 
 def no_phrases(project: ProjectRow | None, job: JobRow | None = None) -> str:

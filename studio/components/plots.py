@@ -77,12 +77,7 @@ def at_step(digits: int, name: str = "") -> str:
 
 
 def _add(
-    figure: Any,
-    name: str,
-    points: Sequence[tuple[int, float | None]],
-    colour: str,
-    digits: int,
-    mode: str = "lines+markers",
+    figure: Any, name: str, points: Sequence[tuple[int, float | None]], colour: str, digits: int, mode: str = "lines+markers"
 ) -> None:
     figure.add_scatter(
         x=[step for step, _ in points], y=[value for _, value in points], name=name, mode=mode,

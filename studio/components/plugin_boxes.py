@@ -39,8 +39,7 @@ def check_list(name: str, checks: Sequence[Check], *, done: str = "", pending: P
     checks_by_name = {check.name: check for check in checks}
     now = next((key for key in TITLES if key not in checks_by_name), "") if not failed else ""
     steps = [
-        {"title": tr(title), **_step(checks_by_name.get(key), key == now, pending is not None)}
-        for key, title in TITLES.items()
+        {"title": tr(title), **_step(checks_by_name.get(key), key == now, pending is not None)} for key, title in TITLES.items()
     ]
     progress = {"name": name, "steps": steps, "failed": failed, "done": done, "question": pending}
     return render("plugin_imports.html", imports=[progress])
@@ -61,9 +60,7 @@ def _step(check: Check | None, now: bool, pending: bool) -> dict[str, str]:
 
 def waiting_box(waiting: Sequence[PendingImport]) -> str:
     """Imports that wait for their licence to be accepted."""
-    imports = [
-        {"name": pending.name, "steps": [], "failed": False, "done": "", "question": pending} for pending in waiting
-    ]
+    imports = [{"name": pending.name, "steps": [], "failed": False, "done": "", "question": pending} for pending in waiting]
     return render("plugin_imports.html", imports=imports)
 
 

@@ -29,13 +29,7 @@ from studio.i18n.translate import ago, listed, mark, tr, translate_message, trn
 from studio.services.scores import NAMES, harm, scores
 
 UNLIKE = mark("Differs from the paper")  # label of a provenance entry
-PLAIN = (
-    "created",
-    "made_of",
-    "sentences",
-    "phrases",
-    "budget",
-)  # provenance entries stated in the line above the table
+PLAIN = ("created", "made_of", "sentences", "phrases", "budget")  # provenance entries stated in the line above the table
 
 
 @dataclass(frozen=True)
@@ -105,9 +99,7 @@ def plugin_cards(
     default plugin's row; `wanted`: a tag, to show only the plugins that have it."""
     if not plugins:
         return no_plugins(project)
-    of = {
-        plugin.name: sorted({tag for row in plugin.rows for tag in (tags or {}).get(row.id, ())}) for plugin in plugins
-    }
+    of = {plugin.name: sorted({tag for row in plugin.rows for tag in (tags or {}).get(row.id, ())}) for plugin in plugins}
     picked = [plugin for plugin in plugins if not wanted or wanted in of[plugin.name]]
     licence, names = tr("Licence: {name}", name=""), tr("Licence of the base: {name}", name="")
     return render(
@@ -142,8 +134,7 @@ def _card(
         "tags": tags,
         "facts": facts,
         "figures": [
-            (kind, [score for score in measured if score.kind == kind])
-            for kind in dict.fromkeys(score.kind for score in measured)
+            (kind, [score for score in measured if score.kind == kind]) for kind in dict.fromkeys(score.kind for score in measured)
         ],
         "harm": harm(row),
         "readable": bool(data.metadata),
@@ -199,9 +190,7 @@ def _made_from(origin: Mapping[str, Any]) -> str:
     if origin.get("made_of"):
         return tr("Blended from {what}", what=tr(str(origin["made_of"]).replace("_", " ")))
     units = {"sentences": ("{count} sentence", "{count} sentences"), "phrases": ("{count} phrase", "{count} phrases")}
-    parts = [
-        trn(*forms, origin[key]) for key, forms in units.items() if isinstance(origin.get(key), int) and origin[key]
-    ]
+    parts = [trn(*forms, origin[key]) for key, forms in units.items() if isinstance(origin.get(key), int) and origin[key]]
     line = tr("Built from {what}", what=listed(parts)) if parts else tr("Origin")
     return line + (tr(", budget {name}", name=tr(str(origin["budget"]))) if origin.get("budget") else "")
 

@@ -28,8 +28,7 @@ def look_rows(preview: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The rows to show, out of those that the base can translate: changed ones first, plain sentences before held-out ones."""
     rows = [row for row in preview.get("rows", []) if isinstance(row, Mapping) and understood(row)]
     order = sorted(
-        range(len(rows)),
-        key=lambda i: (rows[i].get("vanilla") == rows[i].get("customized"), rows[i].get("kind") != "plain", i),
+        range(len(rows)), key=lambda i: (rows[i].get("vanilla") == rows[i].get("customized"), rows[i].get("kind") != "plain", i)
     )
     # Include at least one held-out sentence, which is shown with the user's reference.
     chosen = order[:SHOWN]

@@ -86,13 +86,9 @@ def _foot(results: Summary, row: RoundRow) -> str:
     return together(*lines)
 
 
-def rater_table(
-    raters: Sequence[RaterRow], done: Mapping[int, int], row: RoundRow, origin: str, local: bool = False
-) -> str:
+def rater_table(raters: Sequence[RaterRow], done: Mapping[int, int], row: RoundRow, origin: str, local: bool = False) -> str:
     """Each rater with progress and link; `local`: the links work only on this computer."""
-    return render(
-        "rating_raters.html", raters=raters, done=done, row=row, origin=origin, local=local, address=rater_address
-    )
+    return render("rating_raters.html", raters=raters, done=done, row=row, origin=origin, local=local, address=rater_address)
 
 
 def manage_box(row: RoundRow, raters: Sequence[RaterRow]) -> str:
@@ -127,7 +123,5 @@ def round_preview(texts: Texts, first: str, second: str, max_sentences: float | 
         minutes=minutes,
     )  # fmt: skip
     if same:
-        text += " " + trn(
-            "{count} is the same in both and is skipped.", "{count} are the same in both and are skipped.", same
-        )
+        text += " " + trn("{count} is the same in both and is skipped.", "{count} are the same in both and are skipped.", same)
     return render("round_preview.html", text=text)

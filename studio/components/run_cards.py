@@ -60,11 +60,7 @@ def queued_text(ahead: int) -> str:
     """What a queued run waits for; `ahead`: the number of the project's runs before it."""
     if not ahead:
         return tr("Starts when a worker is free.")
-    return trn(
-        "One run of this project is ahead in the queue.",
-        "{count} runs of this project are ahead in the queue.",
-        ahead,
-    )
+    return trn("One run of this project is ahead in the queue.", "{count} runs of this project are ahead in the queue.", ahead)
 
 
 # -- the run that is shown

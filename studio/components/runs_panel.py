@@ -29,7 +29,7 @@ from studio.components.run_cards import (
     progress_card,
     runs_table,
     training,
-)  # fmt: skip
+)
 from studio.i18n.translate import tr
 from studio.services.runs import Runs
 
@@ -50,9 +50,7 @@ class RunsPanel:
         with toggled(gr.Row, elem_classes="tm-live") as self.live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
                 self.status = html_block(script=ACT)
-                self.curve = gr.Radio(
-                    CURVES, value="loss", visible="hidden", elem_classes="tm-segments", **BARE
-                )  # fmt: skip
+                self.curve = gr.Radio(CURVES, value="loss", visible="hidden", elem_classes="tm-segments", **BARE)
                 self.plot = gr.Plot(visible="hidden", elem_classes="tm-plot", **BARE)
                 self.device = html_block()
                 with gr.Accordion("Log", open=False, elem_classes="tm-advanced"):
@@ -92,9 +90,7 @@ class RunsPanel:
 
     # -- what the panel shows
 
-    def poll(
-        self, request: gr.Request, versions: str, compared: str, curve: str, measure: str, sample: str
-    ) -> dict[Any, Any]:
+    def poll(self, request: gr.Request, versions: str, compared: str, curve: str, measure: str, sample: str) -> dict[Any, Any]:
         project = self.runs.service.project(requested_project(request))
         jobs = self.runs.of(project.id) if project else []
         job = self.runs.displayed_run(jobs, str(request.query_params.get("run", "")))

@@ -27,20 +27,11 @@ DECIDED = {"exclude": (mark("excluded"), "bad"), "approve": (mark("kept by you")
 
 
 def sentence_card(
-    listing: Listing,
-    counts: Mapping[str, int | None],
-    project: int,
-    language: str,
-    source_language: str,
-    *,
-    several: bool,
+    listing: Listing, counts: Mapping[str, int | None], project: int, language: str, source_language: str, *, several: bool
 ) -> str:
     """The card with tabs, filter and rows. `several`: the samples have more than one file."""
     view = listing.view
-    narrowed = [
-        (tr("file"), Path(view.file).name, view.query(file="")),
-        (tr("domain"), view.domain, view.query(domain="")),
-    ]
+    narrowed = [(tr("file"), Path(view.file).name, view.query(file="")), (tr("domain"), view.domain, view.query(domain=""))]
     tabs = [
         {"name": name, "title": tr(title), "count": counts.get(name), "query": View(view=name).query()}
         for name, title in VIEWS.items()

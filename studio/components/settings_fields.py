@@ -62,9 +62,7 @@ def collected(text: str, of: str = "") -> dict[str, dict[str, object]]:
         return {}
 
 
-def changed(
-    cls: type[Options], field_values: Mapping[str, Any], preset: Mapping[str, Any] | None = None
-) -> dict[str, object]:
+def changed(cls: type[Options], field_values: Mapping[str, Any], preset: Mapping[str, Any] | None = None) -> dict[str, object]:
     """The validated settings among `field_values` that differ from the preset, or from their defaults if it lacks them.
 
     Raises OptionError naming an invalid setting.

@@ -12,20 +12,7 @@ from studio.i18n.translate import tr, translate_message, trc, trn
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 STATIC = Path(__file__).resolve().parents[1] / "static"
-PIECES = (
-    "tag",
-    "link_button",
-    "card",
-    "empty",
-    "card_title",
-    "quiet_line",
-    "link_line",
-    "note",
-    "bar",
-    "figure",
-    "bars",
-    "copied",
-)
+PIECES = ("tag", "link_button", "card", "empty", "card_title", "quiet_line", "link_line", "note", "bar", "figure", "bars", "copied")
 
 
 @cache
@@ -33,11 +20,7 @@ def _environment() -> Environment:
     from studio.components.html import lang_attribute, number, size
 
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals |= {
         "tr": tr,

@@ -46,20 +46,13 @@ class TestFilesPanel:
         """Add test files."""
         project = self.service.need(requested_project(request))
         try:
-            return {
-                self.status: job_line(self.service.add_tests(project, files or [])),
-                self.files: self.files_html(project),
-            }
+            return {self.status: job_line(self.service.add_tests(project, files or [])), self.files: self.files_html(project)}
         except RefusedError:
             return {self.status: gr.skip(), self.files: self.files_html(project)}
 
     def remove_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Remove a test file."""
-        return {
-            self.status: job_line(
-                self.service.remove_test(self.service.need(requested_project(request)), str(event.name))
-            )
-        }
+        return {self.status: job_line(self.service.remove_test(self.service.need(requested_project(request)), str(event.name)))}
 
     def dismiss(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Remove a file from the list of refused files."""

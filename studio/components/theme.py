@@ -24,10 +24,7 @@ def layer_colours(layers: int) -> list[str]:
     if layers <= 1:
         return [LAYERS[-1]]
     positions = [index * (len(LAYERS) - 1) / (layers - 1) for index in range(layers)]
-    return [
-        _mix(LAYERS[int(position)], LAYERS[min(int(position) + 1, len(LAYERS) - 1)], position % 1)
-        for position in positions
-    ]
+    return [_mix(LAYERS[int(position)], LAYERS[min(int(position) + 1, len(LAYERS) - 1)], position % 1) for position in positions]
 
 
 def _mix(first: str, second: str, share: float) -> str:

@@ -73,9 +73,7 @@ class PlanForm:
         values = {}
         for kind, cls in self.classes(plan.method).items():
             settings = {**budget.get(kind, {}), **getattr(plan, KINDS[kind])}
-            values[kind] = {
-                item.name: field_value(item, settings.get(item.name, item.default)) for item in describe(cls)
-            }
+            values[kind] = {item.name: field_value(item, settings.get(item.name, item.default)) for item in describe(cls)}
         return values
 
     def entered(self, text: str, method: str, budget: str) -> dict[str, dict[str, object]]:
@@ -144,9 +142,7 @@ def plan_in_address(
     return plan, says or translate_message(obstacle(runs.service, project, plan.method))
 
 
-def _named(
-    runs: Runs, form: PlanForm, project: ProjectRow, query: Mapping[str, Any], first: CustomizeRequest
-) -> CustomizeRequest:
+def _named(runs: Runs, form: PlanForm, project: ProjectRow, query: Mapping[str, Any], first: CustomizeRequest) -> CustomizeRequest:
     method, budget, base = (str(query.get(name, "")) for name in ("method", "budget", "base"))
     try:
         options = {name: dict(value) for name, value in json.loads(str(query.get("set", "")) or "{}").items()}

@@ -64,9 +64,7 @@ class TreeNode:
         return 18 if not self.children else 2 * DOT if self.unnamed else NODE
 
 
-def tree_svg(
-    tree: Tree, language: str, *, sentence: int, key_of: Callable[[str], str], chosen: str = "", caption: str = ""
-) -> str:
+def tree_svg(tree: Tree, language: str, *, sentence: int, key_of: Callable[[str], str], chosen: str = "", caption: str = "") -> str:
     """Draw a tree. `key_of` returns the phrase for a text as spelled in the table, "" if it is not a phrase; `chosen` is the
     selected phrase, which is underlined with the `caption` below.
     """

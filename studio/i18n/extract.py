@@ -70,9 +70,7 @@ def collected() -> dict[str, str]:
 def _files() -> list[Path]:
     api = STUDIO / "api"
     return sorted(
-        file
-        for file in STUDIO.rglob("*.py")
-        if file.name in SERVED or (api not in file.parents and file != Path(__file__))
+        file for file in STUDIO.rglob("*.py") if file.name in SERVED or (api not in file.parents and file != Path(__file__))
     )
 
 
@@ -248,17 +246,10 @@ class _EngineMessages(_Messages):
 def engine_messages() -> tuple[str, ...]:
     """The messages of the engine that a page may show."""
     files = {file.relative_to(ENGINE).as_posix(): file for file in sorted(ENGINE.rglob("*.py"))}
-    trees = {
-        path: ast.parse(file.read_text(encoding="utf-8"))
-        for path, file in files.items()
-        if not path.startswith(COMMANDS)
-    }
+    trees = {path: ast.parse(file.read_text(encoding="utf-8")) for path, file in files.items() if not path.startswith(COMMANDS)}
     errors = {"TailorError"}
     classes = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    while (
-        result := {node.name for node in classes if any(getattr(base, "id", "") in errors for base in node.bases)}
-        - errors
-    ):
+    while result := {node.name for node in classes if any(getattr(base, "id", "") in errors for base in node.bases)} - errors:
         errors |= result
     return tuple(
         dict.fromkeys(

@@ -165,8 +165,7 @@ def translate_message(message: str) -> str:
     if result is None or not message.params:
         return result or message
     values = {
-        name: translate_message(value) if isinstance(value, EngineMessage) else value
-        for name, value in message.params.items()
+        name: translate_message(value) if isinstance(value, EngineMessage) else value for name, value in message.params.items()
     }
     try:
         return _filled(result, values)

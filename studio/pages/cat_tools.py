@@ -63,9 +63,7 @@ class CatToolsPage(StudioPage):
         default = self.service.store.defaults.get(project.id) if project else None
         plugins = plugin_choices(self.service, project) if project else []
         return {
-            self.connection: connection_card(
-                tool_connection, project, plugins, default.name if default else "", choice
-            ),
+            self.connection: connection_card(tool_connection, project, plugins, default.name if default else "", choice),
             self.tools: tool_cards(tool_connection, project),
             self.choice: choice,
         }

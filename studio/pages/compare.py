@@ -35,9 +35,7 @@ from studio.services.comparisons import Comparisons
 from studio.services.service import Service
 from studio.services.terminology import project_terms
 
-TEXT = (
-    "With and without your plugins. Click a word to see what the plugin retrieved for it, where its method retrieves."
-)
+TEXT = "With and without your plugins. Click a word to see what the plugin retrieved for it, where its method retrieves."
 STATE = script("compare-state.js")
 MARK = script("compare-mark.js")  # updates the address without a reload
 
@@ -106,27 +104,21 @@ class ComparePage(StudioPage):
             raise InputError("This comparison no longer exists. Reload the page.")
         return sheet
 
-    def content(
-        self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, requested: str = ""
-    ) -> Values:
+    def content(self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, requested: str = "") -> Values:
         """Everything below the actions, for a comparison that has just been opened or created, or none."""
         from_file = sheet is not None and bool(sheet.file)
         lines = self.service.store.sheets.page(sheet.comparison_id, limit=500) if sheet and not from_file else []
         typed = "\n".join(line.source for line in lines) or self.service.catalog.demo_lines(project.source)
         return {
             self.text: gr.update(value=typed, visible=visible_if(not from_file)),
-            self.file: gr.update(
-                value=file_card(sheet, project.id) if sheet and from_file else "", visible=visible_if(from_file)
-            ),
+            self.file: gr.update(value=file_card(sheet, project.id) if sheet and from_file else "", visible=visible_if(from_file)),
             self.state: progress_card(self.comparisons.job(sheet)),
             **self.result(project, sheet, url, requested),
             self.menus: menus_of(self.comparisons, project, sheet),
             self.here: replace(url, comparison=sheet.comparison_id if sheet else 0).text(),
         }
 
-    def result(
-        self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, requested: str = ""
-    ) -> Values:
+    def result(self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, requested: str = "") -> Values:
         return {
             self.table: table_of(self.comparisons, project, url, sheet, requested),
             self.figures: figures_of(self.comparisons, sheet),
@@ -181,11 +173,7 @@ class ComparePage(StudioPage):
         url = CompareUrl.of({**asdict(url), "order": event.order, "offset": str(event.offset)})
         sheet = self.comparisons.sheet(project, str(url.comparison))
         table = table_of(self.comparisons, project, url, sheet)
-        return {
-            self.table: table,
-            self.here: url.text(),
-            self.version: table_version(url, self.comparisons.job(sheet), table),
-        }
+        return {self.table: table, self.here: url.text(), self.version: table_version(url, self.comparisons.job(sheet), table)}
 
     def keep(self, request: gr.Request, url_json: str, event: gr.EventData) -> None:
         """Name the comparison and keep it unchanged from now on."""

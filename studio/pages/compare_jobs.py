@@ -34,12 +34,10 @@ class CompareJobs:
         ready.then(handle_errors(self.fill_terms), None, [terms.gate, terms.text], **QUIET)
         for source in (page.state, page.figures):
             source.act(handle_errors(self.act), page.here, [page.state, page.figures], **QUIET)
-        terms.upload.upload(
-            handle_errors(self.import_terms, heavy=True), terms.upload, [terms.text, terms.state], **HEAVY
-        )
+        terms.upload.upload(handle_errors(self.import_terms, heavy=True), terms.upload, [terms.text, terms.state], **HEAVY)
         terms.save.click(
             handle_errors(self.save_terms), [terms.text, page.here], [terms.state, page.enforce, page.state, page.table], **QUIET
-        )  # fmt: skip
+        )
         page.frame.timer.tick(
             handle_errors(self.poll, polled=True),
             [page.here, page.version],
@@ -56,10 +54,7 @@ class CompareJobs:
             before = self.comparisons.job(sheet) if event.act == "again" else None
             self.comparisons.enqueue(sheet, measure=before is None or bool(before.arguments.get("measure", True)))
             sheet = self.service.store.sheets.get(sheet.comparison_id)
-        return {
-            self.page.state: progress_card(self.comparisons.job(sheet)),
-            self.page.figures: figures_of(self.comparisons, sheet),
-        }
+        return {self.page.state: progress_card(self.comparisons.job(sheet)), self.page.figures: figures_of(self.comparisons, sheet)}
 
     def fill_terms(self, request: gr.Request) -> Values:
         project = self.service.project(requested_project(request))
@@ -71,11 +66,7 @@ class CompareJobs:
     def import_terms(self, request: gr.Request, file: str) -> Values:
         """Put a file's terms into the box, for the user to save."""
         text = read_file(self.service.need(requested_project(request)), Path(file))
-        line = trn(
-            "{count} term was read. Save to use it.",
-            "{count} terms were read. Save to use them.",
-            len(text.splitlines()),
-        )
+        line = trn("{count} term was read. Save to use it.", "{count} terms were read. Save to use them.", len(text.splitlines()))
         return {self.terms.text: text, self.terms.state: line}
 
     def save_terms(self, request: gr.Request, words: str, url_json: str) -> Values:
@@ -111,7 +102,5 @@ class CompareJobs:
 
 def table_version(url: CompareUrl, job: JobRow | None, table: str | None = None) -> str:
     """The state that the table was drawn from and, after a slash, a checksum of the table if given."""
-    made_from = (
-        f"{job.id} {job.state} {job.step} {job.done} {job.cancel_requested} {url.order} {url.offset}" if job else ""
-    )
+    made_from = f"{job.id} {job.state} {job.step} {job.done} {job.cancel_requested} {url.order} {url.offset}" if job else ""
     return made_from if table is None else f"{made_from}/{zlib.crc32(table.partition('</tbody>')[0].encode())}"

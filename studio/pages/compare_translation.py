@@ -33,17 +33,12 @@ class CompareTranslation:
         result = [page.table, page.figures, page.state, page.menus, page.here, page.panel]
         ready.then(handle_errors(self.go_on), page.here, page.state, **QUIET)
         page.run.click(
-            handle_errors(self.translate),
-            [page.text, page.plugins, page.enforce, page.here],
-            [*result, page.run],
-            **QUIET,
+            handle_errors(self.translate), [page.text, page.plugins, page.enforce, page.here], [*result, page.run], **QUIET
         ).then(handle_errors(self.release), None, page.run, **QUIET)
         # Not "always_last", which resends the data of the first event instead of the last one's.
         page.table.dial(handle_errors(self.set_strength), page.here, result, concurrency_limit=1, **EACH)
 
-    def translate(
-        self, request: gr.Request, lines: str, plugins: list[int], enforce: bool, url_json: str
-    ) -> Iterator[Values]:
+    def translate(self, request: gr.Request, lines: str, plugins: list[int], enforce: bool, url_json: str) -> Iterator[Values]:
         project, url = self.page.service.need(requested_project(request)), CompareUrl.read(url_json)
         yield {
             self.page.run: gr.update(interactive=False, value=tr("Translating"))
@@ -57,9 +52,7 @@ class CompareTranslation:
     def set_strength(self, request: gr.Request, url_json: str, event: gr.EventData) -> Values:
         """Set the strength of a plugin."""
         project, url = self.page.service.need(requested_project(request)), CompareUrl.read(url_json)
-        sheet = self.comparisons.set_strength(
-            project, self.page.need(project, url), int(event.system), float(event.strength)
-        )
+        sheet = self.comparisons.set_strength(project, self.page.need(project, url), int(event.system), float(event.strength))
         return self.changed(project, sheet, replace(url, comparison=sheet.comparison_id, word=""))
 
     def go_on(self, request: gr.Request, url_json: str) -> Values:

@@ -35,10 +35,7 @@ class WordPanel:
     def open(self, request: gr.Request, url_json: str, event: gr.EventData) -> Iterator[Values]:
         url = replace(CompareUrl.read(url_json), word=f"{event.line}.{event.system}.{event.start}-{event.end}")
         yield {self.panel: waiting_panel(str(event.word)[:80])}
-        yield {
-            self.panel: self.attribution(self.page.service.need(requested_project(request)), url),
-            self.here: url.text(),
-        }
+        yield {self.panel: self.attribution(self.page.service.need(requested_project(request)), url), self.here: url.text()}
 
     def reopen(self, request: gr.Request, url_json: str) -> Iterator[Values]:
         """Show the attribution of the word given in the address."""

@@ -44,9 +44,7 @@ class HomePage(StudioPage):
                 self.large = large_files()
                 html_block(f'<a href="{NEW}">Choose files or a sample</a>', classes="tm-first-words")
             # One dialog of each kind for all cards. The native <dialog> keeps the keyboard focus inside and closes on Escape.
-            self.dialogs = html_block(
-                render("home_dialogs.html", longest=LONGEST_NAME), script=ANSWER, classes="tm-dialogs"
-            )
+            self.dialogs = html_block(render("home_dialogs.html", longest=LONGEST_NAME), script=ANSWER, classes="tm-dialogs")
             self.address = hidden_text()
             self.busy = hidden_text("busy")  # empty while no job is active
 

@@ -52,13 +52,9 @@ class PhrasesPage(StudioPage):
 
     def events(self) -> None:
         state, outputs, tree, filters = self.state, self.shown, self.tree.card, self.list.filters
-        everything = [
-            self.frame.title, self.onward, self.nothing, self.body, self.origin, *outputs, *filters, *self.map.all, tree,
-        ]  # fmt: skip
+        everything = [self.frame.title, self.onward, self.nothing, self.body, self.origin, *outputs, *filters, *self.map.all, tree]
         self.demo.load(handle_errors(self.fill), None, everything, **QUIET)
-        self.frame.timer.tick(
-            handle_errors(self.poll, polled=True), [state, self.version, self.map.state], everything, **QUIET
-        )
+        self.frame.timer.tick(handle_errors(self.poll, polled=True), [state, self.version, self.map.state], everything, **QUIET)
         for source in (tree, self.list.rows, self.map.points):
             source.pick(handle_errors(self.choose), state, [*outputs, tree], **in_turn("phrases"))
         tree.step(handle_errors(self.step), state, [*outputs, tree], **in_turn("phrases"))
@@ -75,9 +71,7 @@ class PhrasesPage(StudioPage):
     @property
     def shown(self) -> list[Any]:
         """The components that `view_values` sets."""
-        return [
-            *self.list.all, self.bars, self.detail, self.undoable, self.undo, self.export, self.mark, self.state, self.version,
-        ]  # fmt: skip
+        return [*self.list.all, self.bars, self.detail, self.undoable, self.undo, self.export, self.mark, self.state, self.version]
 
     def view_values(self, source: ProjectPhrases, phrases: Phrases, view: PhraseView) -> Values:
         """The values of all components for a view, except the tree and the filters."""

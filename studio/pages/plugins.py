@@ -47,9 +47,7 @@ class PluginsPage(StudioPage):
         self.demo.load(handle_errors(self.show_imports), None, self.imports, **QUIET)
         self.frame.timer.tick(handle_errors(self.poll, polled=True), self.version, outputs, **QUIET)
         for event in (
-            self.upload.upload(
-                handle_errors(self.import_bundle), self.upload, self.imports, concurrency_limit=1, **QUIET
-            ),
+            self.upload.upload(handle_errors(self.import_bundle), self.upload, self.imports, concurrency_limit=1, **QUIET),
             self.default.act(handle_errors(self.act), None, None, **EACH),
             self.cards.act(handle_errors(self.act), None, None, **EACH),
             self.cards.ablate(handle_errors(self.ablate), None, None, **EACH),

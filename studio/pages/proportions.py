@@ -102,11 +102,7 @@ class ProportionsPage(StudioPage):
 
     def state_values(self, project: ProjectRow, proportions: Shown) -> Values:
         """The progress of fitting, what is missing, and the buttons for the next step."""
-        job, samples, fitted = (
-            self.proportions.job(project),
-            bool(self.service.sentences(project.id)),
-            "corpus" in proportions,
-        )
+        job, samples, fitted = (self.proportions.job(project), bool(self.service.sentences(project.id)), "corpus" in proportions)
         state = draw.job_card(job) if job else ""
         if not fitted:
             state = state or draw.no_proportions(project, str(proportions.get("error", "")), samples)

@@ -36,9 +36,7 @@ class SamplesCards:
                 self.corpus = figure_view(draw.WORD_SCRIPT)
             with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-aside"):
                 html_block("<h2>Words</h2>", classes="tm-card-title")
-                self.word = gr.Textbox(
-                    label="Look up a word", placeholder="Look up a word", show_label=False, container=False
-                )
+                self.word = gr.Textbox(label="Look up a word", placeholder="Look up a word", show_label=False, container=False)
                 self.words = html_block(script=draw.WORD_SCRIPT)
 
     def events(self) -> None:
@@ -49,10 +47,7 @@ class SamplesCards:
         self.word.change(handle_errors(self.seek), fields, [self.words, mark], **LAST)
         for source in (sentence.shares, self.corpus, self.words):
             source.word(
-                handle_errors(self.press),
-                [self.side, sentence.plugin],
-                [self.word, self.side, *outputs],
-                **in_turn("proportions"),
+                handle_errors(self.press), [self.side, sentence.plugin], [self.word, self.side, *outputs], **in_turn("proportions")
             )
 
     def values(self, request: gr.Request, project: ProjectRow, proportions: Shown, side: str, word: str) -> Values:

@@ -35,9 +35,7 @@ class SentenceCard:
                 self.text = gr.Textbox(
                     label="Sentence", max_length=LONGEST, max_lines=1, container=False, show_label=False, scale=5
                 )
-                self.plugin = gr.Dropdown(
-                    [], label="Proportions of", container=False, show_label=False, scale=2, min_width=180
-                )
+                self.plugin = gr.Dropdown([], label="Proportions of", container=False, show_label=False, scale=2, min_width=180)
                 self.show = gr.Button("Show", size="md", scale=0, min_width=80)
             self.examples = html_block(script=draw.WORD_SCRIPT)
             self.shares = figure_view(draw.WORD_SCRIPT)
@@ -59,9 +57,7 @@ class SentenceCard:
         project, proportions, _ = self.page.opened(request, number)
         return {
             self.text: "",
-            self.shares: draw.example_view(
-                proportions, project, layers_in(request), int(event.number), self.order(project)
-            ),
+            self.shares: draw.example_view(proportions, project, layers_in(request), int(event.number), self.order(project)),
             self.page.mark: draw.page_address(sentence="", example=str(event.number)),
         }
 

@@ -10,35 +10,15 @@ from engine.store.ratings import RoundRow
 from engine.store.tables import now
 from engine.workflows.human_rating import RoundPlan
 from studio.components.html import hidden_text, html_block, toggle_value, toggled, visible_if
-from studio.components.layout import (
-    EACH,
-    FOLLOW,
-    LAST,
-    QUIET,
-    StudioPage,
-    address,
-    handle_errors,
-    page,
-    requested_project,
-)
-from studio.components.rating_results import (
-    manage_box,
-    nothing_to_rate,
-    rater_table,
-    result_cards,
-    round_menu,
-    round_preview,
-)
+from studio.components.layout import EACH, FOLLOW, LAST, QUIET, StudioPage, address, handle_errors, page, requested_project
+from studio.components.rating_results import manage_box, nothing_to_rate, rater_table, result_cards, round_menu, round_preview
 from studio.components.templating import script
 from studio.i18n.translate import moment
 from studio.pages import Values
 from studio.services.origin import origin_of
 from studio.services.ratings import comparison_texts, rater_names, sentence_limit, start_round
 
-TEXT = (
-    "Blind comparison: raters judge which of two unlabelled translations is better. Each rater gets a "
-    "page of their own."
-)
+TEXT = "Blind comparison: raters judge which of two unlabelled translations is better. Each rater gets a page of their own."
 USUAL = 40  # default number of sentences of a new round
 LOCAL = ("127.0.0.1", "localhost", "::1")
 ACT = script("copy.js") + script("rate-act.js")
@@ -62,14 +42,10 @@ class RatePage(StudioPage):
                 with gr.Row():
                     self.one = gr.Dropdown([], label="System", interactive=True, min_width=160)
                     self.two = gr.Dropdown([], label="Against", interactive=True, min_width=160)
-                    self.max_sentences = gr.Number(
-                        USUAL, label="Maximum sentences", precision=0, minimum=1, min_width=120
-                    )
+                    self.max_sentences = gr.Number(USUAL, label="Maximum sentences", precision=0, minimum=1, min_width=120)
                 self.preview = html_block(classes="tm-quiet")
                 self.names = gr.Textbox(label="Raters", placeholder="One name per line", lines=3, max_lines=8)
-                self.with_examples = gr.Checkbox(
-                    True, label="Raters can open five sample sentences to get to know the style"
-                )
+                self.with_examples = gr.Checkbox(True, label="Raters can open five sample sentences to get to know the style")
             with toggled(gr.Column, elem_classes="tm-stack") as self.round:
                 self.results = html_block()
                 self.raters = html_block(script=ACT)
@@ -94,9 +70,7 @@ class RatePage(StudioPage):
         self.demo.load(handle_errors(self.fill), None, everything, **QUIET).then(poll, self.current, live, **QUIET)
         self.frame.timer.tick(handle_errors(self.poll, polled=True), self.current, live, **QUIET)
         systems = [self.one, self.two, self.preview]
-        self.comparison.input(
-            handle_errors(self.choose_comparison), [self.comparison, self.max_sentences], systems, **LAST
-        )
+        self.comparison.input(handle_errors(self.choose_comparison), [self.comparison, self.max_sentences], systems, **LAST)
         for field in (self.one, self.two, self.max_sentences):
             field.input(handle_errors(self.count), choice, self.preview, **LAST)
         self.start.click(handle_errors(self.begin), [*choice, self.names, self.with_examples], outputs, **QUIET).then(
@@ -106,9 +80,9 @@ class RatePage(StudioPage):
             event(handle_errors(self.add_rater), [self.current, self.new_name], self.new_name, **QUIET).then(
                 poll, self.current, live, **QUIET
             )
-        self.manage.act(handle_errors(self.act), self.current, self.leave, **EACH).then(
-            poll, self.current, live, **QUIET
-        ).then(None, self.leave, None, js=FOLLOW)
+        self.manage.act(handle_errors(self.act), self.current, self.leave, **EACH).then(poll, self.current, live, **QUIET).then(
+            None, self.leave, None, js=FOLLOW
+        )
 
     def fill(self, request: gr.Request) -> Values:
         """Fill the page for the project and round in its address."""
@@ -144,9 +118,7 @@ class RatePage(StudioPage):
             **self.count(comparison, first, second, max_sentences),
         }
 
-    def count(
-        self, comparison: int | None, first: str | None, second: str | None, max_sentences: float | None
-    ) -> Values:
+    def count(self, comparison: int | None, first: str | None, second: str | None, max_sentences: float | None) -> Values:
         """Show how many sentences the round would contain."""
         texts = comparison_texts(self.service.store, comparison)
         return {self.preview: round_preview(texts, first or "", second or "", max_sentences)}

@@ -41,9 +41,7 @@ class SentenceBrowser:
         """Wire the events; `linking` are other components with links to a view."""
         browsed = [*self.shown, self.query, self.address]
         for component, move in ((self.listing, SHOW), *((table, JUMP) for table in linking)):
-            component.go(handle_errors(self.browse), None, browsed, **in_turn("samples")).then(
-                None, self.address, None, js=move
-            )
+            component.go(handle_errors(self.browse), None, browsed, **in_turn("samples")).then(None, self.address, None, js=move)
         self.listing.decide(handle_errors(self.decide), None, self.shown, **in_turn("samples"))
         self.decisions.undo(handle_errors(self.undo), self.query, self.shown, **in_turn("samples"))
 

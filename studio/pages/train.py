@@ -52,12 +52,10 @@ class TrainPage(StudioPage):
             with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-plan"):
                 with gr.Row(elem_classes="tm-budget"):
                     html_block("Budget", classes="tm-label")
-                    self.budget = gr.Radio(
-                        BUDGETS, value="balanced", interactive=False, elem_classes="tm-segments", **BARE
-                    )
+                    self.budget = gr.Radio(BUDGETS, value="balanced", interactive=False, elem_classes="tm-segments", **BARE)
                     self.knn = gr.Checkbox(
                         False, label="Add kNN retrieval", interactive=False, container=False, elem_classes="tm-knn"
-                    )  # fmt: skip
+                    )
                     self.base = gr.Dropdown([], label="Base", visible="hidden", elem_classes="tm-base", **BARE)
                     self.estimate = html_block(classes="tm-quiet tm-right")
                 self.fields = html_block(classes="tm-settings", script=FOLD)
@@ -73,16 +71,14 @@ class TrainPage(StudioPage):
         self.panel.events(self.frame.timer, self.start, self.next_step)
         self.panel.poll_after(self.demo.load(handle_errors(self.fill), None, outputs, **QUIET))
         for event in (
-            self.cards.choose(
-                handle_errors(self.choose_method), plan, [self.method, self.knn, *written], js=CHOSEN, **QUIET
-            ),
+            self.cards.choose(handle_errors(self.choose_method), plan, [self.method, self.knn, *written], js=CHOSEN, **QUIET),
             self.budget.input(handle_errors(self.choose_budget), plan, [self.cards, *written], js=CHOSEN, **QUIET),
             self.base.input(handle_errors(self.choose_base), plan, self.cards, js=CHOSEN, **QUIET),
             self.knn.input(handle_errors(self.choose_knn), plan, written, js=CHOSEN, **QUIET),
         ):
-            event.then(
-                handle_errors(self.refresh), plan, [self.estimate, self.address, *written], js=CHOSEN, **QUIET
-            ).then(None, self.address, None, js=MARK)
+            event.then(handle_errors(self.refresh), plan, [self.estimate, self.address, *written], js=CHOSEN, **QUIET).then(
+                None, self.address, None, js=MARK
+            )
         self.fields.settle(
             handle_errors(self.settle), plan, [self.settings, self.estimate, self.address],
             trigger_mode="multiple", js=CHOSEN, **QUIET,
@@ -120,10 +116,7 @@ class TrainPage(StudioPage):
         return estimate_line(self.runs.estimate(project, plan), machine(self.service.settings.home_dir), project.id)
 
     def _fields(self, method: str, budget: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> Values:
-        return {
-            self.fields: self.form.fields(method, budget, knn, values),
-            self.settings: self.form.text(method, budget, values),
-        }
+        return {self.fields: self.form.fields(method, budget, knn, values), self.settings: self.form.text(method, budget, values)}
 
     def _reset_fields(self, method: str, budget: str, knn: bool, settings: str) -> Values:
         """Reset the fields to the settings of a budget and a method, keeping only the user's changes to the kNN settings."""

@@ -15,18 +15,7 @@ from studio.components.documents_table import at_work, done_table, no_project, r
 from studio.components.editor import Editor
 from studio.components.file_fields import drop_field
 from studio.components.html import esc, hidden_text, html_block, toggle_value, toggled, visible_if
-from studio.components.layout import (
-    HEAVY,
-    LAST,
-    MODEL,
-    QUIET,
-    StudioPage,
-    handle_errors,
-    heading,
-    in_turn,
-    page,
-    requested_project,
-)
+from studio.components.layout import HEAVY, LAST, MODEL, QUIET, StudioPage, handle_errors, heading, in_turn, page, requested_project
 from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.pages import Values
@@ -66,9 +55,7 @@ class TranslatePage(StudioPage):
             with toggled(gr.Column, elem_classes="tm-stack tm-translate") as self.form:
                 with gr.Row(elem_classes="tm-card tm-pad tm-fields tm-with"):
                     self.plugin = gr.Dropdown([], label="Translate with", interactive=True, scale=3, min_width=240)
-                    self.strength = gr.Slider(
-                        0, 1, 1, step=0.05, label="Strength", interactive=True, scale=2, min_width=200
-                    )
+                    self.strength = gr.Slider(0, 1, 1, step=0.05, label="Strength", interactive=True, scale=2, min_width=200)
                     self.terms = gr.Checkbox(True, label="Enforce terminology", container=False, visible=False)
                     self.pair = html_block(classes="tm-quiet tm-right")
                 with gr.Row(equal_height=True, elem_classes="tm-split tm-desk"):
@@ -91,13 +78,9 @@ class TranslatePage(StudioPage):
         outputs = [self.terms, self.pair, self.short.result, self.preview.card, self.editor.count]
         everything = [self.frame.title, self.nothing, self.form, *marked, *outputs, self.refused.card, *tables]
         poll, answer = handle_errors(self.poll), handle_errors(self.short.answer)
-        self.demo.load(handle_errors(self.fill), None, everything, **QUIET).then(
-            answer, text, self.short.result, **MODEL
-        )
+        self.demo.load(handle_errors(self.fill), None, everything, **QUIET).then(answer, text, self.short.result, **MODEL)
         self.frame.timer.tick(handle_errors(self.poll, polled=True), None, tables, **QUIET)
-        self.plugin.input(handle_errors(self.choose), self.plugin, self.strength, **LAST).then(
-            None, marked, None, js=MARK
-        )
+        self.plugin.input(handle_errors(self.choose), self.plugin, self.strength, **LAST).then(None, marked, None, js=MARK)
         self.strength.release(None, marked, None, js=MARK)
         self.files.change(handle_errors(self.drop), self.files, self.run, **QUIET)
         self.run.click(
@@ -136,9 +119,7 @@ class TranslatePage(StudioPage):
         return values | {
             self.nothing: "",
             self.plugin: gr.update(choices=choices, value=chosen.id if chosen else 0),
-            self.strength: gr.update(
-                value=strength_of(parameters.get("strength")), visible=visible_if(chosen is not None)
-            ),
+            self.strength: gr.update(value=strength_of(parameters.get("strength")), visible=visible_if(chosen is not None)),
             self.terms: gr.update(visible=visible_if(bool(project_terms(service, project)))),
             self.pair: esc(f"{language_pair_text(project.source, project.target)} · {tr('base {name}', name=base)}"),
             self.short.text: str(parameters.get("text", ""))[:MOST],
@@ -168,9 +149,7 @@ class TranslatePage(StudioPage):
         """Enable the button if there are documents."""
         return {self.run: gr.update(interactive=bool(files))}
 
-    def queue(
-        self, request: gr.Request, files: list[str] | None, plugin: int | None, strength: float, enforce: bool
-    ) -> Values:
+    def queue(self, request: gr.Request, files: list[str] | None, plugin: int | None, strength: float, enforce: bool) -> Values:
         """Queue the dropped documents; those that cannot be translated are listed with the reason. Raises InputError without
         documents.
         """

@@ -60,9 +60,7 @@ class DocumentPreview:
     def change_page(self, request: gr.Request, event: gr.EventData) -> Values:
         """Show another page of the preview, or close it."""
         project, job = self.service.need(requested_project(request)), int(event.job)
-        return {
-            self.card: segments_card(self.project_document(project, job), project, int(event.offset)) if job else ""
-        }
+        return {self.card: segments_card(self.project_document(project, job), project, int(event.offset)) if job else ""}
 
     def save(self, request: gr.Request, event: gr.EventData) -> Values:
         """Save an edited segment in the document and, on request, in the samples."""

@@ -43,9 +43,7 @@ class ShortText:
             html_block('<p class="tm-quiet">Shift + Enter</p>')
             self.editor.layout()
 
-    def answer(
-        self, request: gr.Request, text: str, plugin: int | None, strength: float, enforce: bool
-    ) -> Iterator[Values]:
+    def answer(self, request: gr.Request, text: str, plugin: int | None, strength: float, enforce: bool) -> Iterator[Values]:
         """Translate a short text, yielding the result line by line."""
         project = self.service.need(requested_project(request))
         lines, waiting = lines_of(text), tr("Translating")

@@ -213,10 +213,5 @@ def base_of(registry: BaseRegistry, base: str) -> BaseEntry | None:
     """The shelf entry of a project's base; None if the base is not on the shelf."""
     folder = Path(base).expanduser()
     return next(
-        (
-            entry
-            for entry in registry.entries()
-            if base in (entry.name, entry.origin.get("origin")) or folder == entry.folder
-        ),
-        None,
+        (entry for entry in registry.entries() if base in (entry.name, entry.origin.get("origin")) or folder == entry.folder), None
     )

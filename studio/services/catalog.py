@@ -32,9 +32,7 @@ ACCEPTED = "accepted_licences.json"
 
 def language_message(*codes: str) -> Message:
     """`zh` -> `Chinese`; `zh`, `en` -> `Chinese, English`; an unknown code stays as it is."""
-    first, *rest = [
-        Message(LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower()) or other(code)) for code in codes
-    ]
+    first, *rest = [Message(LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower()) or other(code)) for code in codes]
     for language in rest:
         first = Message(mark("{languages}, {language}"), languages=first, language=language)
     return first
@@ -96,9 +94,7 @@ class Catalog:
         """
         bases = sorted(self.bases(), key=lambda base: base["path"] != preferred)
         pairs = [_directions(base["path"])[:: -1 if into else 1] for base in bases]
-        codes = [
-            code for languages, partners in pairs if language in languages for code in partners if code != language
-        ]
+        codes = [code for languages, partners in pairs if language in languages for code in partners if code != language]
         return other if other in codes or not codes else codes[0]
 
     def base_card(self, path: str) -> ModelCard:

@@ -64,9 +64,7 @@ class Comparisons:
     def plugins(self, project: ProjectRow, numbers: Sequence[Any]) -> list[PluginRow]:
         """The chosen plugins of a project, in the order chosen. Raises InputError if one no longer exists."""
         plugin_ids = [whole_number(number) for number in numbers]
-        rows_by_id = self.store.plugins.by_numbers(
-            project.id, [plugin_id for plugin_id in plugin_ids if plugin_id is not None]
-        )
+        rows_by_id = self.store.plugins.by_numbers(project.id, [plugin_id for plugin_id in plugin_ids if plugin_id is not None])
         rows = [rows_by_id[plugin_id] for plugin_id in plugin_ids if plugin_id in rows_by_id]
         if len(rows) < len(plugin_ids):
             raise InputError("A selected plugin no longer exists. Reload the page.")
@@ -75,9 +73,7 @@ class Comparisons:
     def missing_systems(self, project: ProjectRow, sheet: ComparisonRecord) -> frozenset[int]:
         """Indices of systems whose plugin was deleted or whose bundle is missing."""
         plugin_ids = [system["plugin_id"] for system in sheet.systems]
-        rows_by_id = self.store.plugins.by_numbers(
-            project.id, [plugin_id for plugin_id in plugin_ids if plugin_id is not None]
-        )
+        rows_by_id = self.store.plugins.by_numbers(project.id, [plugin_id for plugin_id in plugin_ids if plugin_id is not None])
         existing = {row.id for row in rows_by_id.values() if row.exists}
         return frozenset(index for index, plugin_id in enumerate(plugin_ids) if index and plugin_id not in existing)
 
@@ -129,9 +125,7 @@ class Comparisons:
             raise InputError("Type or open at least one sentence to translate.")
         if like is not None and like.file:
             like = None
-        return self._create_or_reuse(
-            project, [(sentence, None) for sentence in texts], numbers, like, texts[0][:60], "", enforced
-        )
+        return self._create_or_reuse(project, [(sentence, None) for sentence in texts], numbers, like, texts[0][:60], "", enforced)
 
     def opened(self, project: ProjectRow, files: Sequence[str | Path]) -> tuple[ComparisonRecord | None, str]:
         """A new comparison of the files' sentences; or (None, text with one sentence per line) if they count as typed (`SHORT`).
@@ -144,9 +138,7 @@ class Comparisons:
         name = Path(files[0]).name
         return self.store.sheets.create(project.id, name, read.lines, systems_of([]), file=name), ""
 
-    def of_file(
-        self, project: ProjectRow, sheet: ComparisonRecord, numbers: Sequence[Any], enforced: str = ""
-    ) -> ComparisonRecord:
+    def of_file(self, project: ProjectRow, sheet: ComparisonRecord, numbers: Sequence[Any], enforced: str = "") -> ComparisonRecord:
         """A file's comparison by the chosen plugins with the `enforced` terms: `sheet` itself if it matches, else a new one."""
         if list(map(_system_key, sheet.systems)) == [(number, enforced) for number in (None, *map(int, numbers))]:
             return sheet
@@ -220,9 +212,7 @@ class Comparisons:
             return job
         return self.enqueue(sheet, measure=bool(sheet.file))
 
-    def set_strength(
-        self, project: ProjectRow, sheet: ComparisonRecord, system: int, strength: float
-    ) -> ComparisonRecord:
+    def set_strength(self, project: ProjectRow, sheet: ComparisonRecord, system: int, strength: float) -> ComparisonRecord:
         """Set the strength of a system's plugin; a kept comparison is copied first. Raises InputError if the system was removed
         or its plugin deleted.
         """
@@ -230,9 +220,7 @@ class Comparisons:
             raise InputError("That plugin is no longer in the comparison. Reload the page.")
         if system in self.missing_systems(project, sheet):
             name = sheet.systems[system]["name"]
-            raise InputError(
-                "{name} was deleted, so it cannot translate again. Its existing translations are kept.", name=name
-            )
+            raise InputError("{name} was deleted, so it cannot translate again. Its existing translations are kept.", name=name)
         strength = round(min(1.0, max(0.0, strength)), 2)
         if sheet.kept:
             lines = list(self.store.sheets.lines(sheet.comparison_id))
@@ -258,9 +246,7 @@ class Comparisons:
         translate = self.translator(project)
         plugin = translate.plugin(sheet.systems[system])
         source, text = line.source, str(line.texts[system])
-        result = self.service.in_turn(
-            lambda: read_word(plugin, translate.base, source, text, start, end), source + text, ticket
-        )
+        result = self.service.in_turn(lambda: read_word(plugin, translate.base, source, text, start, end), source + text, ticket)
         if plugin is None and system:
             return replace(result, why=mark("At strength 0 this is the base alone."))
         return result

@@ -40,14 +40,7 @@ def segments_of(document: TranslatedDocument, offset: int, limit: int) -> tuple[
         return [], 0
     indices = range(offset, min(len(lines), offset + limit))
     segments = [
-        DocumentSegment(
-            index,
-            str(row["place"]),
-            str(row["source"]),
-            translation_of(row),
-            doubt_of(row),
-            bool(row.get("edited")),
-        )
+        DocumentSegment(index, str(row["place"]), str(row["source"]), translation_of(row), doubt_of(row), bool(row.get("edited")))
         for index, row in zip(indices, lines.get(indices), strict=True)
         if row
     ]

@@ -67,9 +67,7 @@ def learn(service: Service, project: ProjectRow, source: str, translation: str, 
     if not source or not translation:
         raise InputError("A pair needs a source and its translation; one of them is empty.")
     if max(len(source), len(translation)) > max_chars:
-        raise InputError(
-            "A sentence of the samples may have at most {most} characters. Shorten it.", most=f"{max_chars:,}"
-        )
+        raise InputError("A sentence of the samples may have at most {most} characters. Shorten it.", most=f"{max_chars:,}")
     path = _file(service, project.id, change=True)
     with _WRITING:
         before = edited_pairs(service, project.id)
@@ -79,14 +77,11 @@ def learn(service: Service, project: ProjectRow, source: str, translation: str, 
         if pairs == before:
             return Learned(len(pairs), False, None)
         lines = [
-            json.dumps({"source": source_text, "target": target_text}, ensure_ascii=False)
-            for source_text, target_text in pairs
+            json.dumps({"source": source_text, "target": target_text}, ensure_ascii=False) for source_text, target_text in pairs
         ]
         content = "".join(f"{line}\n" for line in lines).encode()
         if len(content) > service.settings.max_upload_mib << 20:
-            raise InputError(
-                "The edited translations are as large as a sample file may be. Add more in a file of your own."
-            )
+            raise InputError("The edited translations are as large as a sample file may be. Add more in a file of your own.")
         with atomic_write(path, "the edited translations") as temporary:
             temporary.write_bytes(content)
         # Restoring a removed file would overwrite this one.

@@ -74,9 +74,9 @@ class Glossary:
 
     def put(self, dictionary: Dictionary) -> None:
         """Add a dictionary, replacing an existing one for the same languages."""
-        self.dictionaries = [
-            old for old in self.dictionaries if not old.is_for(dictionary.source, dictionary.target)
-        ] + [dictionary]
+        self.dictionaries = [old for old in self.dictionaries if not old.is_for(dictionary.source, dictionary.target)] + [
+            dictionary
+        ]
 
     def dictionary(self, source: str, target: str) -> Dictionary:
         """The dictionary for these languages. Raises NotFoundError if there is none."""
@@ -125,9 +125,7 @@ class Glossaries:
     def list(self) -> list[Glossary]:
         """The glossaries visible to the caller, oldest first."""
         files = self.folder.glob("*.json") if self.folder.exists() else ()
-        glossaries = [
-            glossary for file in files if (glossary := self._read(file)) is not None and self._visible(glossary)
-        ]
+        glossaries = [glossary for file in files if (glossary := self._read(file)) is not None and self._visible(glossary)]
         return sorted(glossaries, key=lambda glossary: (glossary.created, glossary.id))
 
     def find(self, number: str) -> Glossary | None:
@@ -149,10 +147,7 @@ class Glossaries:
         """Create a glossary. Raises InputError if there are too many or it is invalid, Forbidden as `save` does."""
         access = self.access()
         project = access.project if access.user is None else None
-        if (
-            sum((glossary.user, glossary.project) == (access.user, project) for glossary in self.list())
-            >= MOST_GLOSSARIES
-        ):
+        if sum((glossary.user, glossary.project) == (access.user, project) for glossary in self.list()) >= MOST_GLOSSARIES:
             raise InputError(f"There are {MOST_GLOSSARIES:,} glossaries already. Delete one first.")
         return self.save(Glossary(name, list(dictionaries), user=access.user, project=project))
 
@@ -181,9 +176,7 @@ class Glossaries:
         """The glossary in a file; None, with a warning in the log, if it is damaged, so that the others stay usable."""
         try:
             values = json.loads(file.read_text(encoding="utf-8"))
-            return Glossary(
-                **{**values, "dictionaries": [Dictionary(**dictionary) for dictionary in values["dictionaries"]]}
-            )
+            return Glossary(**{**values, "dictionaries": [Dictionary(**dictionary) for dictionary in values["dictionaries"]]})
         except (OSError, ValueError, TypeError, LookupError) as error:
             log.warning("glossary %s is damaged and left out: %s", file.stem, error)
             return None

@@ -50,9 +50,7 @@ class JsonlPager:
                 if line.endswith(b"\n"):
                     yield _parsed(line)
 
-    def search(
-        self, words: str = "", fits: Callable[[JsonRow], bool] | None = None, key: tuple[Any, ...] = ()
-    ) -> Sequence[int]:
+    def search(self, words: str = "", fits: Callable[[JsonRow], bool] | None = None, key: tuple[Any, ...] = ()) -> Sequence[int]:
         """Indices of the objects that satisfy `fits` and whose text or source contains `words`, ignoring case.
 
         `key` identifies `fits` in the cache of search results.

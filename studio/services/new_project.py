@@ -65,9 +65,7 @@ def start_project(
 ) -> ProjectRow:
     """Create a project and queue the import of its samples. On failure, such as InputError, the project is deleted."""
     if not base:
-        raise InputError(
-            "There is no base model. Add one with `tailormt base add`, or put its folder into assets/models."
-        )
+        raise InputError("There is no base model. Add one with `tailormt base add`, or put its folder into assets/models.")
     project = service.create_project(title or files[0].stem, source, target, base)
     try:
         if options:
@@ -79,9 +77,7 @@ def start_project(
     return project
 
 
-def samples_setup(
-    service: Service, corpora: Sequence[SampleCorpus], source: str, target: str, base: str
-) -> tuple[str, str, str]:
+def samples_setup(service: Service, corpora: Sequence[SampleCorpus], source: str, target: str, base: str) -> tuple[str, str, str]:
     """Source, target and base of a project of bundled corpora: the chosen ones as far as they fit the corpora's languages.
 
     Raises InputError if no base supports the languages.

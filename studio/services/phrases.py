@@ -28,12 +28,7 @@ from engine.store import ProjectRow
 from studio.i18n.translate import mark
 from studio.services.files import read_rows
 
-ORDERS = {
-    mark("most typical"): "typical",
-    mark("most frequent"): "times",
-    mark("longest"): "long",
-    mark("shortest"): "short",
-}
+ORDERS = {mark("most typical"): "typical", mark("most frequent"): "times", mark("longest"): "long", mark("shortest"): "short"}
 SHOWS = {mark("in use"): "used", mark("excluded"): "out", mark("all"): "all"}
 SOURCES_FILE = "phrase_sources.jsonl"  # back-translations requested on the page
 LEAST_TIMES = 3  # occurrences required for a phrase to count as typical
@@ -142,21 +137,16 @@ class TableIndex:
             "times": np.lexsort((longest, times)),
             "long": np.lexsort((times, longest)),
             "short": np.lexsort((times, -longest)),
-        }  # fmt: skip
+        }
 
 
 class Phrases:
     """The phrases of a project with the user's decisions; rebuilt whenever a file changes."""
 
-    def __init__(
-        self, index: TableIndex, sources: Sequence[str], exclusions: Exclusions, layers: int, language: str
-    ) -> None:
+    def __init__(self, index: TableIndex, sources: Sequence[str], exclusions: Exclusions, layers: int, language: str) -> None:
         self.index, self.table, self.sources, self.exclusions = index, index.table, sources, exclusions
         self.layer_count, self.language = layers, language
-        self._selected: tuple[PhraseView | None, np.ndarray] = (
-            None,
-            np.empty(0, dtype=np.int64),
-        )  # the last selection
+        self._selected: tuple[PhraseView | None, np.ndarray] = (None, np.empty(0, dtype=np.int64))  # the last selection
 
     def __len__(self) -> int:
         return len(self.table)
@@ -276,9 +266,7 @@ def phrases_of(workspace: Path, project: ProjectRow, settings: Settings, layers:
     except TailorError:  # being written
         return None
     modified = modified_times(workspace, EXCLUSIONS_FILE, SOURCES_FILE)
-    return _phrases(
-        workspace, table.made_from, project.target, settings.assets_dir, modified, pairs_of(workspace), layers
-    )
+    return _phrases(workspace, table.made_from, project.target, settings.assets_dir, modified, pairs_of(workspace), layers)
 
 
 def version_of(workspace: Path) -> str:
@@ -304,9 +292,8 @@ def _table(workspace: Path, modified: tuple[int, ...], language: str, assets: Pa
 
 @lru_cache(maxsize=4)
 def _phrases(
-    workspace: Path, made_from: str, language: str, assets: Path, modified: tuple[int, ...], pairs: tuple[Path, int],
-    layers: int,
-) -> Phrases:  # fmt: skip
+    workspace: Path, made_from: str, language: str, assets: Path, modified: tuple[int, ...], pairs: tuple[Path, int], layers: int
+) -> Phrases:
     index = _table(workspace, modified_times(workspace, "phrases.jsonl"), language, assets)
     sources = {row.get("target"): row.get("source") for row in read_rows(workspace / SOURCES_FILE)}
     sources |= {row.get("target"): row.get("source") for row in read_rows(pairs[0])}
@@ -316,9 +303,7 @@ def _phrases(
 
 def own_sources(workspace: Path, translations: Mapping[str, str]) -> None:
     """Store back-translations ({target: source}) requested on the page."""
-    sources = {str(row.get("target")): str(row.get("source")) for row in read_rows(workspace / SOURCES_FILE)} | dict(
-        translations
-    )
+    sources = {str(row.get("target")): str(row.get("source")) for row in read_rows(workspace / SOURCES_FILE)} | dict(translations)
     rows: Iterator[dict[str, str]] = ({"target": target, "source": source} for target, source in sources.items())
     write_jsonl(workspace / SOURCES_FILE, rows, "the back-translations")
 

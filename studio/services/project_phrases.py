@@ -77,9 +77,7 @@ class ProjectPhrases:
     def with_phrase(self, phrases: Phrases, view: PhraseView, row: int, sentence: int) -> PhraseView:
         """The view with a phrase selected, its page of the table, and a sentence containing it: the given one if possible."""
         text = phrases.table.texts[row]
-        holds = 0 <= sentence < len(self.sentences) and spots(text, self.language).search(
-            str(self.sentences[sentence]["text"])
-        )
+        holds = 0 <= sentence < len(self.sentences) and spots(text, self.language).search(str(self.sentences[sentence]["text"]))
         view = view.but(phrase=text, sentence=sentence if holds else -1)
         return with_page_of(phrases, view if holds else self.with_sentence(view), row)
 

@@ -14,11 +14,7 @@ from studio.i18n.translate import mark, percent, span, tr
 from studio.services.scores import scores
 from studio.services.service import Service
 
-WORK = {
-    "prepare": mark("reading samples"),
-    "leakage": mark("comparing with test files"),
-    "customize": mark("training"),
-}
+WORK = {"prepare": mark("reading samples"), "leakage": mark("comparing with test files"), "customize": mark("training")}
 FAILED = {"prepare": mark("reading failed"), "customize": mark("training failed")}
 
 

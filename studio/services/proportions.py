@@ -77,9 +77,7 @@ class Proportions:
         """A string that changes whenever anything shown on the page changes."""
         files = sorted(self.folder(project, None).glob(f"**/{SHOWN}"))
         job = self.job(project)
-        return "-".join(
-            [*(str(file.stat().st_mtime_ns) for file in files), f"{job.id}/{job.fraction:.2f}" if job else ""]
-        )
+        return "-".join([*(str(file.stat().st_mtime_ns) for file in files), f"{job.id}/{job.fraction:.2f}" if job else ""])
 
     # -- a sentence
 
@@ -106,9 +104,7 @@ class Proportions:
         translation = text_of(result.parts)
         plugin = None if row is None else self.service.plugin(row, base)
         model = (
-            ProportionModel.load(self.folder(project, None), base)
-            if plugin is None or row is None
-            else model_of(plugin, row.name)
+            ProportionModel.load(self.folder(project, None), base) if plugin is None or row is None else model_of(plugin, row.name)
         )
         return self.service.in_turn(lambda: sentence_shares(base, model, text, translation, plugin), text)
 

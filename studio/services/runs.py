@@ -75,12 +75,7 @@ class Runs:
         if not sentences:
             return None
         return CorpusStats(
-            sentences,
-            characters,
-            self.service.phrase_count(project.id) or 0,
-            sourced / sentences,
-            domains,
-            project.target,
+            sentences, characters, self.service.phrase_count(project.id) or 0, sourced / sentences, domains, project.target
         )
 
     def done(self, project: ProjectRow, base: str) -> frozenset[str]:
@@ -89,9 +84,7 @@ class Runs:
             return frozenset()
         steps = read_json(self.service.workspace(project.id) / "steps.json")
         samples = steps.get("samples")
-        return frozenset(
-            step for step in ("phrases", "sources", "pairs") if samples and steps.get(f"{step} of") == samples
-        )
+        return frozenset(step for step in ("phrases", "sources", "pairs") if samples and steps.get(f"{step} of") == samples)
 
     def estimate(self, project: ProjectRow, request: CustomizeRequest) -> Estimate | None:
         """The estimate for a run; None without samples. Raises OptionError on an invalid setting."""
@@ -131,10 +124,7 @@ class Runs:
         ]
         bases.sort(key=lambda base: base["path"] != project.base)
         results = [
-            (
-                tr("{name} · {count} M parameters", name=base["name"], count=f"{base['parameters'] / 1e6:.0f}"),
-                base["path"],
-            )
+            (tr("{name} · {count} M parameters", name=base["name"], count=f"{base['parameters'] / 1e6:.0f}"), base["path"])
             for base in bases
         ]
         if project.base not in [path for _, path in results]:

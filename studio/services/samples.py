@@ -26,7 +26,7 @@ from engine.workflows.customize.project_samples import (
     held_samples,
     reading_options,
     sample_files,
-)  # fmt: skip
+)
 from engine.workflows.customize.steps import FEWEST
 from studio.i18n.translate import mark, tr
 from studio.services.files import JsonRow, read_rows
@@ -53,9 +53,7 @@ class SampleFiles:
 
     # -- files
 
-    def add_samples(
-        self, project: ProjectRow, files: Sequence[str | Path], labels: Mapping[str, str] | None = None
-    ) -> JobRow:
+    def add_samples(self, project: ProjectRow, files: Sequence[str | Path], labels: Mapping[str, str] | None = None) -> JobRow:
         """Copy files into the project and queue the job that reads all samples; `labels` maps file names to domains.
 
         Files that cannot be used are left out; see `refused`. Raises InputError if none can be used.
@@ -72,9 +70,7 @@ class SampleFiles:
         paths = [Path(file) for file in files]
         reasons = check_files(paths, self.settings, [path.name for path in existing])
         accepted = [path for path in paths if path not in reasons]
-        self.refuse(
-            project_id, {path.name: why for path, why in reasons.items()}, kind, [path.name for path in accepted]
-        )
+        self.refuse(project_id, {path.name: why for path, why in reasons.items()}, kind, [path.name for path in accepted])
         if not accepted:
             raise all_refused(list(reasons.values()))
         take_files(accepted, self.workspace(project_id, change=True) / kind)
@@ -83,9 +79,7 @@ class SampleFiles:
         """Refused files with the reason, until files of the same names are accepted or the user dismisses them."""
         return dict(read_json(self.workspace(project_id) / REFUSED).get(kind, {}))
 
-    def refuse(
-        self, project_id: int, reasons: Mapping[str, str], kind: str = SAMPLES, accepted: Sequence[str] = ()
-    ) -> None:
+    def refuse(self, project_id: int, reasons: Mapping[str, str], kind: str = SAMPLES, accepted: Sequence[str] = ()) -> None:
         """Record refused files with the reason, and drop earlier records of files that are now `accepted`."""
         earlier = {name: why for name, why in self.refused(project_id, kind).items() if name not in accepted}
         self._note_refused(project_id, kind, {**earlier, **reasons})
@@ -237,16 +231,11 @@ class SampleFiles:
         """Sample files that could not be read completely, with the reason, and, unless an import is running (`busy`), those that
         the last import did not reach.
         """
-        errors = {
-            Path(str(file["name"])).name: str(file.get("error", ""))
-            for file in self.report(project_id).get("files", [])
-        }
+        errors = {Path(str(file["name"])).name: str(file.get("error", "")) for file in self.report(project_id).get("files", [])}
         names = [path.name for path in self.sample_files(project_id)]
         unread = {name: errors.get(name, "") for name in names if errors.get(name, "" if busy else "unread")}
         if unread == {EDITED: ""} and len(names) == 1:
-            unread[EDITED] = tr(
-                "These will be read once there are at least {fewest} pairs, or other samples.", fewest=FEWEST
-            )
+            unread[EDITED] = tr("These will be read once there are at least {fewest} pairs, or other samples.", fewest=FEWEST)
         return unread
 
     def sentences_version(self, project_id: int) -> str:

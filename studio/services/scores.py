@@ -45,13 +45,7 @@ def scores(metrics: Mapping[str, Any]) -> list[Score]:
     """The scores in a plugin's metrics: those measured by the training run, then those of evaluation reports
     (`engine.evaluation.Report.to_mapping`), by kind of text."""
     flat = [
-        Score(
-            kind,
-            name,
-            metrics[f"{key}_vanilla"],
-            metrics[key],
-            *(metrics.get(f"{key}_{end}") for end in ("low", "high", "p")),
-        )
+        Score(kind, name, metrics[f"{key}_vanilla"], metrics[key], *(metrics.get(f"{key}_{end}") for end in ("low", "high", "p")))
         for kind, prefix in ((mark("held-out samples"), ""), (mark("general"), "general_"))
         for name in NAMES
         for key in [prefix + name]

@@ -165,9 +165,7 @@ def _positions(
     if view.view == "kept":
         if not view.file and not view.domain:
             return lines.search(view.words), {}
-        return lines.search(
-            view.words, _fitting(file=view.file, domain=view.domain), ("kept", view.file, view.domain)
-        ), {}
+        return lines.search(view.words, _fitting(file=view.file, domain=view.domain), ("kept", view.file, view.domain)), {}
     noticed = _noticed_rows(workspace)
     near = view.view == "near"
     counts = {} if near else {r: count for r, count in report.get("noticed", {}).items() if r != NEAR_DUPLICATE}

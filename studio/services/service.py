@@ -236,9 +236,8 @@ class Service(SampleFiles):
         return self.models.plugin(row.path, base)
 
     def translate(
-        self, project: ProjectRow, units: Sequence[Unit], plugin: PluginRow | None = None, strength: float = 1.0,
-        terms: str = "",
-    ) -> list[Result]:  # fmt: skip
+        self, project: ProjectRow, units: Sequence[Unit], plugin: PluginRow | None = None, strength: float = 1.0, terms: str = ""
+    ) -> list[Result]:
         """Translate units with the project's base, queued with the requests of other clients; `terms` is a glossary to enforce.
         Raises the same errors as `translate_through`.
         """

@@ -67,9 +67,8 @@ def read_file(project: ProjectRow, path: Path) -> str:
     """The terms for a project's languages in a TBX, CSV or text file, as text for `set_terms`. Raises InputError."""
     if path.suffix.lower() not in TERM_FILES:
         raise InputError(
-            "{file} is not a file of terms; choose one that ends in {endings}.",
-            file=path.name, endings=", ".join(TERM_FILES),
-        )  # fmt: skip
+            "{file} is not a file of terms; choose one that ends in {endings}.", file=path.name, endings=", ".join(TERM_FILES)
+        )
     text = lines_of(terms_apart(path, project.target, project.source))
     if len(text) > MOST_CHARACTERS:
         raise InputError(

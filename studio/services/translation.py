@@ -25,9 +25,7 @@ def plugin_choices(service: Service, project: ProjectRow) -> list[tuple[str, int
     """(label, id) of the project's plugins with an existing bundle; older versions are labelled with their number."""
     return [
         (
-            plugin.name
-            if row is plugin.newest
-            else tr("{name}, version {number}", name=plugin.name, number=plugin.number(row)),
+            plugin.name if row is plugin.newest else tr("{name}, version {number}", name=plugin.name, number=plugin.number(row)),
             row.id,
         )
         for plugin in service.library.versions(project.id)
@@ -76,9 +74,7 @@ def lines_of(text: str) -> list[str]:
     if not text.strip():
         return []
     if len(text) > MOST:
-        raise InputError(
-            "This text has {count:,} characters. Save it as a file and drop it as a document.", count=len(text)
-        )
+        raise InputError("This text has {count:,} characters. Save it as a file and drop it as a document.", count=len(text))
     return text.strip("\n").split("\n")
 
 
@@ -92,12 +88,7 @@ class TranslatedSentence:
 
 
 def translate_lines(
-    service: Service,
-    project: ProjectRow,
-    lines: Sequence[str],
-    plugin: PluginRow | None,
-    strength: float,
-    terms: str = "",
+    service: Service, project: ProjectRow, lines: Sequence[str], plugin: PluginRow | None, strength: float, terms: str = ""
 ) -> Iterator[list[TranslatedSentence]]:
     """Yield the translated sentences of each line as they are finished; an empty list for a blank line."""
     for line in lines:
@@ -110,13 +101,7 @@ def translate_lines(
 
 
 def alternatives_of(
-    service: Service,
-    base: BaseModel,
-    row: PluginRow | None,
-    strength: float,
-    text: str,
-    prefix: str = "",
-    count: int = 5,
+    service: Service, base: BaseModel, row: PluginRow | None, strength: float, text: str, prefix: str = "", count: int = 5
 ) -> Alternatives:
     """Alternative translations of a sentence by a loaded base, with the plugin of `row` if given.
 

@@ -134,9 +134,7 @@ def in_named_folders(real: Path, settings: Settings) -> bool:
 
 def outside(path: str) -> InputError:
     """The error for a path outside the `server_folders`."""
-    return InputError(
-        mark("{path} is not in a folder that may be read from here (setting server_folders)."), path=Given(path)
-    )
+    return InputError(mark("{path} is not in a folder that may be read from here (setting server_folders)."), path=Given(path))
 
 
 def server_files(text: str, settings: Settings) -> list[Path]:
@@ -151,9 +149,7 @@ def server_files(text: str, settings: Settings) -> list[Path]:
         raise InputError("Enter the path of a file or folder.")
     path = Path(path_text).expanduser()
     if not path.is_absolute():
-        raise InputError(
-            "{path} is not an absolute path. Start it at the root, as in /data/manuals.tmx.", path=Given(path_text)
-        )
+        raise InputError("{path} is not an absolute path. Start it at the root, as in /data/manuals.tmx.", path=Given(path_text))
     signed, home = sign_in_needed(settings), os.path.realpath(settings.home_dir)
 
     def readable(path: Path) -> bool:
@@ -172,9 +168,7 @@ def server_files(text: str, settings: Settings) -> list[Path]:
     real = Path(os.path.realpath(path))
     if real.is_dir():
         try:
-            results = [
-                entry for entry in sorted(real.iterdir()) if entry.suffix.lower() in known_endings() and entry.is_file()
-            ]
+            results = [entry for entry in sorted(real.iterdir()) if entry.suffix.lower() in known_endings() and entry.is_file()]
         except OSError:
             raise InputError(
                 "The folder {path} cannot be read by the studio; check its permissions.", path=Given(path_text)

@@ -122,9 +122,7 @@ def served(settings: Settings) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             process.terminate()
             process.wait(timeout=120)
     said = path.read_bytes()[begin:].decode("utf-8", errors="replace")
-    assert "Traceback" not in said, (
-        f"the studio's log shows an error:\n{said[max(0, said.index('Traceback') - 500) :][:8000]}"
-    )
+    assert "Traceback" not in said, f"the studio's log shows an error:\n{said[max(0, said.index('Traceback') - 500) :][:8000]}"
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], settings: Settings) -> None:

@@ -82,9 +82,7 @@ def turn(page: Any, name: str, strength: str) -> None:
     dial.dispatch_event("change")
 
 
-def test_two_plugins_a_dial_a_word_a_link_and_files(
-    studio: Studio, page: Any, chromium: Any, bundles: dict[str, Path]
-) -> None:
+def test_two_plugins_a_dial_a_word_a_link_and_files(studio: Studio, page: Any, chromium: Any, bundles: dict[str, Path]) -> None:
     project = start(studio, "Side by side", bundles)
     page.goto(f"{studio.url}/compare?project={project.id}")
     box = page.get_by_placeholder("One sentence per line")
@@ -283,9 +281,7 @@ def test_what_cannot_be_compared_is_said(studio: Studio, page: Any, bundles: dic
     expect(box).not_to_have_value("")
     box.fill("a\n" * 501)
     page.get_by_role("button", name="Translate").click()
-    expect(toast.first).to_contain_text(
-        "Up to 500 sentences can be typed here, and there are 501. Open them as a file."
-    )
+    expect(toast.first).to_contain_text("Up to 500 sentences can be typed here, and there are 501. Open them as a file.")
     expect(page.get_by_role("button", name="Translate")).to_be_enabled()
     (tmp_path / "essays.txt").write_text(SAMPLE.read_text(encoding="utf-8"), encoding="utf-8")
     page.locator("input[type=file]").set_input_files(str(tmp_path / "essays.txt"))

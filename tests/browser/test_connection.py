@@ -61,10 +61,7 @@ def test_a_page_says_that_the_server_is_gone_and_comes_back_with_it(settings: Se
 
 
 def test_the_studio_ends_although_a_page_keeps_its_stream(settings: Settings) -> None:
-    with (
-        served(settings) as (url, process),
-        httpx.stream("GET", f"{url}/gradio_api/heartbeat/page", timeout=300) as page,
-    ):
+    with served(settings) as (url, process), httpx.stream("GET", f"{url}/gradio_api/heartbeat/page", timeout=300) as page:
         events = page.iter_text()  # which closes the stream once nobody holds it
         assert "ALIVE" in next(events)
         process.terminate()
@@ -73,8 +70,7 @@ def test_the_studio_ends_although_a_page_keeps_its_stream(settings: Settings) ->
 
 def test_the_studio_ends_although_a_request_never_does(settings: Settings) -> None:
     head = (
-        "POST /api/v1/translate HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
-        "Content-Type: application/json\r\nContent-Length: 90\r\n\r\n"
+        "POST /api/v1/translate HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n"
     )
     with served(settings) as (_, process), socket.create_connection(("127.0.0.1", settings.port)) as client:
         client.sendall(head.format(port=settings.port).encode())

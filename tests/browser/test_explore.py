@@ -109,9 +109,7 @@ def test_proportions_word_by_word_and_layer_by_layer(studio: Studio, page: Any) 
     page.keyboard.press("Enter")
     words = page.locator(".tm-fig[data-kind=words]").first
     expect(words.locator(".xtick", has_text="garden")).to_be_visible()
-    shares = words.evaluate(
-        "(figure) => figure.data[0].x.map((_, i) => figure.data.reduce((sum, one) => sum + one.y[i], 0))"
-    )
+    shares = words.evaluate("(figure) => figure.data[0].x.map((_, i) => figure.data.reduce((sum, one) => sum + one.y[i], 0))")
     assert all(abs(share - 1) < 0.01 for share in shares)
     page.reload()
     expect(words.locator(".xtick", has_text="garden")).to_be_visible()
@@ -130,9 +128,7 @@ def test_the_map_is_drawn_and_its_points_are_phrases(studio: Studio, page: Any) 
     points = page.locator('.tm-fig[data-kind="map"]')
     expect(points.locator("canvas").first).to_be_visible(timeout=300_000)
     expect(page.get_by_role("button", name="Draw again")).to_be_enabled()
-    names = points.evaluate(
-        "(figure) => figure.data.filter((one) => one.type === 'scattergl').map((one) => one.x.length)"
-    )
+    names = points.evaluate("(figure) => figure.data.filter((one) => one.type === 'scattergl').map((one) => one.x.length)")
     assert sum(names) > 1000
     page.locator("table.tm-phrases tbody tr").nth(2).click()
     phrase = page.locator("table.tm-phrases tbody tr").nth(2).get_attribute("data-key")

@@ -134,9 +134,7 @@ def test_sentences_are_excluded_and_taken_back(studio: Studio, page: Any, untidy
     assert len(Decisions.load(folder).excluded) == 1
 
 
-def test_all_sentences_in_another_language_are_excluded_by_one_button(
-    studio: Studio, page: Any, untidy: ProjectRow
-) -> None:
+def test_all_sentences_in_another_language_are_excluded_by_one_button(studio: Studio, page: Any, untidy: ProjectRow) -> None:
     folder = studio.workspace(untidy)
     page.goto(f"{studio.url}/samples?project={untidy.id}&view=noticed")
     page.get_by_role("button", name="Exclude all 9 in another language").click()
@@ -154,9 +152,7 @@ def test_what_stands_in_a_test_file_is_shown_and_excluded(studio: Studio, page: 
     folder = studio.workspace(untidy)
     texts = [text for text in Corpus.load(folder).texts() if len(text) > 12][:3]
     (folder / "test_files").mkdir()
-    (folder / "test_files" / "test.zh.txt").write_text(
-        "\n".join(["完全不同的一句话在这里。", *texts]), encoding="utf-8"
-    )
+    (folder / "test_files" / "test.zh.txt").write_text("\n".join(["完全不同的一句话在这里。", *texts]), encoding="utf-8")
     check_leaks(folder, "zh", "en")
     page.goto(f"{studio.url}/samples?project={untidy.id}")
     page.get_by_role("link", name=re.compile(r"\d of 4 are in the samples")).click()
@@ -188,9 +184,7 @@ def test_files_chosen_for_a_new_project_are_there_again_after_another_page(studi
 def test_a_document_that_would_fill_the_disk_is_refused_at_once(studio: Studio, page: Any, tmp_path: Path) -> None:
     before = len(studio.store.projects.list())
     page.goto(f"{studio.url}/samples?project=new")
-    page.locator("input[type=file]").first.set_input_files(
-        str(docx(word_paragraph("x" * 9_000_000), tmp_path / "b.docx"))
-    )
+    page.locator("input[type=file]").first.set_input_files(str(docx(word_paragraph("x" * 9_000_000), tmp_path / "b.docx")))
     expect(page.get_by_role("textbox", name="Project")).to_have_value("b")
     page.get_by_role("button", name="Read samples").click()
     expect(page.get_by_text(re.compile("b.docx would unpack to 9 MiB"))).to_be_visible()
@@ -201,9 +195,7 @@ def test_a_document_that_would_fill_the_disk_is_refused_at_once(studio: Studio, 
 def test_a_memory_by_its_path_and_one_that_is_damaged(studio: Studio, page: Any, tmp_path: Path) -> None:
     pairs = [line.split("\t") for line in LETTERS.read_text(encoding="utf-8").splitlines()[1:60]]
     good = tmp_path / "letters.tmx"
-    good.write_text(
-        tmx([(en, f"第{i}封信：{'很好。' * (1 + i % 3)}走了。") for i, (_, en) in enumerate(pairs)]), encoding="utf-8"
-    )
+    good.write_text(tmx([(en, f"第{i}封信：{'很好。' * (1 + i % 3)}走了。") for i, (_, en) in enumerate(pairs)]), encoding="utf-8")
     page.goto(f"{studio.url}/samples?project=new")
     page.get_by_placeholder(re.compile("a path on this machine")).first.fill(str(good))
     page.get_by_role("button", name="Read samples").click()
@@ -213,9 +205,7 @@ def test_a_memory_by_its_path_and_one_that_is_damaged(studio: Studio, page: Any,
     bad.write_text(tmx([("a", "b")]).replace('SYSTEM "tmx14.dtd"', '[<!ENTITY x "y">]'), encoding="utf-8")
     page.locator(".tm-more-files input[type=file]").set_input_files(str(bad))
     expect(page.get_by_text(re.compile(r"bad\.tmx, line 2: it declares an XML entity"))).to_be_visible(timeout=300_000)
-    expect(
-        page.get_by_text("It contains English 59, Chinese 59.")
-    ).to_be_visible()  # what was read before is still there
+    expect(page.get_by_text("It contains English 59, Chinese 59.")).to_be_visible()  # what was read before is still there
     page.get_by_role("button", name="Remove bad.tmx").click()
     expect(page.get_by_text("Not read yet")).to_have_count(0)
     expect(page.get_by_text(re.compile("declares an XML entity"))).to_have_count(0, timeout=300_000)

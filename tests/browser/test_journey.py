@@ -27,13 +27,7 @@ from tests.waiting import until
 SENTENCES = ["The rain had not stopped.", "He opened the door.", "I waited for a letter that never came."]
 WAIT = 300_000  # milliseconds for a job, with those of other tests before it
 # A training of seconds that still changes what is said.
-TINY = {
-    "Max updates": "12",
-    "Phrases per layer": "20",
-    "Learning rate": "0.05",
-    "Warmup": "1",
-    "Tokens per batch": "256",
-}
+TINY = {"Max updates": "12", "Phrases per layer": "20", "Learning rate": "0.05", "Warmup": "1", "Tokens per batch": "256"}
 Shoot = Callable[[Any, str], None]
 
 
@@ -166,12 +160,7 @@ def compare(studio: Studio, page: Any, project: ProjectRow, shoot: Shoot) -> str
 def rate(studio: Studio, page: Any, chromium: Any, project: ProjectRow, shoot: Shoot) -> None:
     """One rater finds the first text better, always, by keys. Seconds of training may change nothing; hours would, so."""
     rows = [
-        {
-            "source": source,
-            "vanilla": f"雨还没有停，{index}。",
-            "customized": f"雨竟还不曾停歇，{index}。",
-            "plugin": "my essays 1",
-        }
+        {"source": source, "vanilla": f"雨还没有停，{index}。", "customized": f"雨竟还不曾停歇，{index}。", "plugin": "my essays 1"}
         for index, source in enumerate(SENTENCES)
     ]
     studio.store.comparisons.create(project.id, "After hours", rows)
@@ -267,9 +256,7 @@ def test_a_file_that_cannot_be_read_becomes_a_sentence_and_no_project(
     assert len(studio.store.projects.list()) == before
 
 
-def test_what_is_asked_for_while_another_run_is_at_work_waits_and_says_so(
-    studio: Studio, page: Any, shoot: Shoot
-) -> None:
+def test_what_is_asked_for_while_another_run_is_at_work_waits_and_says_so(studio: Studio, page: Any, shoot: Shoot) -> None:
     project = studio.project("Queue")
     later = tables.now() + datetime.timedelta(hours=1)  # without a sign of life for long it would be taken for dead
     with studio.store.write() as session:

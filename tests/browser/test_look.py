@@ -34,27 +34,17 @@ SHOWN = """() => {
 def full(studio: Studio) -> ProjectRow:
     """A project with something on every page: samples, phrases, runs, a plugin, a comparison."""
     project = studio.project("Look")
-    rows = [
-        {"source": f"Rain {n}.", "vanilla": f"雨{n}。", "customized": f"雨竟{n}。", "plugin": "One"} for n in range(3)
-    ]
+    rows = [{"source": f"Rain {n}.", "vanilla": f"雨{n}。", "customized": f"雨竟{n}。", "plugin": "One"} for n in range(3)]
     studio.store.comparisons.create(project.id, "Rain", rows)
     metrics = {"bleu_vanilla": 6.9, "bleu": 7.9, "bleu_p": 0.003, "general_bleu_vanilla": 21.9, "general_bleu": 21.7}
-    studio.store.plugins.create(
-        project.id, "One", method="memory_adapter", path=str(BASE / "config.json"), metrics=metrics
-    )
+    studio.store.plugins.create(project.id, "One", method="memory_adapter", path=str(BASE / "config.json"), metrics=metrics)
     with studio.store.write() as session:
         for state, error in (("failed", "There was no memory left."), ("succeeded", "")):
             given = {"method": "memory_adapter", "budget": "quick"}
             now = tables.now()
             session.add(
                 tables.Job(
-                    kind="customize",
-                    project_id=project.id,
-                    arguments=given,
-                    state=state,
-                    started=now,
-                    finished=now,
-                    error=error,
+                    kind="customize", project_id=project.id, arguments=given, state=state, started=now, finished=now, error=error
                 )
             )
     return project
@@ -67,9 +57,7 @@ def opened(page: Any, address: str) -> None:
     page.wait_for_timeout(700)  # what the page loads after it was opened
 
 
-def test_no_page_scrolls_sideways_or_has_a_serious_violation_of_accessibility(
-    studio: Studio, page: Any, full: ProjectRow
-) -> None:
+def test_no_page_scrolls_sideways_or_has_a_serious_violation_of_accessibility(studio: Studio, page: Any, full: ProjectRow) -> None:
     from axe_playwright_python.base import AXE_SCRIPT
 
     wide, violations = [], []

@@ -129,9 +129,7 @@ def bring(page: Any, file: Path) -> None:
     page.locator("input[type=file]").first.set_input_files(str(file))
 
 
-def test_a_plugin_is_imported_named_tagged_chosen_and_deleted(
-    studio: Studio, page: Any, bundle: Path, tmp_path: Path
-) -> None:
+def test_a_plugin_is_imported_named_tagged_chosen_and_deleted(studio: Studio, page: Any, bundle: Path, tmp_path: Path) -> None:
     project = studio.project("Shelf")
     store = studio.store
     page.goto(f"{studio.url}/plugins?project={project.id}")
@@ -177,9 +175,7 @@ def test_a_plugin_is_imported_named_tagged_chosen_and_deleted(
     assert not newest.exists
 
 
-def test_an_import_stops_where_it_must_and_asks_where_it_should(
-    studio: Studio, page: Any, bundle: Path, tmp_path: Path
-) -> None:
+def test_an_import_stops_where_it_must_and_asks_where_it_should(studio: Studio, page: Any, bundle: Path, tmp_path: Path) -> None:
     project = studio.project("Imports")
     page.goto(f"{studio.url}/plugins?project={project.id}")
     imported = page.locator(".tm-import")

@@ -81,9 +81,7 @@ def test_a_file_can_be_dropped_by_who_signed_in(house: Studio, page: Any, projec
     assert len(house.store.jobs.list(project.id)) >= before
 
 
-def test_a_token_for_a_cat_tool_is_made_and_copied_with_the_address(
-    house: Studio, page: Any, project: ProjectRow
-) -> None:
+def test_a_token_for_a_cat_tool_is_made_and_copied_with_the_address(house: Studio, page: Any, project: ProjectRow) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(f"{house.url}/cat-tools?project={project.id}")
     sign_in(page, "Ann")

@@ -47,9 +47,7 @@ def updates(budget: str) -> str:
     return str(budget_options(budget, "memory_adapter")["training"]["max_updates"])
 
 
-def run_of(
-    studio: Studio, project: ProjectRow, state: str, rows: list[dict[str, Any]] | None = None, **more: Any
-) -> JobRow:
+def run_of(studio: Studio, project: ProjectRow, state: str, rows: list[dict[str, Any]] | None = None, **more: Any) -> JobRow:
     """A run with its curve. One that is "running" needs `alive` about it."""
     from engine.store import tables
 
@@ -230,9 +228,7 @@ def test_the_form_follows_budget_and_method_and_survives_a_reload(studio: Studio
 
 def test_a_run_is_cloned_and_runs_are_compared(studio: Studio, page: Any) -> None:
     project = studio.project("Clone")
-    one = run_of(
-        studio, project, "succeeded", ROWS, arguments={"training_options": '{"max_updates": 7}'}, result={"updates": 7}
-    )
+    one = run_of(studio, project, "succeeded", ROWS, arguments={"training_options": '{"max_updates": 7}'}, result={"updates": 7})
     two = run_of(studio, project, "succeeded", ROWS, arguments={"method": "lhuc"}, result={"updates": 50})
     metrics = {"bleu": 13.1, "bleu_vanilla": 7.8, "general_bleu": 10.1, "general_bleu_vanilla": 10.2}
     studio.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=metrics, job_id=two.id)

@@ -85,11 +85,7 @@ def test_documents_at_work_can_be_watched_and_cancelled(studio: Studio, page: An
     from engine.store import tables
 
     project = start(studio, "Watched documents")
-    text = {
-        "document": str(studio.workspace(project) / "documents" / "x" / "source.po"),
-        "name": "messages.po",
-        "strength": 0.5,
-    }
+    text = {"document": str(studio.workspace(project) / "documents" / "x" / "source.po"), "name": "messages.po", "strength": 0.5}
     with studio.store.write() as session:
         session.add(
             tables.Job(

@@ -21,15 +21,7 @@ CHANGES = {
     "os.mkdir": 1, "os.remove": 1, "os.rmdir": 1, "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.chmod": 1, "os.truncate": 1,
     "shutil.rmtree": 1, "shutil.copyfile": 2, "shutil.move": 2,
 }  # fmt: skip
-NEVER = (
-    "socket.connect",
-    "socket.getaddrinfo",
-    "subprocess.Popen",
-    "os.system",
-    "os.exec",
-    "os.posix_spawn",
-    "pickle.find_class",
-)
+NEVER = ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "pickle.find_class")
 # The limited process in which files are read; it gets nothing else to run.
 READER = ["-m", "engine.workflows.read_apart"]
 
@@ -85,9 +77,7 @@ class Guard:
                     self._note(f"opens {name} ({flags})")
         elif event in CHANGES:
             count = CHANGES[event]
-            folders = [one for one in arguments[count:] if isinstance(one, int)][
-                -count:
-            ]  # descriptors of folders, -1: none
+            folders = [one for one in arguments[count:] if isinstance(one, int)][-count:]  # descriptors of folders, -1: none
             for index, path in enumerate(arguments[:count]):
                 if isinstance(path, str | bytes | os.PathLike):
                     folder = folders[index] if len(folders) > index else -1

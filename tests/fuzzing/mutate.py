@@ -78,9 +78,7 @@ def _text(data: bytes, rng: random.Random, others: Sequence[bytes]) -> bytes:
     if way == 9:  # another encoding than it says
         return data.decode("utf-8", "replace").encode(rng.choice(CODECS), "replace")
     if way == 10:  # the same element over and over, inside itself
-        piece = rng.choice(
-            (b"<a>", b"[", b'{"a":', b"<<", b"> ", b"(", b"<w:p>", b"<div>", b"- ", b"*", b"`", b"<g id='1'>")
-        )
+        piece = rng.choice((b"<a>", b"[", b'{"a":', b"<<", b"> ", b"(", b"<w:p>", b"<div>", b"- ", b"*", b"`", b"<g id='1'>"))
         return data[:a] + piece * rng.choice((10, 300, 5000)) + data[a:]
     if way == 11:  # a number becomes another
         digits = [i for i, byte in enumerate(data[a : a + 400], a) if 48 <= byte <= 57]
@@ -161,9 +159,7 @@ def _archive(data: bytes, rng: random.Random, manifest: bool, others: Sequence[b
             files[rng.choice((name, other))] = more[other]
     elif way == 10:
         files[name] = (
-            files[name] * rng.choice((0, 2, 50))
-            if len(files[name]) < 4000
-            else b"\0" * rng.choice((1, 100_000, 3_000_000))
+            files[name] * rng.choice((0, 2, 50)) if len(files[name]) < 4000 else b"\0" * rng.choice((1, 100_000, 3_000_000))
         )
     if manifest and rng.random() < 0.8:
         about = {
@@ -173,9 +169,7 @@ def _archive(data: bytes, rng: random.Random, manifest: bool, others: Sequence[b
         }
         files["manifest.json"] = json.dumps({"files": about}).encode()
     out = io.BytesIO()
-    packing = rng.choices(
-        (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA), (30, 66, 2, 2)
-    )[0]
+    packing = rng.choices((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA), (30, 66, 2, 2))[0]
     try:
         with zipfile.ZipFile(out, "w", packing, compresslevel=1) as archive:
             for one, body in files.items():

@@ -77,9 +77,7 @@ def _send(data: bytes, folder: Path) -> object:
         given["headers"] = {"Content-Type": "application/json"}
     if isinstance(wish.get("file"), str):
         given.setdefault("data", {})
-        given["files"] = {
-            "file": (str(wish.get("filename", "a.txt"))[:300], wish["file"].encode("utf-8", "surrogatepass"))
-        }
+        given["files"] = {"file": (str(wish.get("filename", "a.txt"))[:300], wish["file"].encode("utf-8", "surrogatepass"))}
     try:
         client = APP.of(folder)
         request = client.build_request(method, path.encode("utf-8", "replace").decode()[:2000], **given)
@@ -147,9 +145,7 @@ class Seeds(Sequence[bytes]):
                     for one in about.get("parameters", []):
                         value = _example(one.get("schema", {}), parts)
                         if one["in"] == "path":
-                            wish["path"] = wish["path"].replace(
-                                "{" + one["name"] + "}", str(1 if value is None else value)
-                            )
+                            wish["path"] = wish["path"].replace("{" + one["name"] + "}", str(1 if value is None else value))
                         elif one["in"] == "query":
                             wish["query"][one["name"]] = value
                     for content, body in about.get("requestBody", {}).get("content", {}).items():
@@ -161,15 +157,7 @@ class Seeds(Sequence[bytes]):
                         else:
                             wish.setdefault("form", value)
                     self.made.append(json.dumps(wish).encode())
-            for more in (
-                "/languages",
-                "/translate",
-                "/v2/translate",
-                "/v2/usage",
-                "/cat/1/translate",
-                "/v3/glossaries",
-                "/health",
-            ):
+            for more in ("/languages", "/translate", "/v2/translate", "/v2/usage", "/cat/1/translate", "/v3/glossaries", "/health"):
                 words = {"q": "Rain.", "text": ["Rain."], "source": "en", "target": "zh"}
                 body = words | {"source_lang": "EN", "target_lang": "ZH"}
                 self.made.append(json.dumps({"method": "POST", "path": more, "json": body}).encode())

@@ -10,21 +10,7 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
-from tests.documents import (
-    docx,
-    drawn_run,
-    links,
-    odt,
-    pdf,
-    pptx,
-    shape,
-    slide,
-    tmx,
-    word_paragraph,
-    xliff1,
-    xliff2,
-    xlsx,
-)
+from tests.documents import docx, drawn_run, links, odt, pdf, pptx, shape, slide, tmx, word_paragraph, xliff1, xliff2, xlsx
 
 __all__ = ["seeds"]
 
@@ -45,7 +31,9 @@ PO = """# head\nmsgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n
 #, fuzzy\n#| msgid "Old"\nmsgid "Save\\n"\n"twice"\nmsgstr "保存"\n\n#~ msgid "Gone"\n#~ msgstr "没了"\n"""
 SRT = """1\n00:00:01,000 --> 00:00:02,500\nThe rain\n<i>stopped.</i>\n\n2\n00:00:03,000 --> 00:00:04,000\n- Hello.\n- Goodbye.\n"""
 VTT = """WEBVTT - title\n\nNOTE a note\n\nSTYLE\n::cue { color: red }\n\nid\n00:01.000 --> 00:02.500 align:start\n<v Ann>The rain <c.x>stopped</c>.\n"""
-CARD = """---\nlicense: cc-by-4.0\nlanguage: [en, zh]\npretty_name: Rain\ntags:\n- a\n---\n# Rain\n\nA *sentence*. And [one](x).\n"""
+CARD = (
+    """---\nlicense: cc-by-4.0\nlanguage: [en, zh]\npretty_name: Rain\ntags:\n- a\n---\n# Rain\n\nA *sentence*. And [one](x).\n"""
+)
 UNITS = [
     '<trans-unit id="1" approved="yes"><source>Open <g id="1">the <x id="2"/> door</g>.</source><target state="final">开门。</target></trans-unit>',
     '<trans-unit id="2"><source>He said <ph id="1">{0}</ph> <bpt id="2">&lt;b&gt;</bpt>nothing<ept id="2">&lt;/b&gt;</ept>.</source></trans-unit>',
@@ -58,10 +46,7 @@ UNITS2 = [
 
 
 def _table(mark: str) -> str:
-    return (
-        "\n".join(["source" + mark + "target" + mark + "domain", *(f'"{a}"{mark}{b}{mark}news' for a, b in PAIRS * 3)])
-        + "\n"
-    )
+    return "\n".join(["source" + mark + "target" + mark + "domain", *(f'"{a}"{mark}{b}{mark}news' for a, b in PAIRS * 3)]) + "\n"
 
 
 @cache
@@ -98,9 +83,7 @@ def seeds() -> dict[str, list[bytes]]:
                             "ppt/l.xml": slide(shape(drawn_run("Hint"), placeholder="title") + shape(drawn_run("Head")), "sldLayout")}))  # fmt: skip
         paper = made(pdf([["The rain stopped.", "He said (nothing)."], ["1", "We walked home."]], folder / "a.pdf"))
         lines = "\n".join(b for _, b in PAIRS * 4)
-        rows = "\n".join(
-            json.dumps({"source": a, "target": b, "domain": "x"}, ensure_ascii=False) for a, b in PAIRS * 3
-        )
+        rows = "\n".join(json.dumps({"source": a, "target": b, "domain": "x"}, ensure_ascii=False) for a, b in PAIRS * 3)
         result: dict[str, list[bytes]] = {
             "txt": [
                 lines.encode(),
@@ -110,10 +93,7 @@ def seeds() -> dict[str, list[bytes]]:
             ],
             "csv": [_table(",").encode(), _table(";").encode("utf-16"), b'a,b\n"x\ny","z ""q"""\n'],
             "tsv": [_table("\t").encode()],
-            "jsonl": [
-                rows.encode(),
-                b'{"translation": {"en": "Rain.", "zh": "\\u96e8\\u3002"}}\n{"text": "x"}\n["a", "b"]\n"s"\n',
-            ],
+            "jsonl": [rows.encode(), b'{"translation": {"en": "Rain.", "zh": "\\u96e8\\u3002"}}\n{"text": "x"}\n["a", "b"]\n"s"\n'],
             "tmx": [
                 tmx(PAIRS).encode(),
                 tmx([('<bpt i="1">a</bpt>x<ept i="1"/>', '<ph x="1"/>雨<hi>了</hi>')], raw=True).encode("utf-16"),
@@ -130,10 +110,7 @@ def seeds() -> dict[str, list[bytes]]:
             "markdown": [MARKDOWN.encode()],
             "card": [CARD.encode()],
             "backup": [_backup(folder)],
-            "bundle": [
-                (ROOT / "tests/golden" / one / "plugin.zip").read_bytes()
-                for one in ("format-1", "format-2", "format-3")
-            ],
+            "bundle": [(ROOT / "tests/golden" / one / "plugin.zip").read_bytes() for one in ("format-1", "format-2", "format-3")],
         }
     return result | _json_seeds()
 
@@ -146,9 +123,7 @@ def _workbook(folder: Path) -> bytes:
         '<row><c t="inlineStr"><is><t>In the cell.\nTwice.</t></is></c><c t="str"><f>IF(B2="Open",T[stopped])</f><v>x</v></c></row>'
     )
     parts: dict[str, str | bytes] = {
-        "xl/worksheets/_rels/sheet1.xml.rels": links(
-            ("table", "../t.xml"), ("comments", "../c.xml"), ("drawing", "../d.xml")
-        ),
+        "xl/worksheets/_rels/sheet1.xml.rels": links(("table", "../t.xml"), ("comments", "../c.xml"), ("drawing", "../d.xml")),
         "xl/t.xml": '<table ref="A1:B2"><tableColumns><tableColumn name="The rain"/><tableColumn name="stopped"/></tableColumns></table>',
         "xl/c.xml": '<comments><authors/><commentList><comment ref="A1"><text><t>A note.</t></text></comment></commentList></comments>',
         "xl/d.xml": slide(shape(drawn_run("A box."))),

@@ -52,10 +52,7 @@ def outcome(target: Target, data: bytes, folder: Path) -> str:
         words = str(error)
         assert words.strip(), "an error says what is wrong"
         assert "Traceback" not in words, "an error is a sentence"
-        return (
-            type(error).__name__
-            + "".join(" " if not one.isalpha() else one for one in words.replace(str(folder), ""))[:60]
-        )
+        return type(error).__name__ + "".join(" " if not one.isalpha() else one for one in words.replace(str(folder), ""))[:60]
 
 
 def _corpus(form: str, data: bytes, folder: Path) -> object:
@@ -84,9 +81,7 @@ def _import(form: str, data: bytes, folder: Path) -> object:
     file = folder / f"a{ENDING.get(form, f'.{form}')}"
     file.write_bytes(data)
     options = CorpusOptions(check_language=False, split_sentences=len(data) % 3 == 0, min_chars=1)
-    report = import_to(
-        folder / "w", SampleFiles([file], "zh", source_language="en" if len(data) % 2 else None), options=options
-    )
+    report = import_to(folder / "w", SampleFiles([file], "zh", source_language="en" if len(data) % 2 else None), options=options)
     corpus = Corpus.load(folder / "w")
     assert len(corpus) == report.kept
     return f"{min(len(corpus), 3)} {sorted(report.skipped)}"
@@ -102,9 +97,7 @@ def _paper(form: str, data: bytes, folder: Path) -> object:
     file.write_bytes(data)
     report = translate_document(file, output, identity())
     again = open_document(output, Context(output.name, "en", "de"))
-    return (
-        f"{report.title} {min(report.units, 3)} {sorted(report.kept)} {report.doubtful > 0} {min(3, len(again.units))}"
-    )
+    return f"{report.title} {min(report.units, 3)} {sorted(report.kept)} {report.doubtful > 0} {min(3, len(again.units))}"
 
 
 def _bundle(data: bytes, folder: Path) -> object:
@@ -197,14 +190,7 @@ def _options(data: bytes, folder: Path) -> object:
         kind.from_mapping(json.loads(json.dumps(made.to_mapping())))
         taken.append(kind.__name__)
     text = data.decode("utf-8", "replace")
-    given = {
-        "base": "x",
-        "source": "en",
-        "target": "zh",
-        "samples": ["a"],
-        "corpus_options": text,
-        "phrase_options": text,
-    }
+    given = {"base": "x", "source": "en", "target": "zh", "samples": ["a"], "corpus_options": text, "phrase_options": text}
     request = CustomizeRequest.of_job(given)
     for wish in (validate, corpus_config, phrase_config):
         try:
@@ -224,14 +210,7 @@ def _workspace(data: bytes, folder: Path) -> object:
     from engine.phrases.exclusions import Exclusions
 
     good = seeds()["workspace"]
-    files = (
-        "corpus.jsonl",
-        "import_report.json",
-        "phrases.jsonl",
-        "decisions.jsonl",
-        "excluded_phrases.jsonl",
-        "steps.json",
-    )
+    files = ("corpus.jsonl", "import_report.json", "phrases.jsonl", "decisions.jsonl", "excluded_phrases.jsonl", "steps.json")
     for name, body in zip(files, good, strict=True):
         (folder / name).write_bytes(body)
     for name in files:
@@ -261,22 +240,13 @@ def _targets() -> dict[str, Target]:
         kind = "zip" if form in ("docx", "odt") else "text"
         more = good["archive"] if kind == "zip" else []
         results.append(
-            Target(
-                f"corpus.{form}",
-                lambda data, folder, form=form: _corpus(form, data, folder),
-                kind,
-                [*good[form], *more],
-            )
+            Target(f"corpus.{form}", lambda data, folder, form=form: _corpus(form, data, folder), kind, [*good[form], *more])
         )  # type: ignore[misc]
-        results.append(
-            Target(f"import.{form}", lambda data, folder, form=form: _import(form, data, folder), kind, good[form])
-        )  # type: ignore[misc]
+        results.append(Target(f"import.{form}", lambda data, folder, form=form: _import(form, data, folder), kind, good[form]))  # type: ignore[misc]
     for form in PAPERS:
         kind = "zip" if form in ("docx", "pptx", "xlsx", "odt") else "text"
         given = good["srt" if form == "vtt" else form]
-        results.append(
-            Target(f"document.{form}", lambda data, folder, form=form: _paper(form, data, folder), kind, given)
-        )  # type: ignore[misc]
+        results.append(Target(f"document.{form}", lambda data, folder, form=form: _paper(form, data, folder), kind, given))  # type: ignore[misc]
     results.append(Target("bundle", _bundle, "bundle", good["bundle"]))
     results.append(Target("plugin", _plugin, "bundle", good["bundle"], heavy=True))
     results.append(Target("backup", _backup, "zip", good["backup"], heavy=True))

@@ -39,17 +39,13 @@ def fill(store: object) -> None:
     store.projects.delete(gone.id)  # its number is not given again
     project = store.projects.create("鲁迅 Lu Xun", source="en", target="zh", base="en-zh")
     corpus = store.corpora.create(project.id, "呐喊.txt", folder="/data/projects/2")
-    store.corpora.update(
-        corpus.id, state="ready", kept=412, skipped={"too long": 3}, report={"kept": 412, "warnings": []}
-    )
+    store.corpora.update(corpus.id, state="ready", kept=412, skipped={"too long": 3}, report={"kept": 412, "warnings": []})
     store.phrase_sets.create(corpus.id, "/data/projects/2/phrases.jsonl", "stanza's constituency parser, 1.10", 963)
     jobs = store.jobs
     jobs.enqueue("prepare", {"samples": ["呐喊.txt"]}, project_id=project.id)
     done = jobs.claim("here:1:aa", pid=1)
     assert done is not None
-    jobs.progress(
-        done.id, done.attempt, step="phrases", step_index=1, steps=2, done=412, total=412, metrics={"kept": 412}
-    )
+    jobs.progress(done.id, done.attempt, step="phrases", step_index=1, steps=2, done=412, total=412, metrics={"kept": 412})
     store.usage.note(done.id, cpu=98.5, memory=5_000_000_000, peak=6_000_000_000)
     jobs.finish(done.id, done.attempt, {"phrases": 963})
     jobs.enqueue("customize", {"samples": ["呐喊.txt"], "budget": "quick"}, project_id=project.id)

@@ -13,10 +13,7 @@ SMALL = {
     "ngram_memory": {"neighbours": 2, "neighbours_translating": 2},
     "translation_memory": {"warm_updates": 2, "memory_layers": 1, "retriever_layers": 1, "neighbours": 2},
 }
-LINES = {
-    "src": ["The rain stopped.", "I waited for a letter."],
-    "ref": ["雨停了。", "我等一封信，然而终于没有来。"],
-}
+LINES = {"src": ["The rain stopped.", "I waited for a letter."], "ref": ["雨停了。", "我等一封信，然而终于没有来。"]}
 
 
 @pytest.fixture
@@ -24,11 +21,7 @@ def given(tmp_path):
     """Flags with sources, references and general text that has its sources."""
     for name, lines in LINES.items():
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    general = [
-        ("The door is old.", "门是旧的。"),
-        ("He went home.", "他回家去了。"),
-        ("It is late today.", "今天很晚了。"),
-    ]
+    general = [("The door is old.", "门是旧的。"), ("He went home.", "他回家去了。"), ("It is late today.", "今天很晚了。")]
     rows = "".join(f"{en}\t{zh}\n" for en, zh in general)
     (tmp_path / "general.tsv").write_text(f"en\tzh\n{rows}", encoding="utf-8")
     return ("--source-file", tmp_path / "src", "--reference", tmp_path / "ref", "--phrase-option", "parser=statistical",
@@ -41,9 +34,8 @@ def test_each_memory_has_its_row(name, request_for, bundle, tiny, tailormt, give
     if name in SMALL:
         plugin = tmp_path / "plugin.zip"
         request = request_for(
-            plugin, method=name, method_options=SMALL[name],
-            training_options={**TRAINING, "max_updates": 2, "validate_every": 2},
-        )  # fmt: skip
+            plugin, method=name, method_options=SMALL[name], training_options={**TRAINING, "max_updates": 2, "validate_every": 2}
+        )
         customize(request, tmp_path / "workspace")
     ran = tailormt("plugin", "ablate", plugin, *given, "--base", tiny, "-o", tmp_path / "out", "--json", "--quiet")
     assert ran.code == 0, ran.err

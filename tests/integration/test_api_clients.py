@@ -54,14 +54,7 @@ def plugin_file(tmp_path_factory: pytest.TempPathFactory, little_general_text: N
     folder = tmp_path_factory.mktemp("made")
     lines = (SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()[:40]
     (folder / "style.txt").write_text("\n".join(lines), encoding="utf-8")
-    options = {
-        "max_updates": 2,
-        "validate_every": 1,
-        "tokens_per_batch": 256,
-        "learning_rate": 0.05,
-        "warmup": 1,
-        "replay": 0.0,
-    }
+    options = {"max_updates": 2, "validate_every": 1, "tokens_per_batch": 256, "learning_rate": 0.05, "warmup": 1, "replay": 0.0}
     request = CustomizeRequest(
         base=str(EN_ZH), source="en", target="zh", samples=(str(folder / "style.txt"),), method="lhuc", budget="quick",
         output=str(folder / "style.zip"), name="Style", training_options=options,
@@ -202,9 +195,7 @@ def test_deepls_library_keeps_glossaries(studio: Running) -> None:
     pairs = [MultilingualGlossaryDictionaryEntries(*way, entries) for way in (("EN", "ZH"), ("EN", "DE"))]
     several = translator.create_multilingual_glossary("Several", pairs)
     kept = translator.get_multilingual_glossary_entries(several, "EN", "DE").dictionaries
-    assert [convert_tsv_to_dict(one.entries) for one in kept] == [entries], (
-        "the library leaves DeepL's lines as they are"
-    )
+    assert [convert_tsv_to_dict(one.entries) for one in kept] == [entries], "the library leaves DeepL's lines as they are"
     german = MultilingualGlossaryDictionaryEntries("EN", "DE", {"rain": "Regen"})
     assert translator.update_multilingual_glossary_dictionary(several, german).name == "Several"
     assert [one.entry_count for one in translator.get_multilingual_glossary(several.glossary_id).dictionaries] == [2, 2]
@@ -226,9 +217,7 @@ def test_deepls_library_with_tags(studio: Running) -> None:
     document = "<doc><title>The rain</title><p>The rain stopped. I waited.</p></doc>"
     result = translator.translate_text(document, target_lang="ZH", tag_handling="xml")
     assert re.fullmatch("<doc><title>[^<>]+</title><p>[^<>]+</p></doc>", result.text)
-    page = translator.translate_text(
-        "<p>The <i>rain</i><br>stopped", source_lang="EN", target_lang="ZH", tag_handling="html"
-    )
+    page = translator.translate_text("<p>The <i>rain</i><br>stopped", source_lang="EN", target_lang="ZH", tag_handling="html")
     assert page.text.count("<br>") == page.text.count("</i>") == 1
     with pytest.raises(deepl.DeepLException, match="not well-formed"):
         translator.translate_text("<b>open", source_lang="EN", target_lang="ZH", tag_handling="xml")
@@ -241,9 +230,7 @@ def test_deepls_library_translates_documents(studio: Running, working: None, tmp
     translator = deepl.DeepLClient("any-key", server_url=f"{studio.url}/cat/{studio.project.id}/base")
     page = tmp_path / "page.html"
     page.write_text('<html><body><p class="a">The rain <b>stopped</b>.</p></body></html>', encoding="utf-8")
-    status = translator.translate_document_from_filepath(
-        page, tmp_path / "out.html", source_lang="EN", target_lang="ZH"
-    )
+    status = translator.translate_document_from_filepath(page, tmp_path / "out.html", source_lang="EN", target_lang="ZH")
     assert status.done
     assert status.billed_characters == len("The rain stopped.")
     text = (tmp_path / "out.html").read_text(encoding="utf-8")
@@ -310,9 +297,7 @@ def test_omegats_way_of_asking(studio: Running, vanilla: list[str]) -> None:
     assert httpx.get(address, params=given, timeout=300).json() == {"translatedText": vanilla[0]}
     given["q"] = "<g0>The rain</g0> stopped<x1/>."
     text = httpx.get(address, params=given, timeout=300).json()["translatedText"]
-    assert (
-        "%s" in httpx.get(address, params={**given, "q": "The rain stopped, %s."}, timeout=300).json()["translatedText"]
-    )
+    assert "%s" in httpx.get(address, params={**given, "q": "The rain stopped, %s."}, timeout=300).json()["translatedText"]
     assert re.fullmatch(r"[^<>]*<g0>[^<>]+</g0>[^<>]*<x1/>[^<>]*", text), text
 
 
@@ -329,13 +314,9 @@ def test_the_addresses_of_the_page_cat_tools(studio: Running, customized: list[s
         made = connection(service, studio.url, studio.project, choice)
         translator = deepl.DeepLClient(made.key, server_url=made.library)
         assert (
-            translator.translate_text(ENGLISH[1], source_lang=made.deepl_source, target_lang=made.deepl_target).text
-            == expected[1]
+            translator.translate_text(ENGLISH[1], source_lang=made.deepl_source, target_lang=made.deepl_target).text == expected[1]
         )
-        assert (
-            LibreTranslateAPI(made.address, api_key=made.key).translate(ENGLISH[1], made.source, made.target)
-            == expected[1]
-        )
+        assert LibreTranslateAPI(made.address, api_key=made.key).translate(ENGLISH[1], made.source, made.target) == expected[1]
         given = {"q": ENGLISH[1], "source": made.source, "target": made.target}
         assert httpx.get(made.command, params=given, timeout=300).json() == {"translatedText": expected[1]}
         assert httpx.get(f"{made.versioned}/usage", timeout=300).status_code == 200
@@ -371,9 +352,7 @@ def states(api: httpx.Client, job: int) -> list[dict[str, Any]]:
     return [row for kind, row in zip(kinds, data, strict=True) if kind == "job"]
 
 
-def test_from_project_to_plugin(
-    studio: Running, api: httpx.Client, plugin_file: Path, tmp_path: Path, vanilla: list[str]
-) -> None:
+def test_from_project_to_plugin(studio: Running, api: httpx.Client, plugin_file: Path, tmp_path: Path, vanilla: list[str]) -> None:
     from engine.jobs.worker import run
 
     assert ask(api, "GET", "/status")["scopes"] == ["read", "translate", "write"]
@@ -449,9 +428,7 @@ def test_documents_and_comparisons_of_files(studio: Running, working: None, api:
     assert all(line["scores"][0] is not None for line in shown)
 
 
-def test_many_at_once_share_batches_and_get_their_own_texts(
-    studio: Running, api: httpx.Client, vanilla: list[str]
-) -> None:
+def test_many_at_once_share_batches_and_get_their_own_texts(studio: Running, api: httpx.Client, vanilla: list[str]) -> None:
     known = dict(zip(ENGLISH, vanilla, strict=True))
     wishes = [[ENGLISH[(i + k) % 3] for k in range(1 + i % 3)] for i in range(24)]
 

@@ -37,9 +37,7 @@ expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429,
 include-method = "DELETE"
 parameters = { "path.number" = 2, "path.rater" = 3 }
 """
-ENDLESS = (
-    "/api/v1/jobs/{number}/events"  # a stream that lasts as long as its job; tests/unit/studio/test_api.py follows it
-)
+ENDLESS = "/api/v1/jobs/{number}/events"  # a stream that lasts as long as its job; tests/unit/studio/test_api.py follows it
 
 
 @pytest.fixture(scope="module")
@@ -90,15 +88,7 @@ def test_every_operation_keeps_its_promises(served: tuple[str, str], tmp_path: P
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(tmp_path / "schemathesis.toml"), "run"),
         f"{address}/api/v1/openapi.json",
-        *(
-            "--phases",
-            "fuzzing",
-            "--max-examples",
-            "6",
-            "--generation-deterministic",
-            "--no-color",
-            "--continue-on-failure",
-        ),
+        *("--phases", "fuzzing", "--max-examples", "6", "--generation-deterministic", "--no-color", "--continue-on-failure"),
         *("--exclude-path", ENDLESS, "--request-timeout", "60", "-H", f"Authorization: Bearer {token}"),
         # A valid shape may still name a language, a base or a method that there is not: then 400 or 404 is right.
         *("--exclude-checks", "positive_data_acceptance"),

@@ -61,8 +61,7 @@ def test_a_lost_machines_training_goes_on_elsewhere_to_the_same_weights(
         given = {f"TAILORMT_{key.upper()}": str(value) for key, value in settings.to_mapping().items() if key in (
             "home", "database_url", "device", "artefacts", "artefacts_endpoint", "artefacts_seconds")}  # fmt: skip
         worker = subprocess.Popen(
-            [sys.executable, "-m", "engine.jobs.worker", "--once"],
-            env={**os.environ, **given, "TAILORMT_FIRST_LOOK": "off"},
+            [sys.executable, "-m", "engine.jobs.worker", "--once"], env={**os.environ, **given, "TAILORMT_FIRST_LOOK": "off"}
         )
         try:
             deadline = time.monotonic() + 600

@@ -56,8 +56,8 @@ BAD_SAMPLES = {
     "undecodable": (b"\x81\x8d\x8f\x90\x9d\xa0\xff\xfe\xfd" * 200, "encoding|binary data|no usable sentence"),
     "wrong language": (ENGLISH, "not in the target language.*English"),
     "too few": ("雨停了。\n他什么也不曾说。\n".encode(), "Only 2 of .*at least 20"),
-    "one 5 MB line": ("雨停了，" .encode() * 420_000, "no usable sentence.*too long"),
-}  # fmt: skip
+    "one 5 MB line": ("雨停了，".encode() * 420_000, "no usable sentence.*too long"),
+}
 
 
 @pytest.mark.parametrize("name", BAD_SAMPLES)
@@ -100,23 +100,14 @@ def bad_bases(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     result["not a model"] = (root / "empty", "not a model folder: it has no config.json")
     (root / "file").write_text("x", encoding="utf-8")
     result["a file"] = (root / "file", "is a file, not a model folder")
-    small = {
-        "hidden_size": 16,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "intermediate_size": 16,
-        "vocab_size": 50,
-    }
+    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16, "vocab_size": 50}
     BertModel(BertConfig(**small)).save_pretrained(root / "bert")
     result["encoder only"] = (root / "bert", "bert model, which is not sequence-to-sequence")
     t5 = T5Config(vocab_size=50, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0)
     T5ForConditionalGeneration(t5).save_pretrained(root / "t5")
     result["unknown layout"] = (root / "t5", "t5 model.*self_attn and encoder_attn")
     # a tokenizer of more words, and one of fewer
-    for name, vocabulary, match in (
-        ("larger", 800, "do not belong together"),
-        ("smaller", 650, "do not belong together"),
-    ):
+    for name, vocabulary, match in (("larger", 800, "do not belong together"), ("smaller", 650, "do not belong together")):
         other = make_base(root / f"of-{name}", vocabulary=vocabulary, updates=0)
         mixed = copy_base(tiny, root / name)
         for file in ("vocab.json", "source.spm", "target.spm", "tokenizer_config.json"):

@@ -106,9 +106,7 @@ def test_order_pipes_and_strength_zero(tailormt: Run, tiny: Path, bundle: Path, 
     assert zero.out == plain.out
 
 
-def test_strength_zero_ignores_the_plugins_decoding(
-    tailormt: Run, tiny: Path, bundle: Path, english: Path, tmp_path: Path
-) -> None:
+def test_strength_zero_ignores_the_plugins_decoding(tailormt: Run, tiny: Path, bundle: Path, english: Path, tmp_path: Path) -> None:
     from tests.unit.plugins.test_bundle import with_config
 
     changed = with_config(bundle, tmp_path / "decoding.zip", decoding={"max_length_ratio": 0.5, "beam": 1})
@@ -177,13 +175,7 @@ def test_steps_over_one_workspace(tailormt: Run, tiny: Path, sample: Path, tmp_p
     made = {file: file.stat().st_mtime_ns for file in work.rglob("*") if file.is_file() and file.name != ".lock"}
     ran = tailormt("customize", *job, "-o", output)
     assert ran.code == 0
-    for name in (
-        "corpus.jsonl",
-        "phrases.jsonl",
-        "method/phrase_pairs.jsonl",
-        "method/memory.safetensors",
-        "pairs.jsonl",
-    ):
+    for name in ("corpus.jsonl", "phrases.jsonl", "method/phrase_pairs.jsonl", "method/memory.safetensors", "pairs.jsonl"):
         assert (work / name).stat().st_mtime_ns == made[work / name], f"{name} was made again"
     ran = tailormt("memory", *job, "--method-option", "phrases_per_layer=10", "--json")
     assert max(json.loads(ran.out)["memory"]) <= 10, "a changed setting does the step again"
@@ -199,9 +191,7 @@ def weights(path: Path) -> bytes:
 
 
 @pytest.mark.usefixtures("no_general_text")
-def test_ctrl_c_then_the_same_command_goes_on(
-    tailormt: Run, tiny: Path, sample: Path, tmp_path: Path, home: Path
-) -> None:
+def test_ctrl_c_then_the_same_command_goes_on(tailormt: Run, tiny: Path, sample: Path, tmp_path: Path, home: Path) -> None:
     output = tmp_path / "out" / "plugin.zip"
     options = [*SHORT, "--training-option", "max_updates=150", "--training-option", "patience=0"]
     options += ["--training-option", "max_minutes=none", "--training-option", "checkpoint_every=1000"]
@@ -247,9 +237,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(
-    "line", [(), ("custommize",), ("translate",), ("methods", "--jsno"), ("translate", "--strength", "x")]
-)
+@pytest.mark.parametrize("line", [(), ("custommize",), ("translate",), ("methods", "--jsno"), ("translate", "--strength", "x")])
 @pytest.mark.smoke
 def test_a_mistyped_command_is_explained(tailormt: Run, line: tuple[str, ...]) -> None:
     ran = tailormt(*line)

@@ -30,17 +30,13 @@ def test_commands_and_a_worker_share_a_data_folder(
     store = Store(settings.store_url)
     project = store.projects.create("Style", "en", "zh", str(tiny))
     asked = request_for(tmp_path / "x.zip")
-    options = {
-        name: getattr(asked, name) for name in ("phrase_options", "method_options", "training_options", "budget")
-    }
+    options = {name: getattr(asked, name) for name in ("phrase_options", "method_options", "training_options", "budget")}
     job = enqueue(store, "customize", {**options, "samples": [str(sample)], "name": "Job"}, project_id=project.id)
     (tmp_path / "texts.txt").write_text("\n".join(SOURCES) + "\n", encoding="utf-8")
 
     direction = ("--base", tiny, "--source", "en", "--target", "zh")
     output, workspace = tmp_path / "made.zip", tmp_path / "workspace"
-    customize = (
-        "customize", *direction, "--samples", sample, "--budget", "quick", *SHORT, "--workspace", workspace, "-o", output,
-    )  # fmt: skip
+    customize = ("customize", *direction, "--samples", sample, "--budget", "quick", *SHORT, "--workspace", workspace, "-o", output)
     commands = [
         customize,
         customize,
@@ -51,12 +47,7 @@ def test_commands_and_a_worker_share_a_data_folder(
     modules = [("engine.jobs.worker", "--once"), *(("engine.cli", *map(str, one)) for one in commands)]
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", *one],
-            cwd=ROOT,
-            env=os.environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-m", *one], cwd=ROOT, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         for one in modules
     ]

@@ -30,22 +30,16 @@ def measured(settings: Settings, tiny: Path, bundle: Path, enforced: str = "", *
     store = Store(settings.store_url)
     project = store.projects.create("Style", "en", "zh", str(tiny))
     row = store.plugins.create(project.id, "Ours", method="memory_adapter", path=str(bundle))
-    sheet = store.sheets.create(
-        project.id, "Four", list(SENTENCES[:4]), systems_of([row], [1.0], enforced), file="four.tsv"
-    )
+    sheet = store.sheets.create(project.id, "Four", list(SENTENCES[:4]), systems_of([row], [1.0], enforced), file="four.tsv")
     job = enqueue(store, "compare", {"comparison_id": sheet.comparison_id, **arguments}, project_id=project.id)
     KINDS[job.kind].do(JobContext(job, store, settings, job_workspace(settings, job), Progress()))
     return dict(store.sheets.get(sheet.comparison_id).figures)
 
 
-def test_a_comparison_has_ter_randomisation_lengths_copies_and_terms(
-    settings: Settings, tiny: Path, bundle: Path
-) -> None:
+def test_a_comparison_has_ter_randomisation_lengths_copies_and_terms(settings: Settings, tiny: Path, bundle: Path) -> None:
     english, chinese = SENTENCES[0]
     word = next(one for one in english.rstrip(".").split() if len(one) > 3)
-    figures = measured(
-        settings, tiny, bundle, enforced="these", terms=f"# ours\n{word} = {chinese[:1]}\n{chinese[-2:]}\n"
-    )
+    figures = measured(settings, tiny, bundle, enforced="these", terms=f"# ours\n{word} = {chinese[:1]}\n{chinese[-2:]}\n")
     assert figures["notes"][0] == ENFORCED  # type: ignore[index]
     rows = [row for row in figure_rows(figures) if row.kind == "text"]
     assert {row.metric for row in rows} == {"bleu", "chrf", "ter", "terms"}

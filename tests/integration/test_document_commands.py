@@ -32,9 +32,7 @@ def direction(base: Path) -> tuple[Any, ...]:
 def report(tmp_path: Path) -> Path:
     """A Word document: a paragraph with a bold stretch, then a sentence a paragraph."""
     first = "<w:p><w:r><w:t>The rain </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>stopped</w:t></w:r><w:r><w:t>.</w:t></w:r></w:p>"
-    return docx(
-        first + "".join(f"<w:p><w:r><w:t>{one}</w:t></w:r></w:p>" for one in SOURCES[1:]), tmp_path / "report.docx"
-    )
+    return docx(first + "".join(f"<w:p><w:r><w:t>{one}</w:t></w:r></w:p>" for one in SOURCES[1:]), tmp_path / "report.docx")
 
 
 def paragraphs(file: Path) -> list[str]:
@@ -111,9 +109,7 @@ def test_a_stopped_translation_goes_on(tiny: Path, tmp_path: Path, home: Path) -
     assert not output.exists()
     (partial,) = home.glob("work/*.jsonl")
     cached = partial.read_text(encoding="utf-8").splitlines()
-    done = subprocess.run(
-        line, cwd=ROOT, capture_output=True, check=True, env={**os.environ, "TAILORMT_HOME": str(home)}
-    )
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, check=True, env={**os.environ, "TAILORMT_HOME": str(home)})
     assert b"400 texts" in done.stdout
     assert len(cached) > 1
     assert not list(home.glob("work/*.jsonl"))

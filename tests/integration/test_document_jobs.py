@@ -43,9 +43,7 @@ def work(documents: Documents, progress: Progress | None = None) -> dict[str, An
     assert job is not None
     folder = documents.settings.home_dir / "projects" / str(job.project_id)
     try:
-        result = KINDS[job.kind].run(
-            JobContext(job, documents.store, documents.settings, folder, progress or Progress())
-        )
+        result = KINDS[job.kind].run(JobContext(job, documents.store, documents.settings, folder, progress or Progress()))
     except Cancelled:
         documents.store.jobs.cancelled(job.id, job.attempt)
         raise
@@ -57,9 +55,7 @@ def plugin_row(documents: Documents, project: ProjectRow, bundle: Path) -> Plugi
     return documents.store.plugins.create(project.id, "Style", method="memory_adapter", path=str(bundle))
 
 
-def test_a_short_document_is_waited_for_and_a_long_one_waits(
-    documents: Documents, project: ProjectRow, tmp_path: Path
-) -> None:
+def test_a_short_document_is_waited_for_and_a_long_one_waits(documents: Documents, project: ProjectRow, tmp_path: Path) -> None:
     """A training goes on after what takes a minute; a book waits for the training."""
     short, long = tmp_path / "a.txt", tmp_path / "b.txt"
     short.write_text("The rain stopped.\n", encoding="utf-8")
@@ -92,9 +88,7 @@ def test_a_document_is_translated_and_given_back(
     assert [one.plugin for one in documents.list(project.id)] == ["Style", ""]
 
 
-def test_a_stopped_job_goes_on_and_a_document_can_be_deleted(
-    documents: Documents, project: ProjectRow, page: Path
-) -> None:
+def test_a_stopped_job_goes_on_and_a_document_can_be_deleted(documents: Documents, project: ProjectRow, page: Path) -> None:
     class Stopped(Progress):
         def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
             if self.step == "Translating":

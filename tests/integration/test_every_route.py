@@ -30,18 +30,7 @@ from studio.services.service import Service
 from tests.fuzzing.targets import TARGETS
 from tests.unit.studio.test_gateway import HOST, PASSWORD, signed
 
-HOSTILE = (
-    "\u00b2",
-    "99999999999999999999",
-    "-1",
-    "1e400",
-    "\u0663",
-    "a\u202eb",
-    "1" * 5000,
-    "0x10",
-    "%00",
-    "%ED%A0%80",
-)
+HOSTILE = ("\u00b2", "99999999999999999999", "-1", "1e400", "\u0663", "a\u202eb", "1" * 5000, "0x10", "%00", "%ED%A0%80")
 SECONDS = 3.0  # of the processor that one request of a few bytes to 8 MB may take
 BODIES: tuple[Any, ...] = (*HOSTILE[:8], "\ud800", "\0", 10**30, -(10**30), 1e308, 1.5, True, [], {}, None)
 
@@ -133,9 +122,7 @@ def large_bodies(body: dict[str, Any]) -> Iterator[bytes]:
     yield json.dumps({f"{number}": 1 for number in most}).encode()
     yield json.dumps(dict.fromkeys(body, [1] * (len(most) // max(1, len(body))))).encode()
     yield b'{"x":[' + b"1," * 3_900_000 + b"1]}"
-    yield json.dumps(
-        {name: "a1" * 3_900_000 if isinstance(value, str) else value for name, value in body.items()}
-    ).encode()
+    yield json.dumps({name: "a1" * 3_900_000 if isinstance(value, str) else value for name, value in body.items()}).encode()
 
 
 def test_no_body_takes_long_on_any_route(api: TestClient) -> None:
@@ -147,9 +134,7 @@ def test_no_body_takes_long_on_any_route(api: TestClient) -> None:
         known.add(shape)
         for content in large_bodies(body):
             began = time.process_time()
-            answer = api.request(
-                wish["method"], wish["path"], content=content, headers={"Content-Type": "application/json"}
-            )
+            answer = api.request(wish["method"], wish["path"], content=content, headers={"Content-Type": "application/json"})
             took = time.process_time() - began
             if took > SECONDS or answer.status_code >= 500:
                 slow.append((round(took, 1), answer.status_code, wish["path"], content[:60]))
@@ -195,16 +180,12 @@ def test_texts_beside_files_are_utf_8(api: TestClient, path: str, field: bytes, 
         assert answer.status_code == 400
         assert "bytes that are not UTF-8. Send UTF-8." in answer.text
     said = api.post(
-        path,
-        content=bad + FILE % (file, b"a.txt"),
-        headers={"Content-Type": f"{headers['Content-Type']}; charset=latin-1"},
+        path, content=bad + FILE % (file, b"a.txt"), headers={"Content-Type": f"{headers['Content-Type']}; charset=latin-1"}
     )
     assert "UTF-8" not in said.text, "it is what it is said to be"
 
 
-def numbers(
-    part: Any, known: dict[str, Any], place: str, above: tuple[str, ...] = ()
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def numbers(part: Any, known: dict[str, Any], place: str, above: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every number that a schema takes, and where."""
     if isinstance(part, list):
         for one in part:
@@ -260,14 +241,8 @@ def test_no_number_in_an_address_of_a_page_makes_a_fault(tmp_path: Path, sign_in
         for value in (*HOSTILE, "999999999999"):
             path = re.sub(r"\{\w+\}", value if value.startswith("%") else quote(value), route.path)
             for verb in route.methods or ():
-                given: dict[str, Any] = (
-                    {} if verb == "GET" else {"data": {**form, "user": value, "code": value, "quota": value}}
-                )
-                bodies = (
-                    [given, {"json": {"item": 10**30, "question": "x", "side": "left"}}]
-                    if "rating" in path
-                    else [given]
-                )
+                given: dict[str, Any] = {} if verb == "GET" else {"data": {**form, "user": value, "code": value, "quota": value}}
+                bodies = [given, {"json": {"item": 10**30, "question": "x", "side": "left"}}] if "rating" in path else [given]
                 for one in bodies:
                     count += 1
                     if client.request(verb, path, **one).status_code >= 500:

@@ -29,9 +29,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_phrase_that_was_left_out_is_in_no_memory_and_no_training_pair(
-    request_for: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_phrase_that_was_left_out_is_in_no_memory_and_no_training_pair(request_for: Callable[..., Any], tmp_path: Path) -> None:
     request, work = request_for(tmp_path / "plugin.zip"), tmp_path / "work"
     customize(request, work, stop_after="training")
     pairs = {name: rows(work / name) for name in ("pairs.jsonl", "method/phrase_pairs.jsonl")}
@@ -116,9 +114,7 @@ def test_why_there_are_no_proportions_is_kept(context: JobContext, tmp_path: Pat
     assert "general text" in read_shown(folder_of(tmp_path))["error"]
 
 
-def test_a_trained_plugin_has_proportions_of_its_own(
-    tiny: Path, request_for: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_trained_plugin_has_proportions_of_its_own(tiny: Path, request_for: Callable[..., Any], tmp_path: Path) -> None:
     from engine.base import LanguagePair
     from engine.plugins import Plugin
 

@@ -46,9 +46,7 @@ def carrying(bundle: Path, tiny: Path, sample: Path, tmp_path_factory: pytest.Te
     return output
 
 
-def test_customize_with_a_datastore(
-    request_for: Callable[..., Any], base: BaseModel, sample: Path, tmp_path: Path
-) -> None:
+def test_customize_with_a_datastore(request_for: Callable[..., Any], base: BaseModel, sample: Path, tmp_path: Path) -> None:
     request = request_for(tmp_path / "both.zip", knn=True, knn_options={"k": 4, "index": "hnsw"})
     summary = customize(request, tmp_path / "workspace")
     card = read_bundle_card(tmp_path / "both.zip")
@@ -92,9 +90,7 @@ def test_add_makes_a_plugin_that_translates_with_both(
     pairs = [(source, "他竟不曾来。") for source in SOURCES]
     both, alone = (Plugin.load(path, base, cache=tmp_path / "cache") for path in (carrying, bundle))
     assert score(base, pairs, both) != score(base, pairs, alone)
-    again = tailormt(
-        "knn", "add", "--plugin", carrying, "--base", tiny, "--samples", sample, "-o", tmp_path / "x.zip"
-    )  # fmt: skip
+    again = tailormt("knn", "add", "--plugin", carrying, "--base", tiny, "--samples", sample, "-o", tmp_path / "x.zip")
     assert "carries a datastore already" in again.sentence
     assert not (tmp_path / "x.zip").exists()
 
@@ -131,9 +127,7 @@ def test_by_sentence_the_gate_is_in_the_bundle_and_is_learned_anew_on_other_sent
     with zipfile.ZipFile(made) as old, zipfile.ZipFile(tuned) as new:
         changed = {name for name in old.namelist() if old.read(name) != new.read(name)}
     assert {"manifest.json", gate} <= changed <= {"adapter_config.json", "manifest.json", gate}
-    fixed = tailormt(
-        "knn", "tune", made, "--base", tiny, "--samples", others, "--quiet", "--threshold", "0.7", "-o", tuned
-    )
+    fixed = tailormt("knn", "tune", made, "--base", tiny, "--samples", others, "--quiet", "--threshold", "0.7", "-o", tuned)
     assert "θ 0.7" in fixed.out
     assert gate not in verify_bundle(tuned)["files"]
     assert len(translate(base, SOURCES, Plugin.load(tuned, base, cache=tmp_path / "cache"))) == len(SOURCES)

@@ -59,10 +59,7 @@ def asked(request_for: Callable[..., Any]) -> Callable[..., Any]:
     def make(name: str, output: Path, **training: Any) -> Any:
         known = {item.name for item in describe(get_method(name).config_class)}
         settings = {key: value for key, value in SMALL.get(name, {}).items() if key in known}
-        return request_for(
-            output, method=name, name=name, method_options=settings,
-            training_options={**TRAINING, **training},
-        )  # fmt: skip
+        return request_for(output, method=name, name=name, method_options=settings, training_options={**TRAINING, **training})
 
     return make
 
@@ -91,9 +88,7 @@ def made(
 
 
 @pytest.fixture(scope="module")
-def loaded(
-    made: Callable[..., Any], base: BaseModel, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], Plugin]:
+def loaded(made: Callable[..., Any], base: BaseModel, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Plugin]:
     cache = tmp_path_factory.mktemp("unpacked")
     return lambda name: Plugin.load(made(name)[0], base, cache=cache)
 
@@ -131,9 +126,7 @@ class TestTraining:
         assert summary["updates"] == TRAINING["max_updates"]
         assert summary["parameters"] > 0
 
-    def test_it_starts_as_the_base(
-        self, name: str, made: Callable[..., Any], base: BaseModel, unchanged: None, home: Path
-    ) -> None:
+    def test_it_starts_as_the_base(self, name: str, made: Callable[..., Any], base: BaseModel, unchanged: None, home: Path) -> None:
         method, config, folder = samples_for(name, made, base)
         if not method.capabilities.identity_at_start:
             pytest.skip("its record says that it does not")
@@ -176,9 +169,7 @@ class TestUse:
         with pytest.raises(ZeroDivisionError), loaded(name).attached(base):
             raise ZeroDivisionError
 
-    def test_strength_zero_is_the_base(
-        self, name: str, loaded: Callable[..., Plugin], base: BaseModel, unchanged: None
-    ) -> None:
+    def test_strength_zero_is_the_base(self, name: str, loaded: Callable[..., Plugin], base: BaseModel, unchanged: None) -> None:
         plugin = loaded(name)
         assert translate(base, SOURCES, plugin, strength=0.0) == translate(base, SOURCES)
         pairs = [(source, "雨停了。") for source in SOURCES]
@@ -222,9 +213,7 @@ class TestUse:
         assert (translate(base, SOURCES, one), translate(base, SOURCES, other)) == alone
         assert len(translate(base, SOURCES, PluginStack([one, other]))) == len(SOURCES)
 
-    def test_each_sentence_of_a_batch_names_its_own(
-        self, name: str, loaded: Callable[..., Plugin], base: BaseModel
-    ) -> None:
+    def test_each_sentence_of_a_batch_names_its_own(self, name: str, loaded: Callable[..., Plugin], base: BaseModel) -> None:
         from engine.plugins.mixed_batch import translate_mixed
 
         plugin = loaded(name)
@@ -283,9 +272,7 @@ def test_bad_samples_are_refused_before_any_work(asked: Callable[..., Any], tmp_
         capabilities = Capabilities("Choosy", "Wants more.", "none", needs_bilingual=True, needs_domains=2)
 
     try:
-        with pytest.raises(
-            TailorError, match=r"choosy needs samples with their sources; \d+ of \d+ sentences have none"
-        ):
+        with pytest.raises(TailorError, match=r"choosy needs samples with their sources; \d+ of \d+ sentences have none"):
             customize(asked("choosy", tmp_path / "x.zip"), tmp_path / "w", settings=load_settings())
         Choosy.capabilities = Capabilities("Choosy", "Wants more.", "none", needs_domains=2)
         with pytest.raises(TailorError, match="needs samples of 2 or more domains; there is one"):

@@ -71,9 +71,7 @@ def test_a_blend_of_two_bundles_translates(
     assert not (tmp_path / "x.zip").exists()
 
 
-def test_a_method_that_reads_sentences_is_refused_before_any_work(
-    tailormt: Run, tiny: Path, sample: Path, tmp_path: Path
-) -> None:
+def test_a_method_that_reads_sentences_is_refused_before_any_work(tailormt: Run, tiny: Path, sample: Path, tmp_path: Path) -> None:
     output = tmp_path / "p.zip"
     ran = tailormt("customize", "--base", tiny, "--source", "en", "--target", "zh", "--samples", sample, "--method",
                    "ngram_memory", "--no-with-phrases", "-o", output, "--workspace", tmp_path / "w")  # fmt: skip
@@ -81,9 +79,7 @@ def test_a_method_that_reads_sentences_is_refused_before_any_work(
     assert not (tmp_path / "w" / "corpus.jsonl").exists()
 
 
-def test_a_round_from_files_is_rated_shown_and_exported(
-    tailormt: Run, store: Store, project: ProjectRow, tmp_path: Path
-) -> None:
+def test_a_round_from_files_is_rated_shown_and_exported(tailormt: Run, store: Store, project: ProjectRow, tmp_path: Path) -> None:
     files = {"in": [], "mine": [], "theirs": []}  # type: dict[str, list[str]]
     for index, (source, target) in enumerate(SENTENCES):
         files["in"].append(source)

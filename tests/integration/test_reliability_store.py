@@ -136,9 +136,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of one megabyte."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, check=False
-    )
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, check=False)
     if mounted.returncode:
         pytest.skip("a small disk cannot be mounted here (that takes root and the right to mount)")
     try:
@@ -265,9 +263,7 @@ def test_a_server_that_stays_away_is_said_after_the_wait(server: Postgres, monke
     monkeypatch.setattr(door, "BUSY_SECONDS", 0.5)
     store = Store(server.database())
     server.stop("fast")
-    with pytest.raises(
-        StorageError, match=r"The database at postgresql\+psycopg://tailor@.* cannot be reached: .*refused"
-    ):
+    with pytest.raises(StorageError, match=r"The database at postgresql\+psycopg://tailor@.* cannot be reached: .*refused"):
         store.projects.list()
     with pytest.raises(StorageError, match="cannot be reached"):
         Store(str(store.url))
@@ -308,9 +304,7 @@ def test_a_full_disk_under_postgresql_is_said() -> None:
 
 
 @pytest.mark.parametrize("hours", [-2, 2])
-def test_a_clock_that_jumps_ends_no_job_and_hides_no_dead_one(
-    hours: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_that_jumps_ends_no_job_and_hides_no_dead_one(hours: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     monkeypatch.setattr(worker, "RECONCILE_SECONDS", 0.2)
     monkeypatch.setattr(pulse, "CONFIRM_SECONDS", 4.0)

@@ -144,9 +144,7 @@ def test_where_no_socket_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert resident.ask(load_settings(), work(tmp_path), LINES) is None
 
 
-def test_same_output(
-    tailormt: Run, home: Path, tiny: Path, bundle: Path, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_same_output(tailormt: Run, home: Path, tiny: Path, bundle: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = ("translate", "--base", tiny, "--source", "en", "--target", "zh", file)
     ways = [
         line,

@@ -75,9 +75,7 @@ def asked(request_for: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]
         options = changes.pop("training", {})
         if changes.get("method", "memory_adapter") != "memory_adapter":
             changes["method_options"] = {}
-        return request_for(
-            tmp_path / f"{name}.zip", training_options={**TRAINING, **options}, **changes
-        )  # fmt: skip
+        return request_for(tmp_path / f"{name}.zip", training_options={**TRAINING, **options}, **changes)
 
     return make
 
@@ -136,9 +134,7 @@ def test_a_first_look_uses_no_sentence_in_another_language_and_none_that_is_its_
     assert not {*english, copied} & {*used, *(row.get("reference") for row in result["rows"])}
 
 
-def test_runs_in_a_row_share_the_samples_and_keep_their_own(
-    asked: Callable[..., Any], tmp_path: Path, home: Path
-) -> None:
+def test_runs_in_a_row_share_the_samples_and_keep_their_own(asked: Callable[..., Any], tmp_path: Path, home: Path) -> None:
     work, settings = tmp_path / "work", Settings(home=str(home), device="cpu")
     one, two = work / "runs" / "1", work / "runs" / "2"
     first = StopAt(5)
@@ -148,9 +144,7 @@ def test_runs_in_a_row_share_the_samples_and_keep_their_own(
     selected = {path: path.stat().st_mtime_ns for path in one.rglob("*") if path.is_file()}
     pairs = (work / "pairs.jsonl").stat().st_mtime_ns
     other = customize(asked("two", method="extreme"), work, None, settings, run=two)
-    assert {path: path.stat().st_mtime_ns for path in selected} == selected, (
-        "the first run's checkpoint and curve are as they were"
-    )
+    assert {path: path.stat().st_mtime_ns for path in selected} == selected, "the first run's checkpoint and curve are as they were"
     assert (work / "pairs.jsonl").stat().st_mtime_ns == pairs
     assert other["updates"] == 8
     steps = Steps()
@@ -184,9 +178,7 @@ def test_a_method_that_needs_held_out_pairs_alone_uses_those_that_are_there(
     assert (work / "pairs.jsonl").stat().st_mtime_ns == written
 
 
-def test_a_run_over_another_base_leaves_the_pairs_of_the_first(
-    asked: Callable[..., Any], tmp_path: Path, home: Path
-) -> None:
+def test_a_run_over_another_base_leaves_the_pairs_of_the_first(asked: Callable[..., Any], tmp_path: Path, home: Path) -> None:
     work, settings = tmp_path / "work", Settings(home=str(home), device="cpu")
     customize(asked("one", method="extreme"), work, None, settings, run=work / "runs" / "1")
     pairs = (work / "pairs.jsonl").read_bytes()
@@ -199,9 +191,7 @@ def test_a_run_over_another_base_leaves_the_pairs_of_the_first(
     assert "Filtering synthetic pairs" not in steps.seen
 
 
-def test_jobs_of_a_project_have_folders_of_their_own_and_tidy_them(
-    asked: Callable[..., Any], tmp_path: Path, home: Path
-) -> None:
+def test_jobs_of_a_project_have_folders_of_their_own_and_tidy_them(asked: Callable[..., Any], tmp_path: Path, home: Path) -> None:
     settings = Settings(home=str(home), device="cpu")
     store = Store(settings.store_url)
     request = asked("x")
@@ -272,9 +262,7 @@ def test_a_look_gives_way_to_samples_that_are_about_to_be_read_again(asked: Call
     assert not (context.workspace / FILE).exists()
 
 
-def test_a_look_that_starts_by_itself_reads_no_files_again_after_one_was_removed(
-    asked: Callable[..., Any], home: Path
-) -> None:
+def test_a_look_that_starts_by_itself_reads_no_files_again_after_one_was_removed(asked: Callable[..., Any], home: Path) -> None:
     settings = Settings(home=str(home), device="cpu")
     store = Store(settings.store_url)
     request = asked("x")
@@ -415,6 +403,4 @@ def test_auto_keeps_the_best_that_leaves_general_text_alone() -> None:
     assert chosen([base, knn, adapter, likelier]) is likelier, "likelihood tells more than the BLEU of few sentences"
     assert chosen([base, knn, adapter, dataclasses.replace(stacked, gain=0.01)]) is adapter
     assert chosen([base, trial("knn", 16, 40), trial("memory_adapter", 14, 40), likelier]).method == "knn"
-    assert chosen([base, trial("knn", 9, 39), forgetful]).method == "knn", (
-        "where all cost too much, the one that costs least"
-    )
+    assert chosen([base, trial("knn", 9, 39), forgetful]).method == "knn", "where all cost too much, the one that costs least"

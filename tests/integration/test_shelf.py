@@ -177,8 +177,7 @@ def test_names(tailormt: Run, home: Path, tiny: Path, tmp_path: Path) -> None:
     assert "not a valid name for a base" in tailormt("base", "add", tiny, "--name", "../out").sentence
     assert "There is no folder" in tailormt("base", "add", tmp_path / "none").sentence
     assert (
-        "A revision can be given for a hub id only"
-        in tailormt("base", "add", tiny, "--name", "s", "--revision", "main").sentence
+        "A revision can be given for a hub id only" in tailormt("base", "add", tiny, "--name", "s", "--revision", "main").sentence
     )
     assert on_shelf(home) == []
 
@@ -199,9 +198,7 @@ def pickled(tiny: Path, folder: Path, weights: Any = None) -> Path:
     return folder
 
 
-def test_pickled_weights_are_converted_on_request_only(
-    tailormt: Run, home: Path, tiny: Path, tmp_path: Path, text: Path
-) -> None:
+def test_pickled_weights_are_converted_on_request_only(tailormt: Run, home: Path, tiny: Path, tmp_path: Path, text: Path) -> None:
     folder = pickled(tiny, tmp_path / "old")
     assert "--convert" in tailormt("base", "add", folder).sentence
     assert "--convert" in tailormt("translate", "--base", folder, *PAIR, text).sentence

@@ -125,9 +125,7 @@ def test_a_job_runs_to_its_end_and_is_seen_on_its_way(store: Store, settings: Se
 
 
 @BOTH
-def test_a_cancelled_job_stops_within_two_seconds_of_its_work_and_the_worker_goes_on(
-    store: Store, settings: Settings
-) -> None:
+def test_a_cancelled_job_stops_within_two_seconds_of_its_work_and_the_worker_goes_on(store: Store, settings: Settings) -> None:
     job, after = store.jobs.enqueue("count", {"until": 9999}), store.jobs.enqueue("count", {"until": 1})
     with _thread(settings):
         _counting(store, job)
@@ -185,9 +183,7 @@ def test_a_killed_job_is_interrupted_and_goes_on_where_it_was(store: Store, sett
 
 
 @BOTH
-def test_a_killed_worker_takes_its_job_along_and_the_next_worker_can_resume_it(
-    store: Store, settings: Settings
-) -> None:
+def test_a_killed_worker_takes_its_job_along_and_the_next_worker_can_resume_it(store: Store, settings: Settings) -> None:
     job = store.jobs.enqueue("count", {"until": 30})
     with _process(settings) as process:
         pid = _counting(store, job).pid
@@ -252,9 +248,7 @@ def test_sigterm_stops_the_worker_and_its_job_cleanly(store: Store, settings: Se
     assert store.workers.list(within=None) == []
 
 
-def test_work_that_does_not_look_is_woken_by_a_signal(
-    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_that_does_not_look_is_woken_by_a_signal(store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "GRACE_SECONDS", 0.3)
     job = store.jobs.enqueue("sleepy", {})
     part = _workspace(settings, job) / "part.txt"
@@ -318,9 +312,7 @@ def test_a_background_worker_is_started_once_and_outlives_its_starter(store: Sto
         "import json, sys; from engine.jobs import start_background_worker; from engine.core.settings import Settings;"
         "print(json.dumps([start_background_worker(Settings(home=sys.argv[1]), kinds=['worker_kinds']) for _ in '12']))"
     )
-    out = subprocess.run(
-        [sys.executable, "-c", code, settings.home], capture_output=True, check=True, timeout=300
-    ).stdout
+    out = subprocess.run([sys.executable, "-c", code, settings.home], capture_output=True, check=True, timeout=300).stdout
     pid, second = json.loads(out)
     try:
         assert second is None

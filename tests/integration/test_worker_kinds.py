@@ -36,16 +36,12 @@ def read_alone(request: CustomizeRequest, workspace: Path, progress: Progress) -
     corpus.save(workspace)
 
 
-def prepare(
-    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, **given: object
-) -> None:
+def prepare(request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, **given: object) -> None:
     read_alone(request, workspace, progress)
     PhraseSet([Phrase("月光", 1, 3, "NP", 0)], "Tried with a stand-in.").save(workspace / "phrases.jsonl")
 
 
-def customize(
-    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, *, run: Path
-) -> dict[str, Any]:
+def customize(request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, *, run: Path) -> dict[str, Any]:
     prepare(request, workspace, progress, settings)
     with zipfile.ZipFile(request.output, "w") as bundle:
         bundle.writestr("README.md", "a plugin")
@@ -77,11 +73,7 @@ def test_reading_fills_the_corpus_and_the_job_after_it_the_phrase_set_once(
     job = enqueue(store, "prepare", {"samples": [str(SAMPLES)]}, project_id=project.id)
     result = _run(store, settings, job)
     (corpus,) = store.corpora.list(project.id)
-    assert (corpus.state, corpus.name, corpus.folder) == (
-        "ready",
-        "literary-zh.txt",
-        str(tmp_path / "projects" / str(project.id)),
-    )
+    assert (corpus.state, corpus.name, corpus.folder) == ("ready", "literary-zh.txt", str(tmp_path / "projects" / str(project.id)))
     assert corpus.kept == result["kept"] > 100
     assert corpus.report["files"][0]["name"].endswith("literary-zh.txt")
     assert corpus.skipped == corpus.report["skipped"]
@@ -119,9 +111,7 @@ def test_prepare_fills_the_named_corpus(store: Store, settings: Settings, projec
     assert (done.state, done.name) == ("ready", "my samples")
 
 
-def test_a_corpus_that_cannot_be_read_says_so(
-    store: Store, settings: Settings, project: ProjectRow, tmp_path: Path
-) -> None:
+def test_a_corpus_that_cannot_be_read_says_so(store: Store, settings: Settings, project: ProjectRow, tmp_path: Path) -> None:
     (tmp_path / "gone.txt").touch()
     job = enqueue(store, "prepare", {"samples": [str(tmp_path / "gone.txt")]}, project_id=project.id)
     with pytest.raises(InputError):
@@ -145,9 +135,7 @@ def test_a_cancelled_reading_leaves_the_corpus_as_it_was(
     assert store.corpora.list(project.id)[0].state == "ready"
 
 
-def test_customize_adds_a_plugin_and_a_second_run_of_the_job_none(
-    store: Store, settings: Settings, project: ProjectRow
-) -> None:
+def test_customize_adds_a_plugin_and_a_second_run_of_the_job_none(store: Store, settings: Settings, project: ProjectRow) -> None:
     first = enqueue(store, "customize", {"samples": [str(SAMPLES)]}, project_id=project.id)
     result = _run(store, settings, first)
     (plugin,) = store.plugins.list(project.id)
@@ -184,9 +172,7 @@ def test_a_run_that_continues_another_begins_with_what_that_has_trained(
     _run(store, settings, again)
     assert begun_with == ["", "41 made so"]
     folders = [job_folder(workspace_folder(settings, project.id), one) / "training" for one in (first, again)]
-    assert [(one / "checkpoint").exists() for one in folders] == [True, False], (
-        "what may go on is kept, what is done is not"
-    )
+    assert [(one / "checkpoint").exists() for one in folders] == [True, False], "what may go on is kept, what is done is not"
 
 
 def test_a_job_works_on_the_samples_that_its_project_holds_when_it_starts(

@@ -33,21 +33,15 @@ def test_a_table_of_all_that_was_asked(data: Path, tiny: Path, home: Path, tmp_p
     assert again == json.loads(json.dumps(rows)), "finished cells are kept"
     first, second = (tmp_path / "out" / "luxun" / f"{system}.workspace" for system in ("extreme", "lhuc"))
     selected = first / "pairs.jsonl"
-    selected.write_text(
-        selected.read_text(encoding="utf-8").replace('"source": "', '"source": "Kept. ', 1), encoding="utf-8"
-    )
+    selected.write_text(selected.read_text(encoding="utf-8").replace('"source": "', '"source": "Kept. ', 1), encoding="utf-8")
     more = bench_methods(MethodBench(data, tmp_path / "out", **{**asked, "systems": ["extreme", "lhuc"]}))
-    assert (second / "pairs.jsonl").read_bytes() == selected.read_bytes(), (
-        "what extreme made of the samples is handed down"
-    )
+    assert (second / "pairs.jsonl").read_bytes() == selected.read_bytes(), "what extreme made of the samples is handed down"
     times = json.loads((second / "summary.json").read_text(encoding="utf-8"))["seconds"]
     assert more[2]["seconds"] <= times["total"]
 
 
 def test_a_system_that_fails_is_a_row_with_its_sentence(data: Path, tiny: Path, home: Path, tmp_path: Path) -> None:
-    bench = MethodBench(
-        data, tmp_path / "out", base=str(tiny), tasks=["luxun"], systems=["extreme"], sentences=5, lines=2
-    )
+    bench = MethodBench(data, tmp_path / "out", base=str(tiny), tasks=["luxun"], systems=["extreme"], sentences=5, lines=2)
     rows = bench_methods(bench)
     assert "at least" in rows[1]["error"]
     assert rows[1]["error"] in table_text(rows)
@@ -97,15 +91,7 @@ def test_what_is_not_known_is_a_sentence(data: Path, tmp_path: Path) -> None:
 
 
 def test_a_row_of_auto_names_what_was_chosen() -> None:
-    trial = {
-        "method": "lhuc",
-        "knn": False,
-        "bleu": 1.0,
-        "chrf": 1.0,
-        "general_bleu": None,
-        "seconds": 1.0,
-        "chosen": False,
-    }
+    trial = {"method": "lhuc", "knn": False, "bleu": 1.0, "chrf": 1.0, "general_bleu": None, "seconds": 1.0, "chosen": False}
     assert choice([trial, {**trial, "knn": True, "chosen": True}]) == ": lhuc + knn"
     assert choice([]) == ""
 

@@ -96,9 +96,7 @@ def test_languages_are_tags_in_any_shape(folder: Path, pair: LanguagePair) -> No
 
 @pytest.mark.parametrize(("source", "target"), [("en", "tlh"), ("en", "en"), ("en", "no language")])
 def test_languages_that_it_does_not_know(folder: Path, source: str, target: str) -> None:
-    with pytest.raises(
-        ModelError, match=r"does not support the language|two different languages|to Chinese only, not from"
-    ):
+    with pytest.raises(ModelError, match=r"does not support the language|two different languages|to Chinese only, not from"):
         BaseModel.load(folder, source, target)
 
 
@@ -123,9 +121,7 @@ def test_a_memory_adapter_starts_as_the_base_and_then_changes_it(pair: LanguageP
 
 
 @pytest.fixture(scope="module")
-def plugin_file(
-    folder: Path, backward: str, request_for: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def plugin_file(folder: Path, backward: str, request_for: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A plugin made by the whole main job on this base, whose languages are named as people name them."""
     position = tmp_path_factory.mktemp("plugin")
     request = request_for(position / "style.zip", base=str(folder), backward=backward, source="en-US", target="zh-CN")

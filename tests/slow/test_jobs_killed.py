@@ -51,9 +51,7 @@ def _worked_until_its_end(pid: int) -> float:
     return times[-1] - times[0] if times else 0.0
 
 
-def run(
-    store: Store, settings: Settings, start: Callable[[JobRow], ForkedProcess], pause: Callable[[int], float | None]
-) -> int:
+def run(store: Store, settings: Settings, start: Callable[[JobRow], ForkedProcess], pause: Callable[[int], float | None]) -> int:
     """Do what is queued as workers do that are lost after `pause(kills)` seconds each; returns how often they were."""
     kills = 0
     while True:
@@ -120,9 +118,7 @@ def test_kills_at_random_moments_change_no_bit(
             assert torch.equal(value, expected[name]), (output.name, name)
     leftovers = [path for path in tmp_path.glob("*.zip*") if path.suffix != ".zip"]
     assert leftovers == []
-    print(
-        f"{kills} kills, {len(outputs)} runs of {whole:.1f} s each, {max(row.attempt for row in store.jobs.list())} attempts"
-    )
+    print(f"{kills} kills, {len(outputs)} runs of {whole:.1f} s each, {max(row.attempt for row in store.jobs.list())} attempts")
 
 
 def test_a_cancel_ends_the_process_within_two_seconds_of_its_work_at_every_step(
@@ -164,11 +160,7 @@ def test_a_cancel_ends_the_process_within_two_seconds_of_its_work_at_every_step(
 
 
 def test_a_job_that_runs_twice_makes_one_plugin(
-    settings: Settings,
-    start: Callable[[JobRow], ForkedProcess],
-    request_for: Callable[..., Any],
-    tiny: Path,
-    tmp_path: Path,
+    settings: Settings, start: Callable[[JobRow], ForkedProcess], request_for: Callable[..., Any], tiny: Path, tmp_path: Path
 ) -> None:
     import torch
     from sqlalchemy import update

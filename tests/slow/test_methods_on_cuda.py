@@ -149,9 +149,8 @@ def test_a_base_is_trained_there_and_translates_on_a_cpu(tmp_path: Path) -> None
     held.write_text("".join(f"{a}\t{b}\n" for a, b in SENTENCES), encoding="utf-8")
     for updates in (3, 5):  # the second time from its checkpoint
         options = BaseTrainingOptions(
-            size="tiny", vocabulary=400, tokens=512, row_tokens=64, longest=60, warmup=2, watched=2, compile="no",
-            updates=updates,
-        )  # fmt: skip
+            size="tiny", vocabulary=400, tokens=512, row_tokens=64, longest=60, warmup=2, watched=2, compile="no", updates=updates
+        )
         run = BaseRun([PairFile(pairs)], [held], "en", "zh", output, options, device="cuda")
         assert train_base(run)["update"] == updates
     assert len(translate(BaseModel.load(output, "en", "zh", device="cpu"), SOURCES)) == len(SOURCES)

@@ -113,11 +113,7 @@ def test_too_little_to_learn_from_is_said_at_once(tmp_path: Path, capsys: pytest
 def test_files_that_are_no_treebank_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "trees.xml").write_text("<x/>")
     (tmp_path / "only.ptb").write_text("(ROOT (NP (NN cat)))\n" * 60)
-    for name, part in (
-        ("trees.xml", "known by its name"),
-        ("gone.conllu", "was not found"),
-        ("only.ptb", "needs dependency"),
-    ):
+    for name, part in (("trees.xml", "known by its name"), ("gone.conllu", "was not found"), ("only.ptb", "needs dependency")):
         assert main(["parser", "train", "en", "--treebank", str(tmp_path / name), "-o", str(tmp_path / "out")]) == 2
         (text,) = capsys.readouterr().err.strip().splitlines()[-1:]
         assert part in text

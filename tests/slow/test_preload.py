@@ -21,7 +21,5 @@ print(missing, "transformers.models.marian.modeling_marian" in sys.modules, thre
 
 
 def test_what_jobs_are_forked_from_loads_its_libraries_and_touches_no_gpu() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, cwd=ROOT, check=False, timeout=300
-    )
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, cwd=ROOT, check=False, timeout=300)
     assert done.stdout.splitlines() == ["[] True 1"], done.stderr

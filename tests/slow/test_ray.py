@@ -42,9 +42,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture
 def settings(cluster: Any, tmp_path: Path) -> Settings:
-    return Settings(
-        home=str(tmp_path), backend="ray", ray_address=cluster.address, device="cpu", threads=1, ray_actors=2
-    )
+    return Settings(home=str(tmp_path), backend="ray", ray_address=cluster.address, device="cpu", threads=1, ray_actors=2)
 
 
 @contextlib.contextmanager
@@ -90,9 +88,7 @@ def test_a_job_runs_on_a_node_is_seen_on_its_way_and_stops_when_cancelled(store:
     assert f"== job {done.id} (count), attempt 1" in log_tail(row)
 
 
-def test_a_faulty_job_says_its_sentence_and_a_stopped_worker_leaves_one_that_goes_on(
-    store: Store, settings: Settings
-) -> None:
+def test_a_faulty_job_says_its_sentence_and_a_stopped_worker_leaves_one_that_goes_on(store: Store, settings: Settings) -> None:
     broken = store.jobs.enqueue("unreadable", {})
     with _worker(settings) as stop:
         until(lambda: store.jobs.get(broken.id).state == "failed")
@@ -162,9 +158,7 @@ def test_back_translation_over_actors_is_line_for_line_that_of_one_machine_also_
     cluster.add_node(num_cpus=1, num_gpus=0, node_ip_address="127.0.0.2", object_store_memory=80 << 20)
 
 
-def test_phrases_parsed_over_actors_are_those_of_one_machine(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_phrases_parsed_over_actors_are_those_of_one_machine(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     from engine.jobs.backends.ray_data import RayMap
     from engine.phrases import PhraseOptions, extract
     from engine.phrases.extract import Drawing, extract_phrases
@@ -263,22 +257,16 @@ def test_replicas_load_plugins_on_demand_keep_few_and_translate_as_the_studio_do
             ray_serve.start_replicas(used, 64)
         until(lambda: free_slots({"num_cpus": 1.0, "num_gpus": 0.0}) >= 2)  # what other tests took is given back
         assert ray_serve.start_replicas(used, 2)["running"] == 2
-        asked = [
-            batcher.submit(TranslationSpec.of(str(tiny), "en", "zh", str(path)), texts) for path in [*copies, *copies]
-        ]
+        asked = [batcher.submit(TranslationSpec.of(str(tiny), "en", "zh", str(path)), texts) for path in [*copies, *copies]]
         assert [one.result(PATIENCE) for one in asked] == [expected] * 6
         plain = batcher.submit(TranslationSpec.of(str(tiny), "en", "zh"), texts * 100).result(PATIENCE)
         assert plain == translate(base, texts, decoding=Decoding()) * 100
         with pytest.raises(InputError, match="no longer there"):
-            batcher.submit(TranslationSpec.of(str(tiny), "en", "zh", str(tmp_path / "gone.zip")), texts).result(
-                PATIENCE
-            )
+            batcher.submit(TranslationSpec.of(str(tiny), "en", "zh", str(tmp_path / "gone.zip")), texts).result(PATIENCE)
         held = ray_serve.replica_states(used)
         assert 1 <= len(held) <= 2  # Serve asks the copy of its own node as long as that has time
         assert all(len(copy["plugins"]) <= 2 and copy["bases"] == [str(tiny)] for copy in held.values())
-        psutil.Process(
-            next(iter(held))
-        ).kill()  # a copy dies: its work is asked of the other, and Serve makes a new one
+        psutil.Process(next(iter(held))).kill()  # a copy dies: its work is asked of the other, and Serve makes a new one
         again = [batcher.submit(TranslationSpec.of(str(tiny), "en", "zh", str(copies[0])), texts) for _ in range(8)]
         assert [one.result(PATIENCE) for one in again] == [expected] * 8
     finally:

@@ -54,9 +54,7 @@ def test_layers_of_table_six_go_from_below_and_then_from_above() -> None:
     six = layer_variants(6)
     assert [one.label for one in six][:3] == ["L1", "L1 to L2", "L1 to L3"]
     assert [one.label for one in six][5:7] == ["L1 to L6", "L2 to L6"]
-    assert [one.paper["luxun"]["bleu"] for one in six] == [
-        15.1, 15.5, 15.6, 16.2, 16.9, 18.6, 17.5, 17.2, 17.2, 17.2, 16.4,
-    ]  # fmt: skip
+    assert [one.paper["luxun"]["bleu"] for one in six] == [15.1, 15.5, 15.6, 16.2, 16.9, 18.6, 17.5, 17.2, 17.2, 17.2, 16.4]
     assert [bool(one.paper) for one in layer_variants(4)] == [False, False, False, True, False, False, False]
 
 
@@ -132,22 +130,14 @@ def test_a_plugin_of_other_domains_gets_the_tasks_own_pairs_and_its_proportions_
 ) -> None:
     python = TASKS["it_python"]
     (data / "domains/en-zh").mkdir(parents=True)
-    sides = [
-        (SAMPLES / name / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-        for name in ("general-en", "literary-zh")
-    ]
+    sides = [(SAMPLES / name / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in ("general-en", "literary-zh")]
     pairs = [f"{a}\t{b}\n" for a, b in zip(*sides, strict=False)]
     (data / python.samples).write_bytes(gzip.compress("".join(pairs[:40]).encode()))
-    for file, rows in (
-        ("domains/en-zh/other.tsv", pairs[40:80]), (python.test, pairs[80:90]), (python.dev, pairs[90:100]),
-    ):  # fmt: skip
+    for file, rows in (("domains/en-zh/other.tsv", pairs[40:80]), (python.test, pairs[80:90]), (python.dev, pairs[90:100])):
         (data / file).write_text("".join(rows), encoding="utf-8")
     monkeypatch.setitem(TASKS, "other", replace(python, title="Other", samples="domains/en-zh/other.tsv"))
     brief = tuple(
-        part
-        for flag, pair in zip(SHORT[::2], SHORT[1::2], strict=True)
-        if flag == "--training-option"
-        for part in (flag, pair)
+        part for flag, pair in zip(SHORT[::2], SHORT[1::2], strict=True) if flag == "--training-option" for part in (flag, pair)
     )
     swapped = Variant("Swapped", "ngram_memory", brief, learn=("other",), swap=True)
     own = Variant("Own", "ngram_memory", brief)
@@ -178,9 +168,7 @@ def test_a_plugin_of_other_domains_gets_the_tasks_own_pairs_and_its_proportions_
     assert [row["found"] for row in again] == [row["found"] for row in rows]
 
 
-def test_pairs_are_asked_for_where_there_are_none(
-    data: Path, tiny: Path, home: Path, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_pairs_are_asked_for_where_there_are_none(data: Path, tiny: Path, home: Path, tmp_path: Path, monkeypatch: Any) -> None:
     asked = Experiment("Pairs", ("luxun",), (Variant("Memory", "ngram_memory"),), pairs=True)
     monkeypatch.setitem(EXPERIMENTS, "asked", asked)
     (row,) = reproduce("asked", Plan(data, tmp_path / "out", SMALL, str(tiny)), load_settings())

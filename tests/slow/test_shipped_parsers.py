@@ -114,9 +114,7 @@ def test_parsers_run_on_the_device_of_the_settings(monkeypatch: pytest.MonkeyPat
     devices = []
     original = stanza_models.local_pipeline
     monkeypatch.setattr(
-        stanza_models,
-        "local_pipeline",
-        lambda *args, **settings: devices.append(settings["device"]) or original(*args, **settings),
+        stanza_models, "local_pipeline", lambda *args, **settings: devices.append(settings["device"]) or original(*args, **settings)
     )
     stanza_models.cached_pipeline.cache_clear()
     options = PhraseOptions(parser="dependency")

@@ -150,9 +150,7 @@ def test_progress_and_cancel(parsers: Path) -> None:
             if self.shown and self.shown[-1] > 0:
                 raise Cancelled("stopped")
 
-    texts = [
-        f"the {noun} saw a {adjective} ship {number}." for noun in NOUNS for adjective in ADJECTIVES for number in "123"
-    ]
+    texts = [f"the {noun} saw a {adjective} ship {number}." for noun in NOUNS for adjective in ADJECTIVES for number in "123"]
     with pytest.raises(Cancelled):
         extract_phrases(texts, "en", parser_dirs=[parsers], progress=Stop())
     assert 0 < Stop.shown[-1] < len(texts)
@@ -195,12 +193,7 @@ def test_download_from_a_server(parsers: Path, tmp_path: Path, monkeypatch: pyte
     try:
         result = extract_phrases(["the king saw a ship."], "en", options, parser_dirs=[tmp_path / "none", folder])
         assert "constituency" in result.parser
-        assert sorted(path.parent.name for path in folder.glob("en/*/tiny.pt")) == [
-            "constituency",
-            "pos",
-            "pretrain",
-            "tokenize",
-        ]
+        assert sorted(path.parent.name for path in folder.glob("en/*/tiny.pt")) == ["constituency", "pos", "pretrain", "tokenize"]
         none = extract_phrases(["le roi vit un navire."], "fr", options, parser_dirs=[folder])
         assert "stanza offers no parser for French" in none.parser
         with pytest.raises(MissingError, match="no dependency parser for fr"):

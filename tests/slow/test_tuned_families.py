@@ -44,9 +44,7 @@ def plugin_for(pair: LanguagePair, name: str, moved: float, **options: object) -
         ("dexperts", {"weight": 3.0}),
     ],
 )
-def test_it_starts_as_the_base_changes_it_and_leaves_it_alone(
-    pair: LanguagePair, name: str, options: dict[str, object]
-) -> None:
+def test_it_starts_as_the_base_changes_it_and_leaves_it_alone(pair: LanguagePair, name: str, options: dict[str, object]) -> None:
     base = pair.forward
     translations, scores = translate(base, SOURCES, decoding=FAST), score(base, SENTENCES)
     start = plugin_for(pair, name, 0.0, **options)

@@ -64,13 +64,7 @@ def english(rng: random.Random) -> Gold:
         subtrees.add(position)
     rows.append((".", "PUNCT", verb, "punct"))
     whole = f"{subject} {note}"
-    return Gold(
-        rows,
-        f"(ROOT (S {begin} (VP {inside}) (PUNCT .)))",
-        f"{whole}.",
-        constituents | {note, whole},
-        subtrees | {whole},
-    )
+    return Gold(rows, f"(ROOT (S {begin} (VP {inside}) (PUNCT .)))", f"{whole}.", constituents | {note, whole}, subtrees | {whole})
 
 
 def chinese(rng: random.Random) -> Gold:
@@ -122,17 +116,7 @@ def train(golds: list[Gold], language: str, work: Path, models: Path, spaced: bo
     write_conllu(golds[:5], work / "dev.conllu", spaced)
     write_characters(golds, work)
     target = models / language
-    shared = [
-        "--mode",
-        "train",
-        "--lang",
-        language,
-        "--shorthand",
-        f"{language}_tiny",
-        "--cpu",
-        "--save_name",
-        "tiny.pt",
-    ]
+    shared = ["--mode", "train", "--lang", language, "--shorthand", f"{language}_tiny", "--cpu", "--save_name", "tiny.pt"]
     text = ["--txt_file", str(work / "text.txt"), "--label_file", str(work / "text.labels")]
     text += ["--dev_txt_file", str(work / "text.txt"), "--dev_label_file", str(work / "text.labels")]
     text += ["--dev_conll_gold", str(work / "dev.conllu"), "--mwt_json_file", str(work / "mwt.json"), "--no_use_mwt"]
@@ -146,27 +130,8 @@ def train(golds: list[Gold], language: str, work: Path, models: Path, spaced: bo
     vectors = target / "pretrain" / "tiny.pt"
     Pretrain(str(vectors), str(work / "vectors.txt")).load()
     trees = ["--train_file", str(work / "train.conllu"), "--eval_file", str(work / "dev.conllu")]
-    trees += [
-        "--wordvec_pretrain_file",
-        str(vectors),
-        "--max_steps",
-        "60",
-        "--eval_interval",
-        "60",
-        "--log_step",
-        "1000",
-    ]
-    trees += [
-        "--batch_size",
-        "300",
-        "--no_char",
-        "--hidden_dim",
-        "32",
-        "--deep_biaff_hidden_dim",
-        "24",
-        "--num_layers",
-        "1",
-    ]
+    trees += ["--wordvec_pretrain_file", str(vectors), "--max_steps", "60", "--eval_interval", "60", "--log_step", "1000"]
+    trees += ["--batch_size", "300", "--no_char", "--hidden_dim", "32", "--deep_biaff_hidden_dim", "24", "--num_layers", "1"]
     trees += [
         "--transformed_dim",
         "16",
@@ -183,16 +148,7 @@ def train(golds: list[Gold], language: str, work: Path, models: Path, spaced: bo
     ]
     tagger.main([*shared, *trees, "--composite_deep_biaff_hidden_dim", "16", "--save_dir", str(target / "pos")])
     parser.main(
-        [
-            *shared,
-            *trees,
-            "--optim",
-            "adam",
-            "--no_second_optim",
-            "--no_checkpoint",
-            "--save_dir",
-            str(target / "depparse"),
-        ]
+        [*shared, *trees, "--optim", "adam", "--no_second_optim", "--no_checkpoint", "--save_dir", str(target / "depparse")]
     )
 
 

@@ -44,9 +44,7 @@ def _clean(*command: str) -> str:
 
 
 def test_every_setting_named_is_one() -> None:
-    named = {
-        name.lower() for path in _files() for name in re.findall(r"\bTAILORMT_([A-Z0-9_]+)", path.read_text("utf-8"))
-    }
+    named = {name.lower() for path in _files() for name in re.findall(r"\bTAILORMT_([A-Z0-9_]+)", path.read_text("utf-8"))}
     assert {"home", "database_url", "artefacts", "ray_address"} <= named
     assert named <= set(Settings.__dataclass_fields__)
 

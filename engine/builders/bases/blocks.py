@@ -109,17 +109,13 @@ class AttentionBlock(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, memory: Tensor | None, mask: Tensor, heads: int, dropout: float, *weights: Tensor
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, memory: Tensor | None, mask: Tensor, heads: int, dropout: float, *weights: Tensor) -> Tensor:
         wq, bq, wk, bk, wv, bv, wo, bo, wn, bn = weights
         rows, scale = len(mask), (x.shape[-1] // heads) ** -0.5
         self_attention = memory is None
         attended = x if memory is None else memory
         first, first_bias = (torch.cat([wq, wk, wv]), torch.cat([bq, bk, bv])) if self_attention else (wq, bq)
-        projected = split_heads(
-            linear(x, first, first_bias), rows, 3 if self_attention else 1, heads
-        )  # (3 or 1, B*H, Q, e)
+        projected = split_heads(linear(x, first, first_bias), rows, 3 if self_attention else 1, heads)  # (3 or 1, B*H, Q, e)
         if self_attention:
             second = first
             q, k, v = projected.unbind()  # (B*H, L, e) each
@@ -164,9 +160,7 @@ class AttentionBlock(torch.autograd.Function):
         return dx, dmemory, None, None, None, dw[0], db[0], dw[1], db[1], dw[2], db[2], dwo, dbo, dwn, dbn
 
 
-def attention_block(
-    x: Tensor, memory: Tensor | None, mask: Tensor, attention: Any, norm: Any, dropout: float
-) -> Tensor:
+def attention_block(x: Tensor, memory: Tensor | None, mask: Tensor, attention: Any, norm: Any, dropout: float) -> Tensor:
     """Apply transformers' MarianAttention and its LayerNorm to x (B*L, d); self-attention if `memory` is None."""
     projections = (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj, norm)
     weights = [tensor for module in projections for tensor in (module.weight, module.bias)]

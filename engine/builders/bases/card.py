@@ -123,12 +123,7 @@ xychart-beta
 def _files(figures: Mapping[str, Any]) -> str:
     lines = ["| file | pairs read | kept | weight | left out |", "|---|---:|---:|---:|---|"]
     for row in figures["files"]:
-        skipped = ", ".join(
-            f"{count:,} {reason}" for reason, count in sorted(row["skipped"].items(), key=lambda x: -x[1])
-        )
+        skipped = ", ".join(f"{count:,} {reason}" for reason, count in sorted(row["skipped"].items(), key=lambda x: -x[1]))
         lines.append(f"| {row['file']} | {row['lines']:,} | {row['kept']:,} | {row['weight']:g} | {skipped or '-'} |")
     longest = figures["options"]["longest"]
-    return (
-        "\n".join(lines)
-        + f"\n\n{figures['too_long']:,} more pairs have a side of over {longest} pieces and were left out."
-    )
+    return "\n".join(lines) + f"\n\n{figures['too_long']:,} more pairs have a side of over {longest} pieces and were left out."

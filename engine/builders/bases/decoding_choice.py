@@ -30,9 +30,7 @@ class DecodingChoice:
     rows: list[dict[str, object]]
 
 
-def choose_decoding(
-    base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progress | None = None
-) -> DecodingChoice:
+def choose_decoding(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progress | None = None) -> DecodingChoice:
     """Choose the beam and length penalty with the best BLEU on (source, reference) pairs of the base's direction.
 
     The penalty is chosen with the default beam, then the beam with that penalty, so all pairs are translated seven times. A

@@ -27,13 +27,7 @@ ROWS = 32
 
 
 def score_pairs(
-    base: Path,
-    source: str,
-    target: str,
-    *,
-    device: str = "auto",
-    precision: str = "auto",
-    progress: Progress | None = None,
+    base: Path, source: str, target: str, *, device: str = "auto", precision: str = "auto", progress: Progress | None = None
 ) -> np.ndarray:
     """Score every tokenised pair of the training in `base` with its current weights, and write training/pairs/scores.npy.
 

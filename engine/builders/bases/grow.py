@@ -26,13 +26,9 @@ def grow_encoder(model: Any, layers: int, width: int) -> Any:
     config, encoder = model.config, model.model.encoder
     layers, width = layers or config.encoder_layers, width or config.encoder_ffn_dim
     if layers % config.encoder_layers:
-        raise OptionError(
-            f"encoder_layers: the base to go on from has {config.encoder_layers}, which {layers} is no multiple of."
-        )
+        raise OptionError(f"encoder_layers: the base to go on from has {config.encoder_layers}, which {layers} is no multiple of.")
     if width < config.encoder_ffn_dim:
-        raise OptionError(
-            f"encoder_ffn: the base to go on from has {config.encoder_ffn_dim}, which is more than {width}."
-        )
+        raise OptionError(f"encoder_ffn: the base to go on from has {config.encoder_ffn_dim}, which is more than {width}.")
     with torch.no_grad():
         for layer in encoder.layers:
             _widen(layer, width)
@@ -52,10 +48,7 @@ def _widen(layer: Any, width: int) -> None:
     first = torch.empty(more, layer.fc1.in_features)
     nn.init.xavier_uniform_(first)
     second = torch.zeros(layer.fc2.out_features, more)
-    layer.fc1.weight, layer.fc1.bias = (
-        _joined(layer.fc1.weight, first, 0),
-        _joined(layer.fc1.bias, torch.zeros(more), 0),
-    )
+    layer.fc1.weight, layer.fc1.bias = (_joined(layer.fc1.weight, first, 0), _joined(layer.fc1.bias, torch.zeros(more), 0))
     layer.fc2.weight = _joined(layer.fc2.weight, second, 1)
     layer.fc1.out_features = layer.fc2.in_features = width
 

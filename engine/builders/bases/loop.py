@@ -82,12 +82,7 @@ class Trainer:
         while True:
             number = skip
             for batch in packed_batches(
-                self.examples,
-                rows=self.rows,
-                row_tokens=self.options.row_tokens,
-                seed=self.options.seed,
-                epoch=epoch,
-                skip=skip,
+                self.examples, rows=self.rows, row_tokens=self.options.row_tokens, seed=self.options.seed, epoch=epoch, skip=skip
             ):
                 number += 1
                 yield epoch, number, batch

@@ -34,9 +34,7 @@ def initial_model(vocabulary: Vocabulary, options: BaseTrainingOptions, start: P
     if start is not None:
         model = load_model(start)
         if model.config.vocab_size != vocabulary.size:
-            raise ModelError(
-                f"The model in {start} has {model.config.vocab_size} words, its vocabulary {vocabulary.size}."
-            )
+            raise ModelError(f"The model in {start} has {model.config.vocab_size} words, its vocabulary {vocabulary.size}.")
         model.config.dropout = options.dropout
         return grow_encoder(model, options.encoder_layers, options.encoder_ffn)
     size = options.shape()
@@ -145,9 +143,7 @@ class PackedLoss(nn.Module):
         """The mask added to the scores (B, 1, Q, K): 0 within a sentence (or the padding), the lowest number elsewhere."""
         visible = queries[:, :, None] == keys[:, None, :]  # (B, Q, K)
         if causal:
-            visible = (
-                visible & torch.ones(visible.shape[1:], dtype=torch.bool, device=visible.device).tril()
-            )  # (B, Q, K)
+            visible = visible & torch.ones(visible.shape[1:], dtype=torch.bool, device=visible.device).tril()  # (B, Q, K)
         hidden = torch.zeros(visible.shape, dtype=self.kind, device=visible.device)  # (B, Q, K)
         return hidden.masked_fill_(~visible, torch.finfo(self.kind).min)[:, None]  # (B, 1, Q, K)
 
@@ -155,9 +151,7 @@ class PackedLoss(nn.Module):
         """Scaled embeddings plus the sinusoids of each token's position in its sentence (B*L, d)."""
         table = self.model.model.shared.weight  # (V, d)
         vectors = functional.embedding(words.view(-1), table).to(self.kind) * self.model.config.d_model**0.5  # (B*L, d)
-        return functional.dropout(
-            vectors + functional.embedding(position.view(-1), self.positions), dropout
-        )  # (B*L, d)
+        return functional.dropout(vectors + functional.embedding(position.view(-1), self.positions), dropout)  # (B*L, d)
 
     def hidden(self, batch: Packed) -> Tensor:
         """The last hidden states of the decoder (B*L, d)."""
@@ -187,9 +181,5 @@ class PackedLoss(nn.Module):
         else:
             words, labels, correction = table[candidates.words], candidates.labels, candidates.correction
         return SampledCrossEntropy.apply(
-            states,
-            words.to(self.kind),
-            correction.to(self.kind),
-            labels.view(-1)[real],
-            self.smoothing if smooth else 0.0,
+            states, words.to(self.kind), correction.to(self.kind), labels.view(-1)[real], self.smoothing if smooth else 0.0
         )

@@ -39,9 +39,7 @@ class BaseTrainingOptions(Options):
         "Shape of the model: tiny 3+3 layers of 128, small 6+4 of 256, deep 12+4 of 256, medium 6+4 of 384, base 6+6 of 512.",
         choices=tuple(SIZES),
     )
-    width: int = option(
-        0, "Width of the model, a multiple of 64; 0: as the size says.", low=0, high=1024, advanced=True
-    )
+    width: int = option(0, "Width of the model, a multiple of 64; 0: as the size says.", low=0, high=1024, advanced=True)
     encoder_layers: int = option(
         0,
         "Encoder layers; 0: as the size says, or the base to go on from. A multiple of its number deepens that one.",
@@ -53,10 +51,7 @@ class BaseTrainingOptions(Options):
         low=0, high=8192, advanced=True,
     )  # fmt: skip
     vocabulary: int = option(
-        0,
-        "Pieces of the joint vocabulary; 0: as the size says, or twice as many as the text has characters.",
-        low=0,
-        high=64_000,
+        0, "Pieces of the joint vocabulary; 0: as the size says, or twice as many as the text has characters.", low=0, high=64_000
     )
     minutes: float | None = option(
         None, "Stop after this many minutes in all, earlier runs included; the rate falls towards the end.", low=0
@@ -67,25 +62,18 @@ class BaseTrainingOptions(Options):
     )
     longest: int = option(110, "Longest sentence in pieces; pairs with a longer side are left out.", low=8, high=500)
     drop_worst: float = option(
-        0.1,
-        "Share of each file's pairs left out, the worst by `tailormt base score-pairs` once that was run.",
-        low=0,
-        high=0.9,
+        0.1, "Share of each file's pairs left out, the worst by `tailormt base score-pairs` once that was run.", low=0, high=0.9
     )
     row_tokens: int = option(128, "Tokens of a row into which sentences are packed.", low=16, high=1024, advanced=True)
     dropout: float = option(0.0, "Dropout; 0.1 to 0.2 where the data is passed over many times.", low=0, high=0.9)
     label_smoothing: float = option(0.1, "Share of the probability spread over all words.", low=0, high=0.5)
     learning_rate: float = option(1e-3, "Highest rate of AdamW (vectors and embeddings).", low=1e-7, high=1)
-    muon_rate: float = option(
-        0.01, "Highest rate of Muon (the layers' matrices); 0: AdamW for all.", low=0, high=1, advanced=True
-    )
+    muon_rate: float = option(0.01, "Highest rate of Muon (the layers' matrices); 0: AdamW for all.", low=0, high=1, advanced=True)
     weight_decay: float = option(0.01, "Decoupled weight decay.", low=0, high=1, advanced=True)
     warmup: int = option(300, "Updates in which the rates rise to their highest.", low=0)
     decay: float = option(0.4, "Last share of the training, in which the rates fall to zero.", low=0, high=1)
     candidates: int = option(
-        3072,
-        "Words scored in an update: the batch's own and random others, weighted to stand for all; 0: all, as on a GPU.",
-        low=0,
+        3072, "Words scored in an update: the batch's own and random others, weighted to stand for all; 0: all, as on a GPU.", low=0
     )
     average: float = option(
         0.998, "Decay a step of the averaged weights, which are the ones saved; 0: no averaging.", low=0, high=0.99999

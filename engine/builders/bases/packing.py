@@ -34,12 +34,7 @@ class Packed:
     target_position: Tensor  # (B, L)
 
     def to(self, device: torch.device) -> Packed:
-        return Packed(
-            **{
-                field.name: getattr(self, field.name).to(device, non_blocking=True)
-                for field in dataclasses.fields(self)
-            }
-        )
+        return Packed(**{field.name: getattr(self, field.name).to(device, non_blocking=True) for field in dataclasses.fields(self)})
 
     @property
     def tokens(self) -> int:
@@ -79,9 +74,7 @@ class Examples:
         return np.where(back, lengths[1], lengths[0]) + 1, np.where(back, lengths[0], lengths[1])
 
 
-def encode_pairs(
-    pairs: Sequence[tuple[str, str]], weights: Sequence[float], vocabulary: Vocabulary, longest: int
-) -> Examples:
+def encode_pairs(pairs: Sequence[tuple[str, str]], weights: Sequence[float], vocabulary: Vocabulary, longest: int) -> Examples:
     """Encode all pairs with between 1 and `longest` pieces per side."""
     kind = np.uint16 if vocabulary.size < 2**16 else np.int32
     results: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
@@ -94,9 +87,7 @@ def encode_pairs(
                 selected.append(weights[begin + offset])
                 for side, pieces in zip(results, encoded, strict=True):
                     side.append(np.array([*pieces, EOS], dtype=kind))
-    return Examples(
-        (_side(results[0], kind), _side(results[1], kind)), np.array(selected), vocabulary, len(pairs) - len(selected)
-    )
+    return Examples((_side(results[0], kind), _side(results[1], kind)), np.array(selected), vocabulary, len(pairs) - len(selected))
 
 
 def _side(sentences: list[np.ndarray], kind: type) -> Side:
@@ -184,9 +175,7 @@ def assemble(examples: Examples, rows: Sequence[Sequence[int]], row_tokens: int)
         position[location] = inner
         tagged = name == "source"
         for side in (0, 1):
-            on_side = (
-                back == (side == 0) if not tagged else back == (side == 1)
-            )  # (N,) examples whose pieces are on this side
+            on_side = back == (side == 0) if not tagged else back == (side == 1)  # (N,) examples whose pieces are on this side
             count = size[on_side] - tagged
             begin = examples.sides[side].starts[chosen[on_side] // 2]
             words[np.repeat(start[on_side] + tagged, count) + _ranges(count)] = examples.sides[side].pieces[

@@ -30,9 +30,7 @@ EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]+
 LETTERS = re.compile(r"[^\W\d_]+")
 SCRIPTED = {"zh": HAN, "ja": re.compile("[\u3040-\u30ff\u3400-\u9fff]+"), "ko": re.compile("[\uac00-\ud7af]+")}
 # ASCII, composed Latin letters, unified ideographs and common Chinese marks: `clean` changes nothing but spaces in these.
-PLAIN = re.compile(
-    "[ -~\u00c0-\u00ff\u4e00-\u9fa5\u2018-\u201d\u3001\u3002\u300a\u300b\uff01\uff0c\uff1a\uff1b\uff1f]*"
-)
+PLAIN = re.compile("[ -~\u00c0-\u00ff\u4e00-\u9fa5\u2018-\u201d\u3001\u3002\u300a\u300b\uff01\uff0c\uff1a\uff1b\uff1f]*")
 CHARS_A_WORD = 3.0  # letters that one character of a language in SCRIPTED counts as when lengths are compared
 RATIO = 4.0
 BROKEN_SHARE = 0.5  # of the lines; beyond it, the file is not taken for a table of pairs
@@ -82,9 +80,7 @@ def parse_back_translated(text: str, languages: tuple[str, str]) -> PairFile:
     """Parse `LANG:FILE` or `LANG:FILE=WEIGHT`, LANG being the machine-translated side. Raises OptionError on another LANG."""
     language, _, rest = text.partition(":")
     if language not in languages or not rest:
-        raise OptionError(
-            f"--back-translated {text}: name the machine-translated side first, as {languages[0]}:{rest or text}."
-        )
+        raise OptionError(f"--back-translated {text}: name the machine-translated side first, as {languages[0]}:{rest or text}.")
     file = parse_weight(rest)
     file.synthetic = language
     return file
@@ -119,9 +115,7 @@ def clean_pairs(
         )
 
 
-def sample_texts(
-    files: Sequence[PairFile], number: int, seed: int, held_out: Collection[str], progress: Progress
-) -> list[str]:
+def sample_texts(files: Sequence[PairFile], number: int, seed: int, held_out: Collection[str], progress: Progress) -> list[str]:
     """About `number` cleaned sentences of both languages, sampled from all files by weight, for training the vocabulary.
 
     Raises CorpusError if a file cannot be read.

@@ -56,9 +56,7 @@ class BaseRun:
         if self.source == self.target:
             raise OptionError(f"Source and target are both {self.source}. Give two different languages.")
         if options.longest + 2 > options.row_tokens:
-            raise OptionError(
-                f"longest: a row of {options.row_tokens} tokens holds no sentence of {options.longest} pieces."
-            )
+            raise OptionError(f"longest: a row of {options.row_tokens} tokens holds no sentence of {options.longest} pieces.")
         if options.minutes is None and options.updates is None:
             return replace(self, options=options.replace(minutes=60.0))
         return self
@@ -135,9 +133,7 @@ def _read(run: BaseRun, progress: Progress) -> tuple[_Data, Vocabulary]:
     vocabulary = _vocabulary(run, keep_out, progress)
 
     progress.begin("Reading pairs", 1, 4)
-    examples = tokenised_pairs(
-        run.pairs, vocabulary, work, longest=options.longest, held_out=keep_out, progress=progress
-    )
+    examples = tokenised_pairs(run.pairs, vocabulary, work, longest=options.longest, held_out=keep_out, progress=progress)
     ranked = read_scores(work / "pairs", len(examples) // 2)
     dropped = [] if ranked is None else drop_worst(examples, ranked, options.drop_worst, len(run.pairs))
     _check_enough(len(examples) // 2)

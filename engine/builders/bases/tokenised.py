@@ -46,11 +46,7 @@ def tokenised_pairs(
         with atomic_folder(where, "the tokenised pairs") as temporary:
             too_long = _tokenise(files, vocabulary, temporary, longest, held_out, progress)
             counts = [{"lines": f.lines, "kept": f.kept, "skipped": f.skipped, "first": f.first} for f in files]
-            write_json(
-                temporary / "pairs.json",
-                {"made_of": made_of, "too_long": too_long, "files": counts},
-                "the tokenised pairs",
-            )
+            write_json(temporary / "pairs.json", {"made_of": made_of, "too_long": too_long, "files": counts}, "the tokenised pairs")
         record = read_json(where / "pairs.json")
     for file, counts in zip(files, record["files"], strict=True):
         file.lines, file.kept, file.first = counts["lines"], counts["kept"], counts["first"]
@@ -70,12 +66,7 @@ def open_pairs(folder: Path, vocabulary: Vocabulary) -> Examples:
 
 
 def _tokenise(
-    files: Sequence[PairFile],
-    vocabulary: Vocabulary,
-    folder: Path,
-    longest: int,
-    held_out: Collection[str],
-    progress: Progress,
+    files: Sequence[PairFile], vocabulary: Vocabulary, folder: Path, longest: int, held_out: Collection[str], progress: Progress
 ) -> int:
     """Write the arrays; returns the number of pairs that were too long."""
     kind = np.uint16 if vocabulary.size < 2**16 else np.int32
@@ -94,9 +85,7 @@ def _tokenise(
                 fits = (sizes.min(0) > 0) & (sizes.max(0) <= longest)  # (pairs,)
                 too_long += int((~fits).sum())
                 of.append(np.full(int(fits.sum()), number, dtype=np.uint16))
-                for side, out, marked, size in zip(
-                    sides, (first, second), _marks(file, vocabulary), lengths, strict=True
-                ):
+                for side, out, marked, size in zip(sides, (first, second), _marks(file, vocabulary), lengths, strict=True):
                     chosen = [[*marked, *pieces, EOS] for pieces, fit in zip(side, fits, strict=True) if fit]
                     size.append(np.array([len(pieces) for pieces in chosen], dtype=np.int64))
                     out.write(np.fromiter(itertools.chain.from_iterable(chosen), dtype=kind).tobytes())

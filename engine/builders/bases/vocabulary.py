@@ -43,13 +43,7 @@ class Vocabulary:
 
 
 def train_vocabulary(
-    texts: Callable[[], Iterable[str]],
-    size: int,
-    source: str,
-    target: str,
-    folder: Path,
-    threads: int = 2,
-    grow: bool = False,
+    texts: Callable[[], Iterable[str]], size: int, source: str, target: str, folder: Path, threads: int = 2, grow: bool = False
 ) -> Vocabulary:
     """Train a vocabulary and write source.spm, target.spm, vocab.json and tokenizer_config.json into `folder`.
 
@@ -126,9 +120,7 @@ def load_vocabulary(folder: Path, source: str, target: str) -> Vocabulary:
         raise ModelError(f"{folder} holds no vocabulary of a Marian model ({error}). Give another folder.") from None
     pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     if not same or any(numbers.get(piece) != i for i, piece in enumerate(pieces)) or "<pad>" not in numbers:
-        raise ModelError(
-            f"The vocabulary in {folder} is not one joint vocabulary of both languages, so it cannot be trained on."
-        )
+        raise ModelError(f"The vocabulary in {folder} is not one joint vocabulary of both languages, so it cannot be trained on.")
     missing = [code for code in (source, target) if f">>{code}<<" not in numbers]
     if missing:
         raise ModelError(

@@ -106,9 +106,7 @@ def file_table(trained: TrainedParser) -> str:
     rows = ["| file | kind | used as | sentences | skipped |", "|---|---|---|---:|---:|"]
     for file in trained.files:
         skipped = sum(file["skipped"].values())
-        rows.append(
-            f"| {file['name']} | {file['kind']} | {file['part'] or 'train'} | {file['kept']:,} | {skipped or 0:,} |"
-        )
+        rows.append(f"| {file['name']} | {file['kind']} | {file['part'] or 'train'} | {file['kept']:,} | {skipped or 0:,} |")
     sizes = trained.sizes
     learnt = f"{sizes['sentences_train']:,} sentences"
     if sizes["trees_train"]:
@@ -139,9 +137,7 @@ def figures_text(trained: TrainedParser, figures: Mapping[str, Any]) -> str:
         if result := figures.get(kind):
             blocks.append(phrase_table(kind, result["phrases"]))
     speeds = [
-        f"{figures[kind]['sentences_per_second']:,.0f} ({kind})"
-        for kind in ("constituency", "dependency")
-        if kind in figures
+        f"{figures[kind]['sentences_per_second']:,.0f} ({kind})" for kind in ("constituency", "dependency") if kind in figures
     ]
     if speeds:
         blocks.append(f"Speed, from raw text, in sentences per second of one CPU core: {', '.join(speeds)}.")
@@ -151,9 +147,7 @@ def figures_text(trained: TrainedParser, figures: Mapping[str, Any]) -> str:
 def phrase_table(kind: str, scores: Mapping[str, Mapping[str, float]]) -> str:
     rows = ["| length | gold phrases | precision | recall | F1 |", "|---|---:|---:|---:|---:|"]
     for name, row in scores.items():
-        rows.append(
-            f"| {name} | {row['gold']:,} | {percent(row['precision'])} | {percent(row['recall'])} | {percent(row['f1'])} |"
-        )
+        rows.append(f"| {name} | {row['gold']:,} | {percent(row['precision'])} | {percent(row['recall'])} | {percent(row['f1'])} |")
     unit = "constituents" if kind == "constituency" else "contiguous dependency subtrees"
     return (
         f"Phrases from raw text ({unit}) against those that the same extraction takes from the gold trees; a phrase is "

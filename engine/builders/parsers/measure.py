@@ -44,9 +44,7 @@ def measure(language: str, folder: Path, banks: Treebanks, progress: Progress | 
     return figures
 
 
-def measure_dependency(
-    language: str, folder: Path, test: Sequence[ConlluSentence], progress: Progress
-) -> dict[str, object]:
+def measure_dependency(language: str, folder: Path, test: Sequence[ConlluSentence], progress: Progress) -> dict[str, object]:
     model = next(find_models(language, "dependency", [folder]))
     pipeline = load_pipeline(model)
     longest = PhraseOptions().longest(language)
@@ -61,9 +59,7 @@ def measure_dependency(
         "sentences_per_second": round(len(test) / seconds, 1),
         "raw": raw,
         "given_words": {name: given_words[name] for name in ("UPOS", "XPOS", "UAS", "LAS")},
-        "phrases": phrase_scores(
-            [gold_parsed(sentence) for sentence in test], parsed, "dependency", longest, len(texts)
-        ),
+        "phrases": phrase_scores([gold_parsed(sentence) for sentence in test], parsed, "dependency", longest, len(texts)),
     }
 
 
@@ -96,9 +92,7 @@ def measure_constituency(
 
 def with_sentences(banks: Treebanks) -> list[tuple[ConlluSentence, Any]]:
     """The test trees with their sentences from a dependency treebank of the same texts; trees without one are left out."""
-    return [
-        (sentence, tree) for letters, tree in banks.test_trees() if (sentence := banks.texts.get(letters)) is not None
-    ]
+    return [(sentence, tree) for letters, tree in banks.test_trees() if (sentence := banks.texts.get(letters)) is not None]
 
 
 def gold_parsed(sentence: ConlluSentence, tree: Any = None) -> Parsed:
@@ -132,12 +126,7 @@ def phrase_scores(
     """Precision, recall and F1 of phrases by length in tokens, counting every occurrence. A phrase is right if it covers the
     same characters as a phrase of the gold tree. `all` includes every length, `2+` all but single words.
     """
-    right_predicted, right_gold, total_predicted, total_gold = (
-        Counter[int](),
-        Counter[int](),
-        Counter[int](),
-        Counter[int](),
-    )
+    right_predicted, right_gold, total_predicted, total_gold = (Counter[int](), Counter[int](), Counter[int](), Counter[int]())
     for truth, readings in zip(gold, predicted, strict=True):
         gold_spans = phrase_spans(truth, kind, longest)
         predicted_spans = {position for parsed in readings for position in phrase_spans(parsed, kind, longest)}
@@ -154,9 +143,7 @@ def phrase_scores(
     scores = {}
     for name, (low, high) in bands.items():
         lengths = range(low, min(high, longest) + 1)
-        precision = f1(sum(right_predicted[n] for n in lengths), sum(total_predicted[n] for n in lengths), 1)[
-            "precision"
-        ]
+        precision = f1(sum(right_predicted[n] for n in lengths), sum(total_predicted[n] for n in lengths), 1)["precision"]
         recall = f1(sum(right_gold[n] for n in lengths), 1, sum(total_gold[n] for n in lengths))["recall"]
         total = precision + recall
         scores[name] = {

@@ -71,8 +71,7 @@ def write_dependencies(sentences: Sequence[ConlluSentence], path: Path, *, tags:
             replace(
                 sentence,
                 tokens=tuple(
-                    replace(token, words=tuple(replace(word, xpos="_") for word in token.words))
-                    for token in sentence.tokens
+                    replace(token, words=tuple(replace(word, xpos="_") for word in token.words)) for token in sentence.tokens
                 ),
             )
             for sentence in sentences

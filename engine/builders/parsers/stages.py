@@ -73,15 +73,7 @@ def train_tagger(room: Room, target: Path, watch: ProgressHandler) -> None:
     from stanza.models import tagger
 
     steps = room.options.pos_steps
-    args = [
-        "--max_steps",
-        str(steps),
-        "--eval_interval",
-        str(min(150, steps)),
-        "--fix_eval_interval",
-        "--batch_size",
-        "60",
-    ]
+    args = ["--max_steps", str(steps), "--eval_interval", str(min(150, steps)), "--fix_eval_interval", "--batch_size", "60"]
     args += ["--deep_biaff_hidden_dim", "100", "--composite_deep_biaff_hidden_dim", "50", "--num_layers", "2"]
     tagger.main([*room.common(target), *_words(room), *args])
 
@@ -136,9 +128,7 @@ def train_constituency(room: Room, target: Path, watch: ProgressHandler) -> None
     counted.done = 0  # type: ignore[attr-defined]
     bar, parser_training.tqdm = parser_training.tqdm, counted
     try:
-        parser_training.iterate_training(
-            options, trainer, train, sequences, transitions, dev, [], [], cache, _Brackets(watch)
-        )
+        parser_training.iterate_training(options, trainer, train, sequences, transitions, dev, [], [], cache, _Brackets(watch))
     finally:
         parser_training.tqdm = bar
 

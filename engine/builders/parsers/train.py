@@ -71,12 +71,7 @@ class TrainedParser:
 
 
 def train_parser(
-    language: str,
-    sources: ParserSources,
-    output: Path,
-    *,
-    options: ParserTraining | None = None,
-    progress: Progress | None = None,
+    language: str, sources: ParserSources, output: Path, *, options: ParserTraining | None = None, progress: Progress | None = None
 ) -> tuple[TrainedParser, Treebanks]:
     """Train a set for `language` into `output`, a folder in stanza's layout, as the default set of the language.
 
@@ -226,9 +221,7 @@ def tokenizer_of(room: Room, contractions: bool) -> Any:
     processors = {"tokenize": room.options.package} | ({"mwt": room.options.package} if contractions else {})
     (room.done / "resources.json").write_text("{}", encoding="utf-8")
     paths = {f"{name}_model_path": str(room.model(name)) for name in processors}
-    return local_pipeline(
-        room.language, room.done, processors, allow_unknown_language=True, tokenize_no_ssplit=True, **paths
-    )
+    return local_pipeline(room.language, room.done, processors, allow_unknown_language=True, tokenize_no_ssplit=True, **paths)
 
 
 def write_words(path: Path, sentences: Sequence[ConlluSentence], word_list: Path | None, least: int) -> None:
@@ -247,8 +240,6 @@ def write_words(path: Path, sentences: Sequence[ConlluSentence], word_list: Path
             if cells and not rare and SHORTEST <= len(cells[0]) <= LONGEST and cells[0].isalpha():
                 results.add(cells[0])
         if not results:
-            raise InputError(
-                f"{word_list} holds no words of {SHORTEST} to {LONGEST} characters: give one word per line."
-            )
+            raise InputError(f"{word_list} holds no words of {SHORTEST} to {LONGEST} characters: give one word per line.")
         words |= results
     path.write_text("".join(f"{word}\n" for word in sorted(words)), encoding="utf-8")

@@ -91,8 +91,7 @@ def train_vectors(
         from gensim.models.callbacks import CallbackAny2Vec
     except ImportError:
         raise MissingError(
-            "gensim is not installed: run `pip install 'tailor-mt[parsers]'` to train word vectors, or leave out "
-            "--vectors-text."
+            "gensim is not installed: run `pip install 'tailor-mt[parsers]'` to train word vectors, or leave out --vectors-text."
         ) from None
     epochs = 5
 

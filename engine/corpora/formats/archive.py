@@ -13,16 +13,7 @@ from pathlib import Path
 from engine.errors import CorpusError
 
 # OSError: zipfile raises it when it seeks to an invalid offset from the directory.
-DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    NotImplementedError,
-    EOFError,
-    OSError,
-    struct.error,
-    ValueError,
-)
+DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError, OSError, struct.error, ValueError)
 
 MOST_MEMBERS = 10_000
 MOST_BYTES = 1 << 30  # unpacked, all members together
@@ -47,13 +38,10 @@ def document(path: Path, what: str) -> Iterator[zipfile.ZipFile]:
     except DAMAGE:
         with path.open("rb") as file:
             old = file.read(4) == b"\xd0\xcf\x11\xe0"
-        why = (
-            "it is protected by a password, or of an older format" if old else "it is damaged, or another kind of file"
-        )
+        why = "it is protected by a password, or of an older format" if old else "it is damaged, or another kind of file"
         raise CorpusError(
-            "{path} is not a readable {what}: {why}. Open it in your editor and save it again.",
-            path=path, what=what, why=why,
-        ) from None  # fmt: skip
+            "{path} is not a readable {what}: {why}. Open it in your editor and save it again.", path=path, what=what, why=why
+        ) from None
     with archive:
         members = archive.infolist()
         if len(members) > MOST_MEMBERS:
@@ -63,8 +51,7 @@ def document(path: Path, what: str) -> Iterator[zipfile.ZipFile]:
             )  # fmt: skip
         total = sum(member.file_size for member in members)
         worst = max(
-            (member.file_size / max(1, member.compress_size) for member in members if member.file_size > SMALL),
-            default=0.0,
+            (member.file_size / max(1, member.compress_size) for member in members if member.file_size > SMALL), default=0.0
         )
         if total > MOST_BYTES or worst > HIGHEST_RATIO:
             raise CorpusError(

@@ -23,25 +23,12 @@ from engine.errors import CorpusError
 from engine.messages import Message
 
 CONTENTS = "table of contents"
-WORD = (
-    "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
-    "http://purl.oclc.org/ooxml/wordprocessingml/main",
-)
+WORD = ("http://schemas.openxmlformats.org/wordprocessingml/2006/main", "http://purl.oclc.org/ooxml/wordprocessingml/main")
 WORD_PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 WORD_HIDDEN = ("moveFrom", "del", "rt", "rPr")
 ODF_TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 ODF_TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0"
-ODF_HIDDEN = (
-    "annotation",
-    "tracked-changes",
-    "note-citation",
-    "ruby-text",
-    "title",
-    "desc",
-    "binary-data",
-    "object",
-    "script",
-)
+ODF_HIDDEN = ("annotation", "tracked-changes", "note-citation", "ruby-text", "title", "desc", "binary-data", "object", "script")
 
 
 def read_docx(path: Path, request: Request) -> Reading:
@@ -90,9 +77,7 @@ def _read(path: Path, what: str, parts: list[str], kind: type[Paragraphs], reque
                 with archive.open(name) as member:
                     yield from parse(member, handler, f"{path} ({name})", encoding=encoding, read=count)
 
-    return Reading(
-        "utf-8", items(), lambda: handler.count, lambda: min(size, size * done[0] // done[1]), notes, unit="paragraph"
-    )
+    return Reading("utf-8", items(), lambda: handler.count, lambda: min(size, size * done[0] // done[1]), notes, unit="paragraph")
 
 
 def _columns(path: Path, what: str, parts: list[str], kind: type[Paragraphs], request: Request) -> Columns | None:

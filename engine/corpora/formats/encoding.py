@@ -77,9 +77,7 @@ LEGACY = {
     "vi": ("cp1258",),
     **dict.fromkeys(("lt", "lv", "et"), ("cp1257",)),
     **dict.fromkeys(("pl", "cs", "sk", "hu", "ro", "hr", "sl", "bs", "sq"), ("cp1250",)),
-    **dict.fromkeys(
-        ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "nb", "no", "fi", "is", "ca", "gl"), (LATIN,)
-    ),
+    **dict.fromkeys(("en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "nb", "no", "fi", "is", "ca", "gl"), (LATIN,)),
 }
 # The non-ASCII letters and signs of text in CP1252, without Š Ž Ÿ and the like, which indicate CP1250.
 WESTERN = set("äöüÄÖÜßéèêëàâçîïôûùœæÉÈÊËÀÂÇÎÏÔÛÙŒÆñÑáíóúÁÍÓÚãõÃÕåÅøØðþÐÞìòÌÒ¿¡«»„“”‘’‚‹›–—…•°§€£©®™ºª²³½·¨´\xa0\xad")
@@ -125,9 +123,7 @@ def detect_encoding(path: Path, languages: Sequence[str] = ()) -> str:
                 raise CorpusError("{path} is empty; choose a file that holds sentences.", path=path)
             text = head.decode(name, errors="replace")
             if text.count("�") * 10 >= len(text):
-                raise CorpusError(
-                    "{path} is binary data, not text; provide a text file, preferably in UTF-8.", path=path
-                )
+                raise CorpusError("{path} is binary data, not text; provide a text file, preferably in UTF-8.", path=path)
             return name
     _refuse_known_formats(path, head)
     utf8 = _utf8(path)
@@ -145,9 +141,7 @@ def _refuse_known_formats(path: Path, head: bytes) -> None:
     for magic, kind in MAGIC:
         if head.startswith(magic):
             raise CorpusError(
-                "{path} is {what}, not text; save its text as a UTF-8 text file and use that.",
-                path=path,
-                what=Message(kind),
+                "{path} is {what}, not text; save its text as a UTF-8 text file and use that.", path=path, what=Message(kind)
             )
     if head.startswith(b"PK\x03\x04"):
         kind = mark("a zip archive")
@@ -158,9 +152,7 @@ def _refuse_known_formats(path: Path, head: bytes) -> None:
         except (zipfile.BadZipFile, OSError):
             pass
         raise CorpusError(
-            "{path} is {what}, not text; save its text as a UTF-8 text file and use that.",
-            path=path,
-            what=Message(kind),
+            "{path} is {what}, not text; save its text as a UTF-8 text file and use that.", path=path, what=Message(kind)
         )
 
 

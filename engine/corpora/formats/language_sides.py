@@ -96,10 +96,5 @@ def read_units(path: Path, handler: UnitHandler, root: str) -> Reading:
 
     sides = handler.sides
     return Reading(
-        encoding,
-        items(),
-        lambda: handler.last_line,
-        lambda: size,
-        stated_languages=sides.stated_languages,
-        hint=sides.hint,
+        encoding, items(), lambda: handler.last_line, lambda: size, stated_languages=sides.stated_languages, hint=sides.hint
     )

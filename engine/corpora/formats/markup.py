@@ -109,8 +109,7 @@ class TaggedMarkup:
         if self._is_untranslated(node):
             return False
         return any(
-            child.name and not child.opaque and (self._splits(child, node) or self._holds_split(child))
-            for child in node.children
+            child.name and not child.opaque and (self._splits(child, node) or self._holds_split(child)) for child in node.children
         )
 
     def _is_untranslated(self, node: MarkupNode) -> bool:
@@ -136,9 +135,7 @@ class TaggedMarkup:
         self.units.append(Unit(stripped, words=frozenset(words), whole=self._whole))
         parts += [start if not nodes[0].name else "", block, end if not nodes[-1].name else ""]
 
-    def _fill(
-        self, nodes: Sequence[MarkupNode], parts: TaggedText, written: list[tuple[str, str]], words: set[int]
-    ) -> None:
+    def _fill(self, nodes: Sequence[MarkupNode], parts: TaggedText, written: list[tuple[str, str]], words: set[int]) -> None:
         """Add the text and tags of a block to `parts`, with white space collapsed.
 
         An untranslated element that contains words, unless it is code, is treated as a word of its sentence.
@@ -178,9 +175,7 @@ class TaggedMarkup:
 
 
 def _rendered(parts: TaggedText, written: Sequence[tuple[str, str]], kind: Kind) -> str:
-    return "".join(
-        escape(part, kind) if isinstance(part, str) else written[part.id][part.kind == "close"] for part in parts
-    )
+    return "".join(escape(part, kind) if isinstance(part, str) else written[part.id][part.kind == "close"] for part in parts)
 
 
 def _stripped(parts: TaggedText, words: Container[int]) -> TaggedText:

@@ -29,7 +29,7 @@ TOKEN = {
     ),
     # Short tags with which CAT tools replace those of a format, in otherwise plain text: <g1>, </g1>, <x2/>.
     "short": re.compile(r"(?P<opaque>(?!))|<(?P<close>/)(?P<closed>[a-z]\d+)>|<(?P<name>[a-z]\d+)(?P<rest>)(?P<empty>/?)>"),
-}  # fmt: skip
+}
 VOIDS = "area base br col embed hr img input link meta param source track wbr"
 # Parts of a sentence in HTML; inline elements of XLIFF 1.2 and 2, and of TMX.
 INLINES = (
@@ -110,9 +110,7 @@ def parsed(text: str, kind: Kind) -> MarkupNode:
             else:
                 stack.append(node)
                 if len(stack) > DEEPEST:
-                    raise InputError(
-                        "Tags are nested more than {most} deep. Add the missing closing tags.", most=DEEPEST
-                    )
+                    raise InputError("Tags are nested more than {most} deep. Add the missing closing tags.", most=DEEPEST)
     _text(stack[-1], text[at:], kind)
     if len(stack) > 1 and kind == "xml":
         raise InputError("The XML is not well-formed: {before} is never closed.", before=stack[-1].before[:40])
@@ -124,9 +122,7 @@ def _text(parent: MarkupNode, text: str, kind: Kind) -> None:
         return
     if kind == "xml" and "<" in text:
         position = text[text.index("<") :][:40]
-        raise InputError(
-            "The XML is not well-formed at {place!r}. Write < as &lt; where it begins no tag.", place=position
-        )
+        raise InputError("The XML is not well-formed at {place!r}. Write < as &lt; where it begins no tag.", place=position)
     parent.children.append(MarkupNode(text=text if kind == "short" else html.unescape(text)))
 
 

@@ -17,9 +17,7 @@ from engine.messages import Message
 MOST_PAGES = 5000
 ENDS = re.compile(r"[.!?…。！？:：;；][\"'”’»)\]』」）]*$")
 HYPHEN = re.compile(r"[^\W\d_][-\u00ad\u2010]$")
-PAGE_NUMBER = re.compile(
-    r"^\W*(?:(?:page|seite|第)\s*)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of|von|页|頁)\s*\d{0,4})?\W*$", re.I
-)
+PAGE_NUMBER = re.compile(r"^\W*(?:(?:page|seite|第)\s*)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of|von|页|頁)\s*\d{0,4})?\W*$", re.I)
 SHORT = 0.7  # of the usual width; a shorter line is the last of its paragraph
 
 
@@ -50,16 +48,12 @@ def read_pdf(path: Path, request: Request) -> Reading:
             yield _item(*before, request)
         if blank == pages:
             raise CorpusError(
-                "{path} contains no text, only pictures of pages; run it through text recognition (OCR) first.",
-                path=path,
+                "{path} contains no text, only pictures of pages; run it through text recognition (OCR) first.", path=path
             )
         if blank:
             notes.append(
                 Message(
-                    "{file}: {count} of {all} pages hold no text; they may be pictures.",
-                    file=path.name,
-                    count=blank,
-                    all=pages,
+                    "{file}: {count} of {all} pages hold no text; they may be pictures.", file=path.name, count=blank, all=pages
                 )
             )
 
@@ -105,9 +99,7 @@ def _damaged(path: Path, error: Exception, page: int = 0) -> CorpusError:
     where = f"{path}, page {page}" if page else str(path)
     name = type(error).__name__
     return CorpusError(
-        "{where}: the PDF is damaged ({name}). Print it to a new PDF, or save its text as a text file.",
-        where=where,
-        name=name,
+        "{where}: the PDF is damaged ({name}). Print it to a new PDF, or save its text as a text file.", where=where, name=name
     )
 
 

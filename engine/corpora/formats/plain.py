@@ -22,21 +22,13 @@ def read_plain(path: Path, request: Request) -> Reading:
     nonblank = [text for text in ahead if text.strip()]
     if len(nonblank) >= 5 and sum(text.count("\t") == 1 for text in nonblank) >= 0.9 * len(nonblank):
         warnings.append(
-            Message(
-                "{file} looks like a table with tabs; to use its columns, change the file's ending to .tsv.",
-                file=path.name,
-            )
+            Message("{file} looks like a table with tabs; to use its columns, change the file's ending to .tsv.", file=path.name)
         )
     if request.join_wrapped_lines and is_wrapped(ahead):
-        notes.append(
-            Message("{file} is wrapped at a fixed width; its lines were joined to paragraphs.", file=path.name)
-        )
+        notes.append(Message("{file} is wrapped at a fixed width; its lines were joined to paragraphs.", file=path.name))
         items = _paragraphs(file)
     else:
-        items = (
-            SkippedLine(line.number, TOO_LONG, line.text) if line.cut else Record(line.number, line.text)
-            for line in file
-        )
+        items = (SkippedLine(line.number, TOO_LONG, line.text) if line.cut else Record(line.number, line.text) for line in file)
     return Reading(file.encoding, items, lambda: file.lines, file.position, notes, warnings)
 
 

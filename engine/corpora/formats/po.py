@@ -24,9 +24,7 @@ def read_po(path: Path, request: Request) -> Reading:
     size = check_file(path)
     if size > LARGEST:
         raise CorpusError(
-            "{path} is larger than {largest} MiB, more than a PO file has; split it into parts.",
-            path=path,
-            largest=LARGEST >> 20,
+            "{path} is larger than {largest} MiB, more than a PO file has; split it into parts.", path=path, largest=LARGEST >> 20
         )
     messages, encoding = _open(path)
     sides = Sides(request)
@@ -68,17 +66,12 @@ def _open(path: Path) -> tuple[POFile, str]:
         return polib.pofile(str(path), encoding=encoding, wrapwidth=0), encoding
     except UnicodeDecodeError:
         raise CorpusError(
-            "{path} declares the encoding {encoding} but does not use it; save it as UTF-8 with "
-            "charset=UTF-8 in its header.",
+            "{path} declares the encoding {encoding} but does not use it; save it as UTF-8 with charset=UTF-8 in its header.",
             path=path,
             encoding=encoding,
         ) from None
     except (OSError, ValueError, IndexError, AttributeError, KeyError, TypeError, LookupError) as error:
-        line = (
-            "".join(c for c in str(error).rpartition("line ")[2].split(")")[0] if c.isdigit())
-            if "line " in str(error)
-            else ""
-        )
+        line = "".join(c for c in str(error).rpartition("line ")[2].split(")")[0] if c.isdigit()) if "line " in str(error) else ""
         where = f"{path}, line {line}" if line else str(path)
         raise CorpusError("{where}: this is not a well-formed PO file; check it with msgfmt -c.", where=where) from None
 

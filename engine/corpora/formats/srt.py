@@ -53,9 +53,7 @@ def read_srt(path: Path, request: Request) -> Reading:
         if waiting:
             yield Record(waiting[0].line, waiting[1])
         if not any_cue:
-            raise CorpusError(
-                "{path} contains no subtitles: no line with times, such as 00:00:01,000 --> 00:00:02,000.", path=path
-            )
+            raise CorpusError("{path} contains no subtitles: no line with times, such as 00:00:01,000 --> 00:00:02,000.", path=path)
 
     return Reading(file.encoding, items(), lambda: file.lines, file.position)
 

@@ -126,9 +126,7 @@ def _columns(path: Path, first: deque[TableRow | SkippedLine], request: Request,
 def _by_language(table: Sequence[Sequence[str]], width: int, request: Request) -> Columns:
     """The columns by language: the text is the column with most of the target language, its source one in another language."""
     language = base_language(request.language)
-    shares = [
-        identify([clean(row[i]) for row in table], *request.languages, max_texts=CELLS) or {} for i in range(width)
-    ]
+    shares = [identify([clean(row[i]) for row in table], *request.languages, max_texts=CELLS) or {} for i in range(width)]
     text = max(range(width), key=lambda i: (shares[i].get(language, 0.0), i))
     other_columns = [i for i in range(width) if i != text]
     if request.source_language:

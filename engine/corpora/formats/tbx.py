@@ -80,10 +80,7 @@ def read_tbx(path: Path, language: str, source_language: str = "") -> Iterator[t
     target = Message(language_name(language))
     if plain_language(language) not in languages:
         raise CorpusError(
-            "{file} has no terms in {language}; most of its terms are in {other}.",
-            file=path.name,
-            language=target,
-            other=other,
+            "{file} has no terms in {language}; most of its terms are in {other}.", file=path.name, language=target, other=other
         )
     raise CorpusError(
         "{file} has no concept with a term in {source} and one in {language} that may be used.",

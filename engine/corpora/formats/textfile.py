@@ -31,9 +31,7 @@ class TextFile:
         self.lines = 0
         self._bytes = io.FileIO(path)
         # "replace": broken characters become U+FFFD, for which their lines are skipped later.
-        self._text = io.TextIOWrapper(
-            io.BufferedReader(self._bytes), encoding=self.encoding, errors="replace", newline=None
-        )
+        self._text = io.TextIOWrapper(io.BufferedReader(self._bytes), encoding=self.encoding, errors="replace", newline=None)
         self._ahead: deque[Line] = deque()
 
     def position(self) -> int:

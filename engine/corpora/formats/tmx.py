@@ -101,7 +101,5 @@ class Tmx(UnitHandler):
     def _variant(self, language: str) -> tuple[str, int, Flow] | None:
         """The variant with the exact language code, otherwise the first in the same language."""
         matches = [variant for variant in self.variants if plain_language(variant[0]) == plain_language(language)]
-        exact = [
-            variant for variant in matches if variant[0].replace("_", "-").lower() == language.replace("_", "-").lower()
-        ]
+        exact = [variant for variant in matches if variant[0].replace("_", "-").lower() == language.replace("_", "-").lower()]
         return next(iter([*exact, *matches]), None)

@@ -98,9 +98,7 @@ class Xliff(UnitHandler):
             yield SkippedLine(self.unit_line, TOO_LONG, text)
         else:
             marked = self.flows.get("seg-source")
-            pairs: list[tuple[str | None, str | None]] = [
-                (source.text if source else None, target.text if target else None)
-            ]
+            pairs: list[tuple[str | None, str | None]] = [(source.text if source else None, target.text if target else None)]
             if marked and target and len(target.pieces) > 1 and set(target.pieces) <= set(marked.pieces):
                 pairs = [("".join(marked.pieces[key]), "".join(target.pieces[key])) for key in target.pieces]
             for left, right in pairs:

@@ -26,9 +26,7 @@ DECLARED = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,4
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 # Characters that XML forbids but some tools write; they become spaces.
 CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF], " ")
-CONTROL_REFERENCE = re.compile(
-    r"&#(?:x0*(?:[0-8bBcCeEfF]|1[0-9a-fA-F]|[fF]{3}[eEfF])|0*(?:[0-8]|1[124-9]|2\d|3[01]|6553[45]));"
-)
+CONTROL_REFERENCE = re.compile(r"&#(?:x0*(?:[0-8bBcCeEfF]|1[0-9a-fA-F]|[fF]{3}[eEfF])|0*(?:[0-8]|1[124-9]|2\d|3[01]|6553[45]));")
 OPEN_REFERENCE = re.compile(r"&[#\w]{0,12}$")
 
 
@@ -77,12 +75,7 @@ def xml_encoding(head: bytes) -> str:
 
 
 def parse(
-    file: IO[bytes],
-    handler: Handler[Item],
-    where: str,
-    *,
-    encoding: str,
-    read: Callable[[int], None] = lambda size: None,
+    file: IO[bytes], handler: Handler[Item], where: str, *, encoding: str, read: Callable[[int], None] = lambda size: None
 ) -> Iterator[Item]:
     """Feed the file to the handler and yield its items. `read` is called with the number of bytes of each piece.
 

@@ -30,9 +30,7 @@ def import_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise MissingError(
-            "Ray is not installed. Install the program with its extra ray, or set backend to local."
-        ) from None
+        raise MissingError("Ray is not installed. Install the program with its extra ray, or set backend to local.") from None
     return ray
 
 
@@ -106,8 +104,7 @@ def _answers(address: str) -> None:
 
 def _nothing(address: str, reason: str) -> InputError:
     return InputError(
-        "There is no Ray cluster at {address} ({reason}). Start one with `ray start --head`, or name its address "
-        "with --address.",
+        "There is no Ray cluster at {address} ({reason}). Start one with `ray start --head`, or name its address with --address.",
         address=address or "auto",
         reason=reason.rstrip("."),
     )

@@ -55,9 +55,7 @@ class RayMap:
         self.settings = settings
         self.taken = 0  # parts processed by actors
 
-    def take(
-        self, stage: str, arguments: Mapping[str, Any], parts: Sequence[Any], progress: Progress
-    ) -> Iterator[Any] | None:
+    def take(self, stage: str, arguments: Mapping[str, Any], parts: Sequence[Any], progress: Progress) -> Iterator[Any] | None:
         join(self.settings.ray_address)
         resources = share(self.settings, gpu=wants_gpu(self.settings) and not stage.endswith(":Parse"))
         actors = min(self.settings.ray_actors, len(parts), free_slots(resources))
@@ -112,9 +110,8 @@ def _run(
         context.enable_progress_bars = False
         context.print_on_execution_start = False
         results = data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-            Worker, fn_constructor_args=(stage, arguments), batch_size=1,
-            compute=data.ActorPoolStrategy(size=actors), **resources,
-        )  # fmt: skip
+            Worker, fn_constructor_args=(stage, arguments), batch_size=1, compute=data.ActorPoolStrategy(size=actors), **resources
+        )
         for row in results.iter_rows():
             if over.is_set():  # leaving the loop stops the actors
                 break

@@ -35,14 +35,7 @@ ASKING = 32  # concurrent requests to replicas
 MOST_AT_ONCE = 64  # concurrent requests to one replica; its queue combines them into batches
 TRIES = 4  # if a replica is lost during a request
 READY_SECONDS = 300.0
-GONE = (
-    "ActorDiedError",
-    "ActorUnavailableError",
-    "WorkerCrashedError",
-    "NodeDiedError",
-    "RayActorError",
-    "ObjectLostError",
-)
+GONE = ("ActorDiedError", "ActorUnavailableError", "WorkerCrashedError", "NodeDiedError", "RayActorError", "ObjectLostError")
 
 
 class Translator:
@@ -105,17 +98,14 @@ def start_replicas(settings: Settings, count: int) -> Json:
     from ray import serve
 
     multiplexed = serve.multiplexed(max_num_models_per_replica=settings.loaded_plugins)(Translator.held)
-    served = type(
-        "Translator", (Translator,), {"held": multiplexed, "__module__": __name__, "__doc__": Translator.__doc__}
-    )
+    served = type("Translator", (Translator,), {"held": multiplexed, "__module__": __name__, "__doc__": Translator.__doc__})
     resources = share(settings, gpu=wants_gpu(settings))
     device = "cuda" if resources["num_gpus"] else "cpu"
     sent = without_secrets(settings.replace(home=str(settings.home_dir.resolve()), ray_address=address, device=device))
     more = count - replicas(settings)["running"]
     if more > max(0, free_slots(resources)):  # Serve would wait forever
         raise InputError(
-            "The cluster has room for {room} more copies of the translator now, not {more}. Ask for fewer, or add "
-            "nodes.",
+            "The cluster has room for {room} more copies of the translator now, not {more}. Ask for fewer, or add nodes.",
             room=max(0, free_slots(resources)),
             more=more,
         )
@@ -207,8 +197,7 @@ def _open_handle(settings: Settings) -> Any:
         return serve.get_app_handle(APP)
     except Exception as error:
         raise InputError(
-            "No copies of the translator run on the Ray cluster. Start them with `tailormt replicas start`, or set replicas "
-            "to 0."
+            "No copies of the translator run on the Ray cluster. Start them with `tailormt replicas start`, or set replicas to 0."
         ) from error
 
 

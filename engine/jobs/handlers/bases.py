@@ -29,15 +29,9 @@ def run(context: JobContext) -> Json:
 
     request, registry = check(context.job.arguments), BaseRegistry(context.settings)
     name = request["name"] or Path(request["origin"]).name
-    entry = next(
-        (candidate for candidate in registry.entries() if candidate.name == name and not candidate.shipped), None
-    )
+    entry = next((candidate for candidate in registry.entries() if candidate.name == name and not candidate.shipped), None)
     if entry is None or context.job.attempt < 2 or entry.origin.get("origin") != request["origin"]:
         entry = registry.add(
-            request["origin"],
-            name=name,
-            revision=request["revision"],
-            convert=request["convert"],
-            progress=context.progress,
+            request["origin"], name=name, revision=request["revision"], convert=request["convert"], progress=context.progress
         )
     return {"name": entry.name, "folder": str(entry.folder)}

@@ -61,8 +61,7 @@ def run(context: JobContext) -> Json:
     if sheet.lines > CLOSELY:
         eval_context.notes.append(
             Message(
-                "For more than {count:,} sentences, use `tailormt evaluate` to compute TER and approximate "
-                "randomisation.",
+                "For more than {count:,} sentences, use `tailormt evaluate` to compute TER and approximate randomisation.",
                 count=CLOSELY,
             )
         )
@@ -108,9 +107,7 @@ def build_extra_metrics(settings: Settings, project: ProjectRow, lines: int, ter
 
     parsed_terms = parse_terms(terms.splitlines(), Message("The terms"), project.target, project.source)
     closely = lines <= CLOSELY
-    return ExtraMetrics(
-        closely, TRIALS if closely else 0, parsed_terms, source_language=project.source, comet=Comet.of(settings)
-    )
+    return ExtraMetrics(closely, TRIALS if closely else 0, parsed_terms, source_language=project.source, comet=Comet.of(settings))
 
 
 def translator_of(store: Store, project: ProjectRow, models: Any) -> SystemTranslator:

@@ -84,9 +84,7 @@ class Documents:
             raise NotFoundError("There is no document {number}: it may have been deleted.", number=number)
         return _document(job)
 
-    def read(
-        self, project: ProjectRow, file: Path, options: Mapping[str, Any] | None = None, name: str = ""
-    ) -> FirstReading:
+    def read(self, project: ProjectRow, file: Path, options: Mapping[str, Any] | None = None, name: str = "") -> FirstReading:
         """Read a document and report how much to translate. Raises DocumentError, OptionError, TransientError on failure."""
         document_options = DocumentOptions.from_mapping(options or {})
         context = Context(_plain(name or file.name), project.source, project.target, document_options)

@@ -109,9 +109,8 @@ def proportions_of_plugin(context: JobContext, plugin_id: int, method: str) -> N
     """Queue reading the domain proportions of a new plugin, if its method offers them."""
     if get_method(method).capabilities.offers_proportions:
         context.store.jobs.enqueue(
-            "proportions", {"plugin_id": plugin_id}, project_id=context.job.project_id, owner=context.job.owner,
-            priority=AUTOMATIC,
-        )  # fmt: skip
+            "proportions", {"plugin_id": plugin_id}, project_id=context.job.project_id, owner=context.job.owner, priority=AUTOMATIC
+        )
 
 
 def phrase_map(context: JobContext) -> Json:

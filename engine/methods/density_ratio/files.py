@@ -41,13 +41,7 @@ def _fits(model: Mapping[str, Tensor], order: int, words: int) -> bool:
     unigram = model["unigram"]
     if unigram.dtype != torch.float32 or unigram.shape != (words,) or not bool((unigram > 0).all()):
         return False
-    kinds = {
-        "keys": torch.int64,
-        "starts": torch.int64,
-        "sums": torch.float32,
-        "tokens": torch.int32,
-        "counts": torch.float32,
-    }
+    kinds = {"keys": torch.int64, "starts": torch.int64, "sums": torch.float32, "tokens": torch.int32, "counts": torch.float32}
     for m in range(1, order):
         level = {column: model[f"{column}_{m}"] for column in COLUMNS}
         if any(level[column].dtype != kind or level[column].dim() != 1 for column, kind in kinds.items()):

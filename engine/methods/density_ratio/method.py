@@ -89,22 +89,17 @@ class DensityRatioMethod(LogitDifference):
         from engine.methods.density_ratio.ngrams import Ngrams
 
         if FILE not in artefacts.files:
-            raise BundleError(
-                "it has no {tensors}, which its decoding needs. Get a new copy of the bundle.", tensors=FILE
-            )
+            raise BundleError("it has no {tensors}, which its decoding needs. Get a new copy of the bundle.", tensors=FILE)
         if config.weight is None:
             raise BundleError("its settings have no weight. Get a new copy of the bundle.")
         words = len(base.model.get_output_embeddings().weight)
         names = ("style", "general") if config.against == "general" else ("style",)
-        models = {
-            name: Ngrams(tensors) for name, tensors in read(artefacts.files[FILE], names, config.order, words).items()
-        }
+        models = {name: Ngrams(tensors) for name, tensors in read(artefacts.files[FILE], names, config.order, words).items()}
         return DensityRatio(models["style"], models.get("general"), config).to(base.device)
 
     def replace_samples(
-        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
-        progress: Progress | None = None,
-    ) -> Artefacts:  # fmt: skip
+        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path, progress: Progress | None = None
+    ) -> Artefacts:
         """Count n-grams of other samples, with the same weight and general text."""
         from engine.methods.density_ratio.ngrams import Ngrams
 

@@ -22,9 +22,7 @@ BASIS = 1_000_003  # base of the polynomial that numbers a history, modulo 2^64
 NONE = -1  # in a history: no token
 
 
-def count(
-    inputs: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], words: int, order: int
-) -> dict[str, Tensor]:
+def count(inputs: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], words: int, order: int) -> dict[str, Tensor]:
     """The tensors of a model of sentences, given as decoder inputs and labels of equal lengths; `words` is V."""
     history = np.full((sum(map(len, labels)), max(1, order - 1)), NONE, dtype=np.int64)  # (N, h), the last input last
     at = 0

@@ -27,7 +27,4 @@ class DExpertsConfig(Options):
     )
     heads: int | None = option(None, "Attention heads of each language model; none: one for 64 units.", low=1)
     dropout: float = option(0.1, "Dropout in the language models while training.", low=0, high=0.9, advanced=True)
-    beam: int = option(
-        4, "Beam size for the base's translations that the anti-expert learns from.", low=1, high=64,
-        advanced=True,
-    )  # fmt: skip
+    beam: int = option(4, "Beam size for the base's translations that the anti-expert learns from.", low=1, high=64, advanced=True)

@@ -10,9 +10,7 @@ from engine.methods.domain_mixing.states import real_tokens, run
 from engine.methods.reading import encode_pair, row
 
 
-def attributions(
-    base: BaseModel, module: MixingModule, source: str, translation: str, top: int
-) -> list[dict[str, object]]:
+def attributions(base: BaseModel, module: MixingModule, source: str, translation: str, top: int) -> list[dict[str, object]]:
     """A row per token and decoder layer; the module must be attached. `gate` is 1: the base's linear maps contribute fully.
 
     The end-of-sentence token has no row, since it is never an input of the decoder.

@@ -26,10 +26,7 @@ class DomainMixingConfig(Options):
         advanced=True,
     )
     epsilon: float = option(
-        0.05,
-        "Share of every word that is distributed evenly over all domains; 1 distributes all words evenly.",
-        low=0,
-        high=1,
+        0.05, "Share of every word that is distributed evenly over all domains; 1 distributes all words evenly.", low=0, high=1
     )
     feed_forward: bool = option(False, "Mix the two maps of each layer's feed-forward block as well.")
     general: str = option(
@@ -41,16 +38,9 @@ class DomainMixingConfig(Options):
         1.0, "Weight of the loss of the domain proportions, L_mix; it reaches no other weights.", low=0, high=1000
     )
     balance: bool = option(
-        True,
-        "Weight all domains equally in L_mix, however many words each has; the paper weights words equally.",
-        advanced=True,
+        True, "Weight all domains equally in L_mix, however many words each has; the paper weights words equally.", advanced=True
     )
     ridge: float | None = option(
-        None,
-        "Weight of the squared size of R in L_mix; none: chosen on held-out sentences (the paper: 0).",
-        low=0,
-        advanced=True,
+        None, "Weight of the squared size of R in L_mix; none: chosen on held-out sentences (the paper: 0).", low=0, advanced=True
     )
-    words: int = option(
-        6000, "Words of each domain, in pieces, on which the proportions are first fitted.", low=100, advanced=True
-    )
+    words: int = option(6000, "Words of each domain, in pieces, on which the proportions are first fitted.", low=100, advanced=True)

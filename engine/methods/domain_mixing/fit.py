@@ -53,12 +53,7 @@ def fit_layer(
 
 
 def best_ridge(
-    train: tuple[Tensor, Tensor],
-    held_out: tuple[Tensor, Tensor],
-    domains: int,
-    *,
-    epsilon: float,
-    weights: Sequence[float],
+    train: tuple[Tensor, Tensor], held_out: tuple[Tensor, Tensor], domains: int, *, epsilon: float, weights: Sequence[float]
 ) -> float:
     """The ridge with the lowest L_mix of held-out words at one layer; each part consists of states (n, d) and domains (n,)."""
 

@@ -31,8 +31,7 @@ class DomainMixing(Method):
     config_class = DomainMixingConfig
     capabilities = Capabilities(
         title="Domain mixing",
-        summary="One set of weights per domain, mixed for each word by its domain proportions. For several "
-        "domains at once.",
+        summary="One set of weights per domain, mixed for each word by its domain proportions. For several domains at once.",
         source="Jiang et al., Multi-Domain Neural Machine Translation with Word-Level Adaptive Layer-wise Domain Mixing (2020)",
         replays=False,
         needs_pairs=True,
@@ -87,9 +86,7 @@ class DomainMixing(Method):
 
         start = ProportionModel.load(artefacts.files[TENSORS].parent, base)
         if set(start.layers) != {"encoder", "decoder"}:
-            raise BundleError(
-                "The proportions were fitted without sources, so they have no encoder. Build the plugin again."
-            )
+            raise BundleError("The proportions were fitted without sources, so they have no encoder. Build the plugin again.")
         return MixingModule(base, start, config).to(base.device)
 
     def lr_scales(self, module: Any) -> Mapping[str, float]:
@@ -115,10 +112,7 @@ class DomainMixing(Method):
         numbers = {name: j for j, name in enumerate(module.domains)}
         labels = [numbers.get(label(batch.pairs.sentences[row].domain), -1) for row in batch.rows]
         domain = torch.tensor(labels, device=batch.sources.device)  # (B,)
-        real = {
-            "encoder": real_tokens(base, batch.sources),
-            "decoder": real_tokens(base, batch.inputs),
-        }  # (B, S), (B, T)
+        real = {"encoder": real_tokens(base, batch.sources), "decoder": real_tokens(base, batch.inputs)}  # (B, S), (B, T)
         module.recorded = {}
         try:
             nll = likelihood(base, self.log_probabilities(base, module, batch), batch)
@@ -127,9 +121,7 @@ class DomainMixing(Method):
             module.recorded = None
         return Loss(nll + module.config.mix_weight * mixing, {"nll": nll.item(), "mixing": mixing.item()})
 
-    def attributions(
-        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
-    ) -> list[dict[str, object]]:
+    def attributions(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, object]]:
         """The proportions of each token of the translation at each decoder layer; the `items` are domains."""
         from engine.methods.domain_mixing.attribution import attributions
 
@@ -154,11 +146,8 @@ def make_general(samples: Samples, config: DomainMixingConfig, progress: Progres
         targets = [segment.text for segment in samples.train]
         texts = general_domain(samples.settings.assets_dir, samples.pair.forward.target, exclude=targets)
         texts = texts[: max(40, len(samples.pairs("train")))]
-        sources = back_translate_all(
-            samples.pair.backward, texts, samples.workspace / "general_pairs.partial.jsonl", progress
-        )
-        rows = [{"source": a, "target": b, "domain": general_name(domains)}
-                for a, b in zip(sources, texts, strict=True) if a]  # fmt: skip
+        sources = back_translate_all(samples.pair.backward, texts, samples.workspace / "general_pairs.partial.jsonl", progress)
+        rows = [{"source": a, "target": b, "domain": general_name(domains)} for a, b in zip(sources, texts, strict=True) if a]
         write_jsonl(file, rows, "the general pairs")
     return read_general(file)
 

@@ -70,7 +70,7 @@ class ProportionModel:
             f"{side}.{part}": torch.stack([getattr(layer, part).detach().float().cpu() for layer in layers]).contiguous()
             for side, layers in self.layers.items()
             for part in PARTS
-        }  # fmt: skip
+        }
 
     def save(self, folder: Path) -> dict[str, Path]:
         """Write both files to a folder. Returns their paths by name. Raises StorageError."""
@@ -99,9 +99,7 @@ class ProportionModel:
             raise BundleError(
                 "The proportions in {folder} cannot be read ({error}). Fit them again.", folder=folder, error=error
             ) from None
-        if not isinstance(metadata, dict) or not all(
-            isinstance(metadata.get(key), kind) for key, kind in NEEDED.items()
-        ):
+        if not isinstance(metadata, dict) or not all(isinstance(metadata.get(key), kind) for key, kind in NEEDED.items()):
             raise BundleError("The proportions in {folder} are invalid. Fit them again.", folder=folder / ABOUT)
         model = cls(**{key: value for key, value in metadata.items() if key in {*NEEDED, "held_out"}}, layers={})
         if base is not None and model.base_fingerprint != base.fingerprint():

@@ -108,12 +108,7 @@ class MixingModule(nn.Module):
             yield
 
     def changed(
-        self,
-        expert: MixedDelta,
-        position: tuple[str, int],
-        now: dict[tuple[str, int], Tensor],
-        recompute: bool,
-        strength: float,
+        self, expert: MixedDelta, position: tuple[str, int], now: dict[tuple[str, int], Tensor], recompute: bool, strength: float
     ) -> Any:
         """A forward hook that adds Σ_j D_j(x) ΔW_j x to the output of a map of the base for the input x."""
 

@@ -76,18 +76,12 @@ def fit_proportions(
     has_sources = all(source_and_target(sentence)[0] for group in sentences.values() for sentence in group)
     side_base = None if has_sources else reversed_base(base)
     with base.lock, torch.inference_mode(False):
-        budget = min(
-            config.words, LARGEST // (2 * base.d_model * sum(proportion_layer_counts(base).values()) * len(names))
-        )
+        budget = min(config.words, LARGEST // (2 * base.d_model * sum(proportion_layer_counts(base).values()) * len(names)))
         samples = [draw(base, list(sentences[name]), budget, random.Random(f"{seed}/{name}")) for name in names]
         chosen = [sentence for group, _ in samples for sentence in group]
         owner = torch.tensor([j for j, (group, _) in enumerate(samples) for _ in group])  # (sentences,)
         targets = [source_and_target(sentence)[1] for sentence in chosen]
-        sources = (
-            encode_truncated(base, [source_and_target(sentence)[0] or "" for sentence in chosen])
-            if has_sources
-            else None
-        )
+        sources = encode_truncated(base, [source_and_target(sentence)[0] or "" for sentence in chosen]) if has_sources else None
         result = collect(base, sources, base.encode_target(targets), progress=progress)
         if side_base is not None:
             result |= collect(side_base, encode_truncated(side_base, targets), None, progress=progress)
@@ -153,9 +147,7 @@ def corpus_proportions(
 def check_domains(sentences: Mapping[str, Sequence[Sentence]]) -> None:
     """Raises CorpusError if there are fewer than two domains, or a domain has too few sentences."""
     if len(sentences) < 2:
-        raise CorpusError(
-            "Proportions need two domains or more. Provide a file for each domain, or a general one as another."
-        )
+        raise CorpusError("Proportions need two domains or more. Provide a file for each domain, or a general one as another.")
     for name, group in sentences.items():
         if len(group) < LEAST:
             raise CorpusError(
@@ -177,18 +169,14 @@ def encode_truncated(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
     return [row[: base.max_tokens] for row in base.encode(texts)]
 
 
-def draw(
-    base: BaseModel, sentences: list[Sentence], words: int, random_: random.Random
-) -> tuple[list[Sentence], float]:
+def draw(base: BaseModel, sentences: list[Sentence], words: int, random_: random.Random) -> tuple[list[Sentence], float]:
     """Randomly drawn sentences with about `words` subwords in total, and an estimate of the subwords in the whole domain."""
     random_.shuffle(sentences)
     chosen: list[Sentence] = []
     pieces = 0
     for begin in range(0, len(sentences), 256):
         batch = sentences[begin : begin + 256]
-        for sentence, ids in zip(
-            batch, base.encode_target([source_and_target(sentence)[1] for sentence in batch]), strict=True
-        ):
+        for sentence, ids in zip(batch, base.encode_target([source_and_target(sentence)[1] for sentence in batch]), strict=True):
             if 1 < len(ids) <= min(LONGEST, base.max_tokens) and (pieces < words or len(chosen) < LEAST):
                 chosen.append(sentence)
                 pieces += len(ids)
@@ -240,9 +228,8 @@ def language_of(base: BaseModel, model: ProportionModel, side: str) -> str:
 
 
 def corpus_summary(
-    base: BaseModel, model: ProportionModel, side: str, tokens: TokenStates, shares: torch.Tensor, domain: torch.Tensor,
-    index: bool,
-) -> CorpusSummary:  # fmt: skip
+    base: BaseModel, model: ProportionModel, side: str, tokens: TokenStates, shares: torch.Tensor, domain: torch.Tensor, index: bool
+) -> CorpusSummary:
     """The `summary` of words, with proportions averaged over the subwords of each word."""
     rows, owners, texts = [], [], []
     values, where = shares.cpu().numpy(), tokens.sentence.cpu().numpy()
@@ -297,9 +284,7 @@ def proportions_of(
     results = [described(model, side, text, [], []) for text in clean]
     if not selected:
         return results
-    read_by = (
-        base.for_direction(base.target, base.source) if side == "encoder" and model.encoder_reads == "target" else base
-    )
+    read_by = base.for_direction(base.target, base.source) if side == "encoder" and model.encoder_reads == "target" else base
     with base.using(plugin):
         texts = [clean[i] for i in selected]
         inputs: list[list[int]] | None = None
@@ -323,9 +308,7 @@ def proportions_of(
     return results
 
 
-def described(
-    model: ProportionModel, side: str, sentence: str, words: list[str], values: list[Any]
-) -> SentenceProportions:
+def described(model: ProportionModel, side: str, sentence: str, words: list[str], values: list[Any]) -> SentenceProportions:
     """A sentence's proportions as plain data, given `values` (P, k) of each word."""
     layers = np.mean(values, axis=0) if values else None  # (P, k)
     return {
@@ -339,4 +322,4 @@ def described(
             {"text": text, "proportions": rounded(value.mean(0)), "shared": shared(value.mean(0)), "layers": rounded(value)}
             for text, value in zip(words, values, strict=True)
         ],
-    }  # fmt: skip
+    }

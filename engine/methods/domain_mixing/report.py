@@ -35,9 +35,8 @@ def rounded(values: Any) -> Any:
 
 
 def summary(
-    side: str, domains: Sequence[str], proportions: np.ndarray, owner: np.ndarray, words: Sequence[str],
-    index: bool = False,
-) -> CorpusSummary:  # fmt: skip
+    side: str, domains: Sequence[str], proportions: np.ndarray, owner: np.ndarray, words: Sequence[str], index: bool = False
+) -> CorpusSummary:
     """Data for plots of a corpus, given the `proportions` (n, P, k) of its words, their domains `owner` (n,), and the words.
 
     by_domain   per domain: count of words, mean proportions, and means per layer (P, k)
@@ -56,9 +55,7 @@ def summary(
         for j, name in enumerate(domains)
     }
     tenths = np.minimum((proportions * BINS).astype(int), BINS - 1)  # (n, P, k)
-    histogram = [
-        [np.bincount(tenths[:, layer, j], minlength=BINS).tolist() for j in range(k)] for layer in range(layers)
-    ]
+    histogram = [[np.bincount(tenths[:, layer, j], minlength=BINS).tolist() for j in range(k)] for layer in range(layers)]
     result: CorpusSummary = {
         "side": side,
         "domains": list(domains),
@@ -104,7 +101,5 @@ def word_index(domains: int, mean: np.ndarray, owner: np.ndarray, words: Sequenc
     for word, positions in positions_by_word(words).items():
         average = rounded(mean[positions].mean(0))
         times = np.bincount(owner[positions], minlength=domains).tolist()
-        rows.append(
-            {"text": word, "count": len(positions), "in": times, "proportions": average, "shared": shared(average)}
-        )
+        rows.append({"text": word, "count": len(positions), "in": times, "proportions": average, "shared": shared(average)})
     return sorted(rows, key=lambda row: (-row["count"], row["text"]))

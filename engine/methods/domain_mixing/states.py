@@ -52,18 +52,14 @@ def collect(
     done = 0
     for batch in length_batches(lengths, BATCH):
         progress.advance(done, len(rows))
-        inputs = (
-            base.pad_batch([sources[i] for i in batch]) if sources is not None else base.pad_batch([empty])
-        )  # (B, S)
+        inputs = base.pad_batch([sources[i] for i in batch]) if sources is not None else base.pad_batch([empty])  # (B, S)
         targets = base.pad_batch([labels[i] for i in batch]) if labels is not None else None  # (B, T)
         for side, ids, states in run(base, inputs, targets):
             if side == "encoder" and sources is None:
                 continue
             real = real_tokens(base, ids)  # (B, T)
             where = torch.tensor(batch, device=ids.device)[:, None].expand_as(ids)[real]  # (n,)
-            selected = [
-                state[real].clamp(-LARGEST, LARGEST).half() if half else state[real] for state in states
-            ]  # (n, d) each
+            selected = [state[real].clamp(-LARGEST, LARGEST).half() if half else state[real] for state in states]  # (n, d) each
             result.setdefault(side, []).append((where, ids[real], selected))
         done += len(batch)
     progress.advance(len(rows), len(rows))

@@ -25,17 +25,14 @@ class FineTuningConfig(Options):
         choices=(BY_SAMPLES, *WHICH),
     )
     rank: int = option(16, "Rank of a low-rank update (lora).", low=1, high=1024)
-    lora_alpha: float = option(
-        32.0, "A low-rank update is multiplied by this value divided by its rank (lora).", low=0, high=4096
-    )
+    lora_alpha: float = option(32.0, "A low-rank update is multiplied by this value divided by its rank (lora).", low=0, high=4096)
     target_modules: tuple[str, ...] = option(
         ("q_proj", "v_proj"), "Linear maps that get a low-rank update (lora).", choices=TARGETS
     )
     lora_dropout: float = option(0.05, "Dropout before a low-rank update in training (lora).", low=0, high=0.9)
     shrink: float = option(
         1.0,
-        "After training, interpolate this far from the base to the learned weights; below 1 is safer where "
-        "the sources are noisy.",
+        "After training, interpolate this far from the base to the learned weights; below 1 is safer where the sources are noisy.",
         low=0,
         high=1,
     )

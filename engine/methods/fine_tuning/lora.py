@@ -77,8 +77,7 @@ def targets(base: BaseModel, config: FineTuningConfig) -> list[tuple[str, nn.Mod
     part = part_of(config.which)
     if part not in (*inside, "cross_attention"):
         raise OptionError(
-            "which: low-rank updates apply to linear maps only, and {which} are not linear maps. Choose all or a side.",
-            which=part,
+            "which: low-rank updates apply to linear maps only, and {which} are not linear maps. Choose all or a side.", which=part
         )
     results = []
     for prefix, parent in base.model.named_modules():
@@ -107,9 +106,7 @@ def wrappers(linears: list[Any], config: FineTuningConfig) -> list[Any]:
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError:
-        raise MissingError(
-            "kind=lora needs the package peft, which is not installed: pip install 'peft>=0.17'."
-        ) from None
+        raise MissingError("kind=lora needs the package peft, which is not installed: pip install 'peft>=0.17'.") from None
     holder = nn.Module()
     for number, linear in enumerate(linears):
         holder.add_module(f"map{number}", linear)

@@ -20,7 +20,5 @@ class HoulsbyAdapterConfig(LayerOptions):
         SUBLAYERS, "Sub-layers after which adapters are inserted: self-attention, cross-attention, feed-forward.",
         choices=SUBLAYERS, advanced=True,
     )  # fmt: skip
-    activation: str = option(
-        "gelu", "The nonlinearity between the two projections.", choices=("gelu", "relu"), advanced=True
-    )
+    activation: str = option("gelu", "The nonlinearity between the two projections.", choices=("gelu", "relu"), advanced=True)
     speed: float = option(1.0, "Multiplier of the learning rate.", low=1e-3, high=1e4, advanced=True)

@@ -14,9 +14,7 @@ from engine.methods.trained import TrainedMethod
 MOST = 1024  # entries that represent the single mean row
 
 
-def another_datastore(
-    base: BaseModel, knn: Knn, kind: str, material: Material, plugin: TrainedMethod | None = None
-) -> Knn:
+def another_datastore(base: BaseModel, knn: Knn, kind: str, material: Material, plugin: TrainedMethod | None = None) -> Knn:
     """`knn` with a datastore of that kind under the same settings; keys are recorded with `plugin` attached, if any.
 
     Tokens have no mean, so the mean row is represented by entries that share its key and have the distribution of all tokens.
@@ -41,12 +39,10 @@ def another_datastore(
         return Knn(dataclasses.replace(store, keys=keys), index, options, base.device, knn.adaptive, knn.gate)
     mean = vectors.float().mean(0, keepdim=True).to(vectors)  # (1, d)
     if knn.reader is not None:  # the shortlist still selects tokens, but the keys no longer rank them
-        return Knn(
-            dataclasses.replace(store, keys=mean.expand(len(store), -1)), None, options, base.device, gate=knn.gate
-        )
+        return Knn(dataclasses.replace(store, keys=mean.expand(len(store), -1)), None, options, base.device, gate=knn.gate)
     tokens = evenly_spaced(store.tokens, MOST if knn.adaptive is None else options.k or 1)  # (n,)
     keys = mean.expand(len(tokens), -1).contiguous()  # (n, d)
     mean_store = dataclasses.replace(
         store, keys=keys, tokens=tokens, sentences=store.sentences[: len(tokens)], positions=store.positions[: len(tokens)]
-    )  # fmt: skip
+    )
     return Knn(mean_store, None, options.replace(index="flat", k=len(tokens)), base.device, knn.adaptive, knn.gate)

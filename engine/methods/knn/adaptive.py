@@ -118,9 +118,7 @@ def load_adaptive(folder: Path, k: int) -> MetaK:
     try:
         network.load_state_dict(load_file(folder / FILE))
     except (SafetensorError, RuntimeError):
-        raise BundleError(
-            "{file} is not a network of {k} neighbours. Get a new copy of the bundle.", file=FILE, k=k
-        ) from None
+        raise BundleError("{file} is not a network of {k} neighbours. Get a new copy of the bundle.", file=FILE, k=k) from None
     return network.eval().requires_grad_(False)
 
 

@@ -39,9 +39,7 @@ def check_method(plugin: TrainedMethod | None) -> None:
     if plugin.module is not None and getattr(plugin.module, "knn", None) is not None:
         raise OptionError("The method {method} already has its own datastore. Omit --knn.", method=plugin.method.name)
     if not offers.offers_likelihood:
-        raise OptionError(
-            "The method {method} does not provide probabilities to mix with kNN decoding.", method=plugin.method.name
-        )
+        raise OptionError("The method {method} does not provide probabilities to mix with kNN decoding.", method=plugin.method.name)
 
 
 def make_knn(
@@ -81,15 +79,10 @@ def make_knn(
 
 def _record(
     base: BaseModel, pairs: Sequence[SentencePair], options: KnnOptions, plugin: TrainedMethod | None, progress: Progress | None
-) -> Datastore:  # fmt: skip
+) -> Datastore:
     """The datastore of the pairs, with keys recorded at `options.keys`."""
     return Datastore.build(
-        base,
-        Pairs.encode(base, pairs),
-        plugin,
-        location=options.keys,
-        max_entries=options.max_entries,
-        progress=progress,
+        base, Pairs.encode(base, pairs), plugin, location=options.keys, max_entries=options.max_entries, progress=progress
     )
 
 
@@ -113,9 +106,7 @@ def choose_settings(
     by_sentence: tuple[Knn, dict[str, Any]] | None = None
     if retrieval != "global":
         chosen = options.replace(retrieval="sentence", index="flat")
-        by_sentence = retune(
-            base, Knn(datastore.in_eight_bits(), None, chosen, base.device), valid, plugin, progress, general()
-        )
+        by_sentence = retune(base, Knn(datastore.in_eight_bits(), None, chosen, base.device), valid, plugin, progress, general())
         if retrieval == "sentence" or len(datastore) > COMPARED:
             return by_sentence
     kind = kind_for(len(datastore), options)
@@ -148,9 +139,7 @@ def replacement(
     datastore = _record(base, pairs, options, plugin, progress)
     if options.adaptive and (options.k or 1) > len(datastore):
         raise CorpusError(
-            "These samples have {count} tokens, fewer than the {k} neighbours to retrieve.",
-            count=len(datastore),
-            k=options.k,
+            "These samples have {count} tokens, fewer than the {k} neighbours to retrieve.", count=len(datastore), k=options.k
         )
     by_sentence = options.retrieval == "sentence"
     datastore = datastore.in_eight_bits() if by_sentence else datastore
@@ -170,14 +159,7 @@ def retune(
     progress.begin("Choosing kNN settings", progress.index, progress.steps)
     if knn.reader is not None:
         return tune_sentence(base, knn, Pairs.encode(base, valid), plugin, progress, Pairs.encode(base, general))
-    return tune(
-        base,
-        knn,
-        Pairs.encode(base, valid),
-        plugin,
-        translated=bleu_with(base, plugin, valid[:MOST]),
-        progress=progress,
-    )
+    return tune(base, knn, Pairs.encode(base, valid), plugin, translated=bleu_with(base, plugin, valid[:MOST]), progress=progress)
 
 
 def bleu_with(base: BaseModel, plugin: TrainedMethod | None, pairs: Sequence[SentencePair]) -> Callable[[Knn], float]:

@@ -98,8 +98,7 @@ class Datastore:
         pieces = shown_pieces(base, ids.tolist())
         written = [pieces[i] for i in position.tolist()]
         names = row_names(
-            (written[begin:end] for begin, end in itertools.pairwise(starts.tolist())),
-            (source for source, _ in self.texts),
+            (written[begin:end] for begin, end in itertools.pairwise(starts.tolist())), (source for source, _ in self.texts)
         )
         total = sum(part.double().sum(0) for part in self.keys.split(BLOCK))  # (d,)
         plain = [[i for i in row if i not in base.special_ids] for row in rows]
@@ -136,9 +135,7 @@ class Datastore:
         """Open the files of a folder. Raises BundleError unless shapes, types and ids fit a base of these sizes."""
         file = folder / TENSORS
         if not file.exists():
-            raise BundleError(
-                "it has no {tensors}, which its decoding needs. Get a new copy of the bundle.", tensors=TENSORS
-            )
+            raise BundleError("it has no {tensors}, which its decoding needs. Get a new copy of the bundle.", tensors=TENSORS)
         data = load_tensors(file)
         eight = with_sources and "exponents" in data
         check_keys(file, {*data, "keys"}, {"tokens", "sentences", "positions", "keys", *["exponents"] * eight})
@@ -156,9 +153,7 @@ class Datastore:
         limits = {"tokens": vocabulary, "sentences": len(texts) or 2**31 - 1, "positions": 2**31 - 1}
         for key, limit in limits.items():
             if int(data[key].min()) < 0 or int(data[key].max()) >= limit:
-                raise BundleError(
-                    "{key} in {tensors} are out of range. Get a new copy of the bundle.", key=key, tensors=TENSORS
-                )
+                raise BundleError("{key} in {tensors} are out of range. Get a new copy of the bundle.", key=key, tensors=TENSORS)
         keys = EightBits(data["keys"], data["exponents"]) if eight and "keys" in data else data.get("keys")
         opened = cls(keys, data["tokens"], data["sentences"], data["positions"], texts)
         if with_sources:

@@ -30,14 +30,7 @@ from engine.methods.knn.options import KnnOptions
 from engine.methods.knn.sentence import SentenceReader
 from engine.methods.reading import encode_pair, force, row
 
-FILES = (
-    TENSORS,
-    TEXTS,
-    SOURCES,
-    GATE,
-    "datastore.faiss",
-    "adaptive.safetensors",
-)  # the datastore's files in a bundle
+FILES = (TENSORS, TEXTS, SOURCES, GATE, "datastore.faiss", "adaptive.safetensors")  # the datastore's files in a bundle
 
 
 class Knn:
@@ -79,9 +72,7 @@ class Knn:
         keys = datastore.vectors() if datastore.keys is not None else None  # (N, d)
         index = open_index(folder / FILE, options.index, keys, len(datastore), base.d_model, options)
         if options.adaptive and int(options.k or 1) > len(datastore):
-            raise BundleError(
-                "its kNN settings name more neighbours than its datastore has. Get a new copy of the bundle."
-            )
+            raise BundleError("its kNN settings name more neighbours than its datastore has. Get a new copy of the bundle.")
         network = load_adaptive(folder, int(options.k or 1)) if options.adaptive else None
         return cls(datastore, index, options, base.device, network)
 
@@ -108,9 +99,7 @@ class Knn:
         folder.mkdir(parents=True, exist_ok=True)
         by_sentence = self.reader is not None
         files = self.datastore.save(
-            folder,
-            keep_keys=by_sentence or self.options.keep_keys or self.options.index != "ivfpq",
-            with_sources=by_sentence,
+            folder, keep_keys=by_sentence or self.options.keep_keys or self.options.index != "ivfpq", with_sources=by_sentence
         )
         if self.index is not None:
             save_index(self.index, self.options.index, folder / FILE)
@@ -146,9 +135,7 @@ class Knn:
         blocked = None
         if batch is not None and self.datastore.texts:
             if self._own is None:
-                self._own = OwnText(
-                    [target for _, target in self.datastore.texts], [s for s, _ in self.datastore.texts]
-                )
+                self._own = OwnText([target for _, target in self.datastore.texts], [s for s, _ in self.datastore.texts])
             pairs = [batch.pairs.sentences[i] for i in batch.rows]
             blocked = [sorted(self._own.of(pair.source, pair.target)) for pair in pairs]
         self.reader.set_source(base, rows, blocked)
@@ -171,9 +158,7 @@ class Knn:
         ):
             yield
 
-    def interpolate(
-        self, states: torch.Tensor, logits: torch.Tensor, bias: torch.Tensor | None, strength: float
-    ) -> torch.Tensor:
+    def interpolate(self, states: torch.Tensor, logits: torch.Tensor, bias: torch.Tensor | None, strength: float) -> torch.Tensor:
         """The logits (…, V) of the mixture at positions with keys `states` (…, d). Raises ValueError if there are not as many
         keys as logits, which happens with keys of a feed-forward layer if logits are computed at some positions only.
         """

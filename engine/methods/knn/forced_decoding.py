@@ -92,10 +92,7 @@ def forced(
                 all_log_p = method.log_probabilities(base, module, batch) if method and module is not None else (
                     log_probabilities(base, batch)
                 )  # (M, V)  # fmt: skip
-                log_p, top = (
-                    all_log_p.gather(1, labels[real][:, None])[:, 0],
-                    all_log_p.max(1).values.exp(),
-                )  # (M,), (M,)
+                log_p, top = (all_log_p.gather(1, labels[real][:, None])[:, 0], all_log_p.max(1).values.exp())  # (M,), (M,)
                 states = at_targets(tap.states, batch, base.pad)  # (M, d)
             else:
                 states = target_states(base, batch)  # (M, d)

@@ -59,12 +59,7 @@ class NeighbourGate:
     def scores(self, cosines: torch.Tensor, coverage: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
         """The scores s (..., k) of the rows."""
         log_sharpness, by_coverage, by_first, by_second = self.weights[:4]
-        return (
-            log_sharpness.exp() * cosines
-            + by_coverage * coverage
-            + by_first * (context >= 1)
-            + by_second * (context >= 2)
-        )
+        return log_sharpness.exp() * cosines + by_coverage * coverage + by_first * (context >= 1) + by_second * (context >= 2)
 
     def masses(self, rows: GateInputs, weight: float = MOST_WEIGHT, strength: float = 1.0) -> torch.Tensor:
         """The probability mass (..., k) of each row; the rows of a position sum to at most `strength` times `weight`, λ."""
@@ -99,9 +94,7 @@ class NeighbourGate:
             raise BundleError("{file} is missing or damaged. Get a new copy of the bundle.", file=FILE) from None
         if weights.shape != (len(PRIOR),) or weights.dtype != torch.float32 or not bool(weights.isfinite().all()):
             raise BundleError(
-                "{file} does not hold the {count} weights of a gate. Get a new copy of the bundle.",
-                file=FILE,
-                count=len(PRIOR),
+                "{file} does not hold the {count} weights of a gate. Get a new copy of the bundle.", file=FILE, count=len(PRIOR)
             )
         return cls(weights)
 

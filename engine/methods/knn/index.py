@@ -144,11 +144,7 @@ def sound_lists(faiss: Any, index: Any, entries: int, d: int) -> bool:
     """Whether the sizes of an ivfpq index fit and every id in its lists is an entry."""
     if not isinstance(index, faiss.IndexIVFPQ) or (index.ntotal, index.d) != (entries, d) or not index.is_trained:
         return False
-    quantizer, codes, lists = (
-        faiss.downcast_index(index.quantizer),
-        index.pq,
-        faiss.downcast_InvertedLists(index.invlists),
-    )
+    quantizer, codes, lists = (faiss.downcast_index(index.quantizer), index.pq, faiss.downcast_InvertedLists(index.invlists))
     if index.metric_type != faiss.METRIC_L2 or not isinstance(quantizer, faiss.IndexFlat):
         return False
     if (quantizer.ntotal, quantizer.d, lists.nlist) != (index.nlist, d, index.nlist) or index.nlist < 1:

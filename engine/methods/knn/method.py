@@ -60,15 +60,12 @@ class KnnMethod(Method):
         from engine.methods.knn.module import KnnModule
 
         if TENSORS not in artefacts.files:
-            raise BundleError(
-                "it has no {tensors}, which its decoding needs. Get a new copy of the bundle.", tensors=TENSORS
-            )
+            raise BundleError("it has no {tensors}, which its decoding needs. Get a new copy of the bundle.", tensors=TENSORS)
         return KnnModule(Knn.open(artefacts.files[TENSORS].parent, base, config))
 
     def replace_samples(
-        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
-        progress: Progress | None = None,
-    ) -> Artefacts:  # fmt: skip
+        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path, progress: Progress | None = None
+    ) -> Artefacts:
         """Build a new datastore with the same settings."""
         from engine.methods.knn.build import replacement
 
@@ -103,8 +100,6 @@ class KnnMethod(Method):
         logits = base.logits(batch.sources, batch.labels)  # (B, T, V)
         return logits[batch.labels != base.pad].float().log_softmax(-1)  # (M, V)
 
-    def attributions(
-        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
-    ) -> list[dict[str, object]]:
+    def attributions(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, object]]:
         with base.lock:
             return module.knn.attributions(base, source, translation, top)

@@ -22,18 +22,12 @@ class KnnOptions(Options):
         "learned gate), global (in all samples, with one share); auto: what is better on held-out sentences.",
         choices=RETRIEVALS,
     )
-    k: int | None = option(
-        None, "Neighbours retrieved for each token; none: chosen on held-out sentences.", low=1, high=1024
-    )
+    k: int | None = option(None, "Neighbours retrieved for each token; none: chosen on held-out sentences.", low=1, high=1024)
     shortlist: int | None = option(
-        None, "sentence: samples that are read for an input sentence; none: chosen on held-out sentences.",
-        low=1, high=1024,
-    )  # fmt: skip
+        None, "sentence: samples that are read for an input sentence; none: chosen on held-out sentences.", low=1, high=1024
+    )
     threshold: float | None = option(
-        None,
-        "sentence: cosine of the best neighbour at which half of λ is copied; none: a learned gate decides.",
-        low=-1,
-        high=1,
+        None, "sentence: cosine of the best neighbour at which half of λ is copied; none: a learned gate decides.", low=-1, high=1
     )
     temperature: float | None = option(
         None,
@@ -70,8 +64,7 @@ class KnnOptions(Options):
     )  # fmt: skip
     skip_above: float = option(
         1.0,
-        "global: skip retrieval where the base gives a token at least this probability; 1: always retrieve. "
-        "Saves time.",
+        "global: skip retrieval where the base gives a token at least this probability; 1: always retrieve. Saves time.",
         low=0.1,
         high=1,
         advanced=True,
@@ -89,7 +82,7 @@ class KnnOptions(Options):
         True, "ivfpq: recompute the distances of the neighbours found from the keys themselves.", advanced=True
     )
     keep_keys: bool = option(
-        True, "ivfpq: keep the keys in addition to their codes; without them the bundle is much smaller and "
-              "distances are rough.",
+        True,
+        "ivfpq: keep the keys in addition to their codes; without them the bundle is much smaller and distances are rough.",
         advanced=True,
-    )  # fmt: skip
+    )

@@ -42,9 +42,7 @@ NONE = (0, -1, 0, ANY, NO_TOKEN - 1, NO_TOKEN - 1)  # `columns` of a missing row
 LITTLE = 1e-2  # total mass up to which a position is left unchanged
 
 
-def copied(
-    cosines: torch.Tensor, temperature: float, threshold: float, weight: float, strength: float = 1.0
-) -> torch.Tensor:
+def copied(cosines: torch.Tensor, temperature: float, threshold: float, weight: float, strength: float = 1.0) -> torch.Tensor:
     """The probability mass (..., k) of each row, given cosines (..., k) that are `NO_ROW` for missing or refused rows."""
     best = cosines.amax(-1, keepdim=True)  # (..., 1)
     gate = torch.sigmoid(SHARPNESS * (best - threshold)) * (best > NO_ROW)  # (..., 1)
@@ -58,9 +56,7 @@ class Shortlist:
 
     keys: torch.Tensor  # (R, d), minus the mean
     scale: torch.Tensor  # (R,) factor that turns a product with the key into a cosine
-    columns: (
-        torch.Tensor
-    )  # (R, 6) token, datastore row, rank of its sentence, required previous token, the two previous tokens
+    columns: torch.Tensor  # (R, 6) token, datastore row, rank of its sentence, required previous token, the two previous tokens
     coverage: torch.Tensor  # (R,) share of the input's IDF mass that the row's sentence covers
     known_share: float  # the share that any sample covers
 
@@ -77,9 +73,7 @@ class SentenceNeighbours:
 def inner_pieces(base: BaseModel) -> torch.Tensor:
     """Mask (V,) of the subwords that continue a word, in scripts that separate words by spaces."""
     pieces = base.tokenizer.convert_ids_to_tokens(range(int(base.model.config.vocab_size)))
-    return torch.tensor(
-        [bool(piece) and piece[0].isalnum() and not re.match(f"[{WIDE}]", piece) for piece in pieces]
-    )  # (V,)
+    return torch.tensor([bool(piece) and piece[0].isalnum() and not re.match(f"[{WIDE}]", piece) for piece in pieces])  # (V,)
 
 
 def splits_word(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
@@ -96,9 +90,7 @@ def context(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
 class SentenceReader:
     """Reads rows of the datastore for a batch of sentences; call `set_source` before each batch."""
 
-    def __init__(
-        self, datastore: Datastore, options: KnnOptions, device: Any, gate: NeighbourGate | None = None
-    ) -> None:
+    def __init__(self, datastore: Datastore, options: KnnOptions, device: Any, gate: NeighbourGate | None = None) -> None:
         assert datastore.sources is not None
         assert datastore.keys is not None
         self.datastore, self.sources, self.options = datastore, datastore.sources, options
@@ -111,9 +103,7 @@ class SentenceReader:
         self.columns: torch.Tensor  # (1 + ΣR, 6) of all these rows, preceded by `NONE`
         self.coverage: torch.Tensor  # (1 + ΣR,)
         self.starts: torch.Tensor  # (B,) index of each sentence's first row in `columns`
-        self.before_rows: (
-            torch.Tensor
-        )  # (B, R, 2) the two tokens before the rows of each sentence, padded; for the gate
+        self.before_rows: torch.Tensor  # (B, R, 2) the two tokens before the rows of each sentence, padded; for the gate
         self.covered: torch.Tensor  # (B, R) their coverage, padded
         self.begins: torch.Tensor  # (b,) special tokens, such as those with which decoding starts
         self.allowed: torch.Tensor  # (B,) how often the same row or trigram may be copied
@@ -125,9 +115,7 @@ class SentenceReader:
 
     # -- a batch's shortlists
 
-    def set_source(
-        self, base: BaseModel, rows: Sequence[Sequence[int]], blocked: Sequence[Sequence[int]] | None = None
-    ) -> None:
+    def set_source(self, base: BaseModel, rows: Sequence[Sequence[int]], blocked: Sequence[Sequence[int]] | None = None) -> None:
         """Make shortlists for the sources (token ids without padding); `blocked` sentences of each are not retrieved."""
         skip = base.special_ids
         plain = [[i for i in row if i not in skip] for row in rows]
@@ -140,9 +128,7 @@ class SentenceReader:
             self.rows_of(*self.sources.shortlist(row, top_k, blocked[i] if blocked else ()), texts[i])
             for i, row in enumerate(plain)
         ]
-        self.columns = torch.cat(
-            [torch.tensor([NONE], device=self.device), *(shortlist.columns for shortlist in self.rows)]
-        )
+        self.columns = torch.cat([torch.tensor([NONE], device=self.device), *(shortlist.columns for shortlist in self.rows)])
         self.coverage = torch.cat([self.mean.new_zeros(1), *(shortlist.coverage for shortlist in self.rows)])
         counts = torch.tensor([1, *(len(shortlist.columns) for shortlist in self.rows)], device=self.device)  # (1 + B,)
         self.starts = counts.cumsum(0)[:-1]  # (B,)
@@ -152,9 +138,7 @@ class SentenceReader:
             self.covered = pad([shortlist.coverage for shortlist in self.rows], batch_first=True)  # (B, R)
         self.allowed = torch.tensor([repeats(row) for row in plain], device=self.device)  # (B,)
 
-    def rows_of(
-        self, sentences: NDArray[np.int64], coverage: NDArray[np.float32], known_share: float, text: str
-    ) -> Shortlist:
+    def rows_of(self, sentences: NDArray[np.int64], coverage: NDArray[np.float32], known_share: float, text: str) -> Shortlist:
         """The rows of the samples `sentences` (S,) that may be copied into a translation of the text."""
         assert self.datastore.keys is not None
         entries, ranks = self.sources.rows_of(sentences, text)  # (R,) each
@@ -208,9 +192,7 @@ class SentenceReader:
     # -- at each step
 
     @contextlib.contextmanager
-    def attach(
-        self, base: BaseModel, strength: float, recorded: dict[str, torch.Tensor] | None = None
-    ) -> Iterator[None]:
+    def attach(self, base: BaseModel, strength: float, recorded: dict[str, torch.Tensor] | None = None) -> Iterator[None]:
         """Hook the base's output layer for the duration of the block."""
         head = base.model.get_output_embeddings()
         bias = output_bias(base)

@@ -59,9 +59,7 @@ def gather(
     return Evidence(*(torch.cat([part[i] for part in parts]).cpu() for i in range(6)))
 
 
-def likelihood(
-    evidence: Evidence, k: int, temperature: float, weights: Sequence[float], skip_above: float = 1.0
-) -> list[float]:
+def likelihood(evidence: Evidence, k: int, temperature: float, weights: Sequence[float], skip_above: float = 1.0) -> list[float]:
     """Mean negative log-likelihood (nats per token) for each λ of `weights`, with k neighbours and temperature T."""
     share = shares(evidence.distances[:, :k].double(), temperature)  # (M, k)
     right = (share * (evidence.tokens[:, :k] == evidence.gold[:, None])).sum(1)  # (M,) p_kNN of the reference token
@@ -135,13 +133,7 @@ def tune(
     if network is not None:
         loss = adaptive_loss(tuned, evidence)
     best = [{"loss": round(v, 4), "k": a, "temperature": t, "weight": w} for v, a, t, w in rows[:5]]
-    figures = {
-        "loss_base": round(alone, 4),
-        "loss": round(loss, 4),
-        "tokens": len(evidence.gold),
-        "best": best,
-        **bleu_figures,
-    }
+    figures = {"loss_base": round(alone, 4), "loss": round(loss, 4), "tokens": len(evidence.gold), "best": best, **bleu_figures}
     return tuned, figures
 
 

@@ -98,9 +98,7 @@ def previous(tokens: torch.Tensor, positions: torch.Tensor, none: int) -> torch.
     return torch.stack([tokens.roll(i).masked_fill(positions < i, none) for i in (1, 2)], -1)  # (m, 2)
 
 
-def loss(
-    evidence: SentenceEvidence, k: int, shortlist: int, temperature: float, threshold: float, weight: float
-) -> float:
+def loss(evidence: SentenceEvidence, k: int, shortlist: int, temperature: float, threshold: float, weight: float) -> float:
     """Mean negative log-likelihood (nats per token) of the reference tokens under a setting."""
     cosines = evidence.cosines.masked_fill(evidence.ranks >= shortlist, NO_ROW)  # (M, K)
     cosines, order = cosines.topk(min(k, cosines.shape[1]))  # (M, k)
@@ -128,10 +126,7 @@ def tune_sentence(
     options = knn.options
     total = len(pairs) + (len(general) if general is not None else 0)
     evidence = gather_sentences(base, knn, pairs, plugin, Part(progress, 0, total))
-    figures: dict[str, object] = {
-        "loss_base": round(-float(evidence.log_p.double().mean()), 4),
-        "tokens": len(evidence.gold),
-    }
+    figures: dict[str, object] = {"loss_base": round(-float(evidence.log_p.double().mean()), 4), "tokens": len(evidence.gold)}
     settled: KnnOptions = options.replace(k=options.k or CANDIDATES)
     if options.threshold is not None or options.temperature is not None:
         rows = grid(evidence, settled, progress)

@@ -123,18 +123,18 @@ class Service:
         config = self.config
         if response.status_code in (401, 403):
             raise TailorError(
-                "The service at {base_url} does not accept the key in {key_variable} (status {status_code}). Set "
-                "another one.",
-                base_url=config.base_url, key_variable=config.key_variable or "no variable",
+                "The service at {base_url} does not accept the key in {key_variable} (status {status_code}). Set another one.",
+                base_url=config.base_url,
+                key_variable=config.key_variable or "no variable",
                 status_code=response.status_code,
-            )  # fmt: skip
+            )
         if not response.is_success:
             raise TailorError(
-                "The service at {base_url} refuses the request (status {status_code}: {hidden}). Check base_url and "
-                "model.",
-                base_url=config.base_url, status_code=response.status_code,
+                "The service at {base_url} refuses the request (status {status_code}: {hidden}). Check base_url and model.",
+                base_url=config.base_url,
+                status_code=response.status_code,
                 hidden=self.hidden(" ".join(response.text.split()))[:200],
-            )  # fmt: skip
+            )
         try:
             data = response.json()
             text = data["choices"][0]["message"]["content"]
@@ -144,8 +144,7 @@ class Service:
                 raise TypeError
         except (ValueError, LookupError, TypeError, AttributeError):
             raise TailorError(
-                "The service at {base_url} does not answer in OpenAI's format. Check base_url.",
-                base_url=config.base_url,
+                "The service at {base_url} does not answer in OpenAI's format. Check base_url.", base_url=config.base_url
             ) from None
         with self._lock:
             self.usage.requests += 1

@@ -16,9 +16,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 class LlmPromptConfig(Options):
     """Prompting a large language model."""
 
-    base_url: str = option(
-        "http://localhost:8000/v1", "Address of an OpenAI-compatible service, up to and with its version (/v1)."
-    )
+    base_url: str = option("http://localhost:8000/v1", "Address of an OpenAI-compatible service, up to and with its version (/v1).")
     model: str = option("", "Name of the model at the service.")
     key_variable: str = option(
         "OPENAI_API_KEY",
@@ -27,9 +25,8 @@ class LlmPromptConfig(Options):
     )
     examples: int = option(8, "Samples shown in each request.", low=0, high=200)
     choice: str = option(
-        "nearest", "Which samples: those whose sources share most with the sentence, or random ones.",
-        choices=("nearest", "random"),
-    )  # fmt: skip
+        "nearest", "Which samples: those whose sources share most with the sentence, or random ones.", choices=("nearest", "random")
+    )
     instruction: str = option("", "Additional instruction to the model, for example: Write like a court reporter.")
     draft: bool = option(False, "Show the model the base's own translation of the sentence as well.")
     temperature: float | None = option(
@@ -43,15 +40,9 @@ class LlmPromptConfig(Options):
         low=0, high=20, advanced=True,
     )  # fmt: skip
     backoff: float = option(
-        1.0,
-        "Seconds before the second attempt; doubled for each further one, up to a minute.",
-        low=0,
-        high=60,
-        advanced=True,
+        1.0, "Seconds before the second attempt; doubled for each further one, up to a minute.", low=0, high=60, advanced=True
     )
-    input_price: float = option(
-        0.0, "Price of a million tokens sent, in your currency, for the cost that is shown.", low=0
-    )
+    input_price: float = option(0.0, "Price of a million tokens sent, in your currency, for the cost that is shown.", low=0)
     output_price: float = option(0.0, "Price of a million tokens in answers, in your currency.", low=0)
     seed: int = option(1, "Seed of random samples.", low=0, advanced=True)
 
@@ -60,20 +51,15 @@ class LlmPromptConfig(Options):
         address = urlsplit(self.base_url)
         if address.scheme not in ("http", "https") or not address.hostname:
             raise OptionError(
-                "base_url: {base_url!r} is not an address. Write it as https://api.example.com/v1.",
-                base_url=self.base_url,
+                "base_url: {base_url!r} is not an address. Write it as https://api.example.com/v1.", base_url=self.base_url
             )
         if address.username or address.password or address.query:
-            raise OptionError(
-                "base_url: it must not contain a name, key or query. Put the key into an environment variable."
-            )
+            raise OptionError("base_url: it must not contain a name, key or query. Put the key into an environment variable.")
         if address.scheme == "http" and address.hostname not in LOCAL:
             raise OptionError(
-                "base_url: {base_url} is not encrypted. Use https for a service on another machine.",
-                base_url=self.base_url,
+                "base_url: {base_url} is not encrypted. Use https for a service on another machine.", base_url=self.base_url
             )
         if self.key_variable and not re.fullmatch(r"[A-Z][A-Z0-9_]*API_KEY|API_KEY", self.key_variable):
             raise OptionError(  # the value is not shown: it may be a key
-                "key_variable: this is not the name of a variable ending in API_KEY. Specify the name, never "
-                "the key itself."
+                "key_variable: this is not the name of a variable ending in API_KEY. Specify the name, never the key itself."
             )

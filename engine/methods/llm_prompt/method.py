@@ -83,9 +83,8 @@ class LlmPrompt(Method):
         return module
 
     def replace_samples(
-        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
-        progress: Progress | None = None,
-    ) -> Artefacts:  # fmt: skip
+        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path, progress: Progress | None = None
+    ) -> Artefacts:
         file = workspace / FILE
         save_sentences(pairs, file)
         module.examples, module.file = load(file), file
@@ -124,9 +123,7 @@ class LlmPrompt(Method):
 
         return preview(base, module, texts, translate(base, texts) if module.config.draft else None)
 
-    def attributions(
-        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
-    ) -> list[dict[str, Any]]:
+    def attributions(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
         """A single row: the samples in the request for this sentence, weighted by their overlap."""
         matches = module.examples.chosen(source, module.config)[:top]
         pairs = module.examples.pairs
@@ -134,9 +131,7 @@ class LlmPrompt(Method):
         return [{"position": 0, "token": "", "layer": -1, "place": "prompt", "gate": 0.0, "items": items}]
 
 
-def preview(
-    base: BaseModel, module: Any, texts: Sequence[str], drafts: Sequence[str] | None = None
-) -> list[dict[str, Any]]:
+def preview(base: BaseModel, module: Any, texts: Sequence[str], drafts: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """The request {"url", "body"} for each text, without the key. Nothing is sent."""
     return requests_for(texts, module.examples, (base.source, base.target), module.config, drafts)
 

@@ -52,11 +52,7 @@ def language_name(tag: str) -> str:
 
 
 def messages(
-    text: str,
-    pairs: Sequence[tuple[str, str]],
-    languages: tuple[str, str],
-    config: LlmPromptConfig,
-    draft: str | None = None,
+    text: str, pairs: Sequence[tuple[str, str]], languages: tuple[str, str], config: LlmPromptConfig, draft: str | None = None
 ) -> list[dict[str, str]]:
     """The chat messages: the task, the samples as earlier turns with the nearest last, and the sentence."""
     source, target = (language_name(tag) for tag in languages)

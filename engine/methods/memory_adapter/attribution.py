@@ -14,9 +14,7 @@ from engine.methods.memory_adapter.module import MemoryAdapterModule
 from engine.methods.reading import encode_pair, reads_of
 
 
-def attributions(
-    base: BaseModel, module: MemoryAdapterModule, source: str, translation: str, top: int
-) -> list[dict[str, Any]]:
+def attributions(base: BaseModel, module: MemoryAdapterModule, source: str, translation: str, top: int) -> list[dict[str, Any]]:
     """For each target token and reader: the gate λ and the `top` phrases with their weights. The module must be attached.
 
     Phrases are empty strings if the bundle does not contain them.

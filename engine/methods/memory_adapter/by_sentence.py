@@ -62,17 +62,13 @@ def build(base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) ->
     module = SentenceReaders(base.d_model, len(base.decoder_layers), config).to(base.device)
     memory = SentenceMemory.open(artefacts.files[FILE].parent, base) if FILE in artefacts.files else None
     sizes = {len(axes.basis) for axes in memory.axes.values()} if memory is not None else set()
-    if memory is not None and (
-        set(memory.keys) != set(module.locations()) or sizes != {min(config.key_size, base.d_model)}
-    ):
+    if memory is not None and (set(memory.keys) != set(module.locations()) or sizes != {min(config.key_size, base.d_model)}):
         raise BundleError("{file} does not fit the settings. Get a new copy of the bundle.", file=FILE)
     module.set_memory(memory, base)
     return module
 
 
-def replacement(
-    base: BaseModel, module: SentenceReaders, pairs: Sequence[SentencePair], progress: Progress
-) -> SentenceMemory:
+def replacement(base: BaseModel, module: SentenceReaders, pairs: Sequence[SentencePair], progress: Progress) -> SentenceMemory:
     from engine.memory.sentence_memory import record_sentences
 
     axes = module.memory.axes if module.memory is not None else None
@@ -155,10 +151,7 @@ def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Materi
         memory = memory.changed(tokens=memory.tokens[material.order(len(memory))])
     elif kind == "mean":
         memory = memory.changed(
-            keys={
-                location: Keys.of(keys[:].mean(0, keepdim=True).expand(len(keys), -1))
-                for location, keys in memory.keys.items()
-            }
+            keys={location: Keys.of(keys[:].mean(0, keepdim=True).expand(len(keys), -1)) for location, keys in memory.keys.items()}
         )
     else:  # noise replaces both the keys and, by shuffling, the tokens
         keys = {
@@ -169,9 +162,7 @@ def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Materi
     module.set_memory(memory, base)
 
 
-def attributions(
-    base: BaseModel, module: SentenceReaders, source: str, translation: str, top: int
-) -> list[dict[str, Any]]:
+def attributions(base: BaseModel, module: SentenceReaders, source: str, translation: str, top: int) -> list[dict[str, Any]]:
     """For each target token and reader: the gate λ and the `top` rows with their weights. The module must be attached.
 
     Sentences are empty strings if the bundle does not contain them.

@@ -46,9 +46,7 @@ class MemoryAdapterConfig(Options):
         low=1e-3,
         high=100,
     )
-    alpha: float = option(
-        5.0, "Weight of the likelihood with parts of the memory dropped (equation 9).", low=0, high=100
-    )
+    alpha: float = option(5.0, "Weight of the likelihood with parts of the memory dropped (equation 9).", low=0, high=100)
     beta: float = option(5.0, "Weight of the agreement between the two passes (equation 9).", low=0, high=100)
     memory_dropout: float = option(0.1, "Probability that memory is dropped in the second pass.", low=0, high=1)
     dropout_unit: str = option(
@@ -58,20 +56,16 @@ class MemoryAdapterConfig(Options):
     )
     phrases_per_layer: int | None = option(
         None,
-        "Phrases that each layer stores: the most typical of each length, in proportion; none: all. Memory "
-        "and time grow with it.",
+        "Phrases that each layer stores: the most typical of each length, in proportion; none: all. Memory and time grow with it.",
         low=1,
     )
     shrink: float = option(
         1.0,
-        "After training, interpolate this far from the base to the learned weights; below 1 is safer where "
-        "the sources are noisy.",
+        "After training, interpolate this far from the base to the learned weights; below 1 is safer where the sources are noisy.",
         low=0,
         high=1,
     )
-    order: str = option(
-        "short_to_long", "How phrase lengths are assigned to layers, from the bottom up.", choices=ORDERS
-    )
+    order: str = option("short_to_long", "How phrase lengths are assigned to layers, from the bottom up.", choices=ORDERS)
     length_unit: str = option(
         "parser",
         "What a phrase's length is counted in: the parser's tokens, or the base's pieces (released code).",
@@ -93,20 +87,14 @@ class MemoryAdapterConfig(Options):
         choices=("auto", "eflomal", "attention", "none"),
     )
     round_trip: bool = option(
-        False,
-        "Translate phrases there and back, and drop those that return far longer or shorter (released code).",
-        advanced=True,
+        False, "Translate phrases there and back, and drop those that return far longer or shorter (released code).", advanced=True
     )
-    layers: tuple[int, ...] | None = option(
-        None, "Decoder layers with readers, from 0; none: all.", low=0, advanced=True
-    )
+    layers: tuple[int, ...] | None = option(None, "Decoder layers with readers, from 0; none: all.", low=0, advanced=True)
     places: tuple[str, ...] = option(
         ATTENTIONS, "Where memory is read: target memory at self-attention, source memory at cross-attention.",
         choices=ATTENTIONS, advanced=True,
     )  # fmt: skip
-    gate: bool = option(
-        True, "Mix reading and anchor by a learned gate (equation 5); without: the reading alone.", advanced=True
-    )
+    gate: bool = option(True, "Mix reading and anchor by a learned gate (equation 5); without: the reading alone.", advanced=True)
     start: str = option(
         "identity", "Untrained adapter: changes nothing, or mixes at random as in the released code.",
         choices=("identity", "released_code"), advanced=True,
@@ -132,12 +120,8 @@ class MemoryAdapterConfig(Options):
     max_length_ratio: float = option(
         5.0, "Drop a phrase pair when one side has this many times the other's pieces.", low=1.1, advanced=True
     )
-    label_smoothing: float = option(
-        0.0, "Label smoothing of the likelihoods (released code: 0.1).", low=0, high=0.9, advanced=True
-    )
-    likelihood_updates: int = option(
-        0, "First updates with the plain likelihood only (released code: 100).", low=0, advanced=True
-    )
+    label_smoothing: float = option(0.0, "Label smoothing of the likelihoods (released code: 0.1).", low=0, high=0.9, advanced=True)
+    likelihood_updates: int = option(0, "First updates with the plain likelihood only (released code: 100).", low=0, advanced=True)
     base_dropout: float | None = option(
         0.0,
         "Ordinary dropout in the base's layers while training (released code: 0.1); empty: as the base was trained, by its config.",

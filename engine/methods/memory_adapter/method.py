@@ -119,9 +119,7 @@ class MemoryAdapter(Method):
         if not memory_file.exists():
             progress.begin("Recording the memory", progress.index, progress.steps)
             record(pair.forward, load_pairs(pairs_file), memory_file, pooling=config.pooling, progress=progress)
-        return Artefacts(
-            memory=Memory(memory_file), files={"phrases.jsonl": pairs_file, "memory.safetensors": memory_file}
-        )
+        return Artefacts(memory=Memory(memory_file), files={"phrases.jsonl": pairs_file, "memory.safetensors": memory_file})
 
     def open(self, folder: Path, base: BaseModel, config: MemoryAdapterConfig) -> Artefacts:
         from engine.memory.sentence_memory import FILE
@@ -151,9 +149,7 @@ class MemoryAdapter(Method):
                 weights=added + tuned, bytes_each=(4 * added + tuned) / (added + tuned), training=1.1 + slower, terms=terms,
                 units=work.total_characters, preparing=1.1, decoding=1.3, files=work.total_characters * (6 + (r + 1) * readers),
             )  # fmt: skip
-        added += (
-            (layers or shape.decoder) * len(config.places) * (3 * d * d + (2 * d * d + d if config.gate else 0) + 1)
-        )
+        added += (layers or shape.decoder) * len(config.places) * (3 * d * d + (2 * d * d + d if config.gate else 0) + 1)
         selected = min(work.phrases, per_layer * shape.decoder) if per_layer else work.phrases
         return Cost(
             weights=added + tuned, bytes_each=(4 * added + tuned) / (added + tuned), training=0.9 + slower, terms=terms,
@@ -332,9 +328,7 @@ class MemoryAdapter(Method):
         total = nll + config.alpha * nll_dropped + config.beta * agreement
         return Loss(total, {"nll": plain, "nll_dropped": plain_dropped, "agreement": agreement.item()})
 
-    def attributions(
-        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
-    ) -> list[dict[str, Any]]:
+    def attributions(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
         from engine.methods.memory_adapter import attribution
 
         by = by_sentence if module.config.retrieval == "sentence" else attribution

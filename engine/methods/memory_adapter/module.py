@@ -137,9 +137,7 @@ class MemoryReader(nn.Module):
             if not len(memory):
                 return torch.zeros_like(query)  # (..., d)
             if self.recorded is None and torch.is_grad_enabled() and q.dtype == self.key.weight.dtype == memory.dtype:
-                return self.value(
-                    attend((q @ self.key.weight) * self.inverse_temperature, self.constant(memory))
-                )  # (..., d)
+                return self.value(attend((q @ self.key.weight) * self.inverse_temperature, self.constant(memory)))  # (..., d)
             scores = (q @ self.key.weight) @ memory.T  # (..., N)
             weights = torch.softmax(scores * self.inverse_temperature, dim=-1).to(scores.dtype)  # (..., N)
             read = self.value(weights @ memory)  # (..., d)
@@ -200,9 +198,7 @@ class MemoryAdapterModule(LayeredReaders):
     """Readers of global retrieval, each of which reads the whole memory of its layer."""
 
     def __init__(self, d: int, layers: int, config: MemoryAdapterConfig) -> None:
-        super().__init__(
-            config, range(layers) if config.layers is None else config.layers, lambda: MemoryReader(d, config)
-        )
+        super().__init__(config, range(layers) if config.layers is None else config.layers, lambda: MemoryReader(d, config))
         self.phrase_file: Path | None = None  # the phrases in the memory's order, for attributions
 
     def set_memory(self, memory: Memory) -> None:
@@ -233,7 +229,5 @@ class MemoryAdapterModule(LayeredReaders):
         if self.config.dropout_unit != "item":
             return super().drop()
         for _, _, reader in self.readers():
-            reader.dropped = (
-                torch.rand(len(reader.memory), device=reader.memory.device) < self.config.memory_dropout
-            )  # (N,)
+            reader.dropped = torch.rand(len(reader.memory), device=reader.memory.device) < self.config.memory_dropout  # (N,)
         return any(bool(reader.dropped.any()) for _, _, reader in self.readers())

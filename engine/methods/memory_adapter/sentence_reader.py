@@ -149,9 +149,7 @@ class SentenceReader(nn.Module):
         cosine = (score - rows.by_coverage * coverage) / rows.sharpness  # (B, n, 1)
         # H = log Z - Σ w s, and log Z is the best score minus the logarithm of its weight.
         entropy = score - weights.gather(-1, best).log() - (weights * scores).sum(-1, keepdim=True)  # (B, n, 1)
-        evidence = (
-            torch.cat([cosine, coverage, rows.known_share.expand_as(score), entropy], -1) * self.evidence
-        )  # (B, n, 4)
+        evidence = torch.cat([cosine, coverage, rows.known_share.expand_as(score), entropy], -1) * self.evidence  # (B, n, 4)
         mixed = torch.cat([SIZE * F.normalize(anchor, dim=-1), evidence], -1)  # (B, n, d + 4)
         read_weight = torch.sigmoid(self.gate_out(F.relu(self.gate_hidden(mixed)))) * rows.any  # (B, n, 1), 1 - λ
         if self.recorded is not None:
@@ -163,11 +161,7 @@ class SentenceReaders(LayeredReaders):
     """The readers of the selected decoder layers, which share one memory."""
 
     def __init__(self, d: int, layers: int, config: MemoryAdapterConfig) -> None:
-        chosen = (
-            config.layers
-            if config.layers is not None
-            else tuple(range(layers - min(layers, config.reading_layers), layers))
-        )
+        chosen = config.layers if config.layers is not None else tuple(range(layers - min(layers, config.reading_layers), layers))
         super().__init__(config, chosen, lambda: SentenceReader(d, min(config.key_size, d)))
         self.memory: SentenceMemory | None = None
         self.embeddings: list[Tensor] = []  # the base's; in a list, so that they are not registered in this module

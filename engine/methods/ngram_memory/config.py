@@ -17,9 +17,7 @@ class NgramMemoryConfig(Options):
         "by the encoder's vectors of their n-grams (the paper's best; slower).",
         choices=("idf_ngram", "idf_sentence", "dense_ngram"),
     )
-    neighbours: int = option(
-        10, "Sentence pairs retrieved per sentence in training; time grows with it.", low=1, high=100
-    )
+    neighbours: int = option(10, "Sentence pairs retrieved per sentence in training; time grows with it.", low=1, high=100)
     neighbours_translating: int | None = option(
         10, "The same in translation; none: one for each n-gram, as in the paper.", low=1, high=1000
     )
@@ -34,9 +32,6 @@ class NgramMemoryConfig(Options):
     max_tokens: int = option(80, "Tokens of a retrieved sentence that are read; the rest is truncated.", low=4)
     dropout: float = option(0.1, "Dropout in these layers while training.", low=0, high=0.9)
     init: str = option(
-        "base", "Untrained layers: copies of the base's own, or random as in the paper.",
-        choices=("base", "random"), advanced=True,
-    )  # fmt: skip
-    search_depth: int = option(
-        64, "Cells searched of a large index of vectors (over 100,000 n-grams).", low=1, advanced=True
+        "base", "Untrained layers: copies of the base's own, or random as in the paper.", choices=("base", "random"), advanced=True
     )
+    search_depth: int = option(64, "Cells searched of a large index of vectors (over 100,000 n-grams).", low=1, advanced=True)

@@ -57,12 +57,7 @@ class NgramMemory(Method):
         return self.files(samples.workspace, config)
 
     def write(
-        self,
-        base: BaseModel,
-        pairs: Sequence[SentencePair],
-        config: NgramMemoryConfig,
-        folder: Path,
-        progress: Progress,
+        self, base: BaseModel, pairs: Sequence[SentencePair], config: NgramMemoryConfig, folder: Path, progress: Progress
     ) -> None:
         from engine.memory.retrieval_set import FILE, save_sentences
         from engine.methods.ngram_memory.retriever import VECTORS, record_vectors
@@ -115,9 +110,8 @@ class NgramMemory(Method):
         module.set_pairs(pairs, Retriever(base, pairs, module.config, vectors) if pairs else None)
 
     def replace_samples(
-        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
-        progress: Progress | None = None,
-    ) -> Artefacts:  # fmt: skip
+        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path, progress: Progress | None = None
+    ) -> Artefacts:
         self.write(base, pairs, module.config, workspace, progress or Progress())
         artefacts = self.files(workspace, module.config)
         self.look_up_in(base, module, artefacts)
@@ -187,9 +181,7 @@ class NgramMemory(Method):
         ]
         module.remember(base, rows, encoded, mask)
 
-    def drafts(
-        self, base: BaseModel, module: Any, sources: Sequence[list[int]], pairs: Sequence[SentencePair | None]
-    ) -> list[str]:
+    def drafts(self, base: BaseModel, module: Any, sources: Sequence[list[int]], pairs: Sequence[SentencePair | None]) -> list[str]:
         """The base's translations of the sentences that need one for retrieval by targets; empty strings for the others."""
         from engine.decoding.greedy_search import bare_translations
 
@@ -200,9 +192,7 @@ class NgramMemory(Method):
                 result[i] = text
         return result
 
-    def attributions(
-        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
-    ) -> list[dict[str, object]]:
+    def attributions(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, object]]:
         """For each target token and decoder layer: the base's share, and retrieved pairs with the attention to all their tokens."""
         import torch
 
@@ -224,9 +214,7 @@ class NgramMemory(Method):
             return reads_of(base, readers, sources, labels, tokens, items)
 
 
-def with_memory(
-    module: Any, gated: Any, layer: int, strength: float, output: torch.Tensor, query: torch.Tensor
-) -> torch.Tensor:
+def with_memory(module: Any, gated: Any, layer: int, strength: float, output: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
     """The output (R, T, d) of a decoder layer's cross-attention with the memory mixed in."""
     if module.retrieved is None:
         return output

@@ -95,9 +95,7 @@ class NgramMemoryModule(nn.Module):
         )
         self.norm = nn.LayerNorm(base.d_model)
         heads = int(base.model.config.decoder_attention_heads)
-        self.layers = nn.ModuleDict(
-            {str(i): GatedAttention(base.d_model, heads) for i in range(len(base.decoder_layers))}
-        )
+        self.layers = nn.ModuleDict({str(i): GatedAttention(base.d_model, heads) for i in range(len(base.decoder_layers))})
         if copied and base.precision != "int8":
             for i, gated in self.layers.items():
                 theirs = base.decoder_layers[int(i)].encoder_attn.state_dict()

@@ -29,9 +29,7 @@ VECTORS = "memory.safetensors"
 POOR = 0.5  # plausibility of a source below which its pair is retrieved by the target
 
 
-def record_vectors(
-    base: BaseModel, pairs: Sequence[SentencePair], widths: Sequence[int], path: Path, progress: Progress
-) -> None:
+def record_vectors(base: BaseModel, pairs: Sequence[SentencePair], widths: Sequence[int], path: Path, progress: Progress) -> None:
     """Write the vectors of all n-grams of the sources: `ngrams.{width}` (G, d) in half precision, `lengths` (N,)."""
     vectors, lengths = set_vectors(base, [pair.source for pair in pairs], widths, progress)
     tensors = {f"ngrams.{width}": torch.from_numpy(result).half() for width, result in vectors.items()}
@@ -55,18 +53,14 @@ def load_vectors(path: Path, base: BaseModel, pairs: int, widths: Sequence[int])
             for width in widths
         )
     if not fits or lengths is None:
-        raise BundleError(
-            "{path} does not match the sentence pairs stored with it. Get a new copy of the bundle.", path=path.name
-        )
+        raise BundleError("{path} does not match the sentence pairs stored with it. Get a new copy of the bundle.", path=path.name)
     return {width: tensors[f"ngrams.{width}"].float().numpy() for width in widths}, lengths.numpy()
 
 
 class Retriever:
     """Retrieves pairs for a sentence; in training, excludes the sentence's own pair and near-duplicates."""
 
-    def __init__(
-        self, base: BaseModel, pairs: Sequence[SentencePair], config: NgramMemoryConfig, vectors: Path | None
-    ) -> None:
+    def __init__(self, base: BaseModel, pairs: Sequence[SentencePair], config: NgramMemoryConfig, vectors: Path | None) -> None:
         self.config, self.pairs = config, pairs
         self.dense = config.retrieval == "dense_ngram"
         self._own_cache: dict[tuple[str, str], list[int]] = {}
@@ -90,8 +84,8 @@ class Retriever:
         return OwnText([pair.target for pair in self.pairs], [pair.source for pair in self.pairs])
 
     def find(
-        self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, pair: SentencePair | None = None, draft: str = "",
-    ) -> list[int]:  # fmt: skip
+        self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, pair: SentencePair | None = None, draft: str = ""
+    ) -> list[int]:
         """Indices of the pairs retrieved for a source sentence, given its ids (S,) and frozen states (S, d), the best first.
 
         `pair` is the pair of the sentence in training: neither it nor near-duplicates are retrieved, and results are cached, since

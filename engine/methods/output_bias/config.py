@@ -20,9 +20,7 @@ class ExtremeConfig(Options):
     per_domain: bool = option(
         False, "A bias for each domain of the samples, as the paper has one for each speaker; else one for all."
     )
-    domain: str = option(
-        "", "With per_domain: the domain whose bias translations get; empty: the mean of all domains' biases."
-    )
+    domain: str = option("", "With per_domain: the domain whose bias translations get; empty: the mean of all domains' biases.")
     decay: float = option(
         0.0, "Weight of the biases' sum of squares in the loss: larger keeps closer to the base.", low=0, high=1e3
     )

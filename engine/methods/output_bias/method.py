@@ -60,8 +60,7 @@ class Extreme(Method):
         file = folder / DOMAINS
         if config.per_domain and not file.exists():
             raise BundleError(
-                "{domains} is missing, which names the domains of the biases. Get a new copy of the bundle.",
-                domains=DOMAINS,
+                "{domains} is missing, which names the domains of the biases. Get a new copy of the bundle.", domains=DOMAINS
             )
         return Artefacts(files={DOMAINS: file} if config.per_domain else {})
 
@@ -141,7 +140,5 @@ def read_domains(file: Path) -> list[str]:
         if not valid or not names or len(set(names)) != len(names):
             raise ValueError("no list of names")
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise BundleError(
-            "{file} cannot be read ({error}). Get a new copy of the bundle.", file=file.name, error=error
-        ) from None
+        raise BundleError("{file} cannot be read ({error}). Get a new copy of the bundle.", file=file.name, error=error) from None
     return list(names)

@@ -14,8 +14,7 @@ class RewriteConfig(Options):
     beam: int = option(4, "Beam size for the base's translations used in training.", low=1, high=64)
     denoising: float = option(
         0.0,
-        "Also learn to restore samples in which this share of the tokens is dropped or replaced, half of "
-        "each; 0: do not.",
+        "Also learn to restore samples in which this share of the tokens is dropped or replaced, half of each; 0: do not.",
         low=0,
         high=0.9,
     )

@@ -32,10 +32,7 @@ class Rewrite(Method):
 
     name: ClassVar[str] = "rewrite"
     config_class = RewriteConfig
-    budgets: ClassVar[Budgets] = {
-        "quick": {"method": dict(shrink=0.75)},
-        "balanced": {"method": dict(shrink=0.75)},
-    }
+    budgets: ClassVar[Budgets] = {"quick": {"method": dict(shrink=0.75)}, "balanced": {"method": dict(shrink=0.75)}}
     capabilities = Capabilities(
         title="Translate, then rewrite",
         summary="A second model rewrites the base's translation in your style. Works on any translation, takes twice the time.",
@@ -77,9 +74,7 @@ class Rewrite(Method):
         pairs = samples.pairs(part)
         machine = machine_translations(samples, pairs, config.beam, progress, part)
         machine_pairs = [
-            SentencePair(text, pair.target, pair.domain, synthetic=True)
-            for text, pair in zip(machine, pairs, strict=True)
-            if text
+            SentencePair(text, pair.target, pair.domain, synthetic=True) for text, pair in zip(machine, pairs, strict=True) if text
         ]
         result = Pairs.encode(rewriter_of(base), machine_pairs)
         if part != "train" or not config.denoising:
@@ -120,9 +115,7 @@ class Rewrite(Method):
 
         layers = [*base.model.get_encoder().layers, *base.decoder_layers]
         with dropout_in(layers, module.config.dropout):
-            total, nll = smoothed(
-                base, self.log_probabilities(base, module, batch), batch, module.config.label_smoothing
-            )
+            total, nll = smoothed(base, self.log_probabilities(base, module, batch), batch, module.config.label_smoothing)
         return Loss(total, {"nll": nll})
 
     def translate(

@@ -41,9 +41,7 @@ def check_rewriter(base: BaseModel, texts: Sequence[str]) -> None:
         )  # fmt: skip
 
 
-def noisy(
-    ids: Sequence[int], share: float, words: Sequence[int], special: frozenset[int], draw: random.Random
-) -> list[int]:
+def noisy(ids: Sequence[int], share: float, words: Sequence[int], special: frozenset[int], draw: random.Random) -> list[int]:
     """The ids with a share of the non-special ones dropped or replaced by random `words`, half of each (Syed et al., 2020)."""
     results: list[int] = []
     for token in ids:

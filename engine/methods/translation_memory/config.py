@@ -43,9 +43,7 @@ class TranslationMemoryConfig(Options):
         choices=("mean", "sum"),
         advanced=True,
     )
-    refresh_every: int = option(
-        3000, "Updates between two refreshes of the index, where the retriever is trained.", low=1
-    )
+    refresh_every: int = option(3000, "Updates between two refreshes of the index, where the retriever is trained.", low=1)
     refresh_waits: bool = option(
         True,
         "A refresh made in the background takes effect exactly one interval later, so that a resumed training equals an "

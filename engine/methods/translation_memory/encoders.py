@@ -38,9 +38,7 @@ class SentenceEncoder(nn.Module):
         # A base with shared embeddings often translates in both directions, so its encoder knows both languages.
         stacks = base.model.get_encoder(), base.model.get_decoder()
         like = "encoder" if stacks[0].embed_tokens.weight is stacks[1].embed_tokens.weight else side
-        self.layers = make_layers(
-            base, like, config.retriever_layers, cross=False, dropout=config.dropout, copied=copied
-        )
+        self.layers = make_layers(base, like, config.retriever_layers, cross=False, dropout=config.dropout, copied=copied)
         self.project = nn.Linear(base.d_model, config.vector_size or max(8, base.d_model // 2))
         nn.init.orthogonal_(self.project.weight)
         nn.init.zeros_(self.project.bias)
@@ -80,9 +78,7 @@ class DualEncoder(nn.Module):
             self.target.project.load_state_dict(self.source.project.state_dict())
 
     @torch.no_grad()
-    def centre(
-        self, sources: Sequence[list[int]], targets: Sequence[list[int]], pad: int, device: torch.device
-    ) -> None:
+    def centre(self, sources: Sequence[list[int]], targets: Sequence[list[int]], pad: int, device: torch.device) -> None:
         """Set the biases of W so that they remove the mean state of each language, estimated from a sample of sentences."""
         for encoder, rows in ((self.source, sources), (self.target, targets)):
             encoder.eval()
@@ -92,9 +88,7 @@ class DualEncoder(nn.Module):
 
 
 @torch.no_grad()
-def encode_all(
-    encoder: SentenceEncoder, rows: Sequence[list[int]], pad: int, device: torch.device
-) -> NDArray[np.float32]:
+def encode_all(encoder: SentenceEncoder, rows: Sequence[list[int]], pad: int, device: torch.device) -> NDArray[np.float32]:
     """Vectors (N, v) of sentences given as ids, without dropout, rounded to half precision, in which they are stored."""
     size = encoder.project.weight.shape[0]
     vectors = np.zeros((len(rows), size), dtype=np.float32)

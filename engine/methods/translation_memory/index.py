@@ -61,13 +61,7 @@ class Refresher:
     """Provides the index that training uses, by the number of the update."""
 
     def __init__(
-        self,
-        encoder: SentenceEncoder,
-        arguments: tuple[Any, ...],
-        *,
-        every: int | None,
-        waits: bool,
-        folder: Path | None,
+        self, encoder: SentenceEncoder, arguments: tuple[Any, ...], *, every: int | None, waits: bool, folder: Path | None
     ) -> None:
         """`every` None: the encoder does not change, and one index is used for all updates."""
         self.encoder, self.arguments, self.every, self.waits, self.folder = encoder, arguments, every, waits, folder

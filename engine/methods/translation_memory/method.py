@@ -46,8 +46,7 @@ class TranslationMemory(Method):
     }
     capabilities = Capabilities(
         title="Translation memory",
-        summary="Retrieves your own sentences across languages and copies from them. Its memory can be "
-        "replaced at any time.",
+        summary="Retrieves your own sentences across languages and copies from them. Its memory can be replaced at any time.",
         source="Cai et al., Neural Machine Translation with Monolingual Translation Memory (2021)",
         replays=False,
         needs_pairs=True,
@@ -91,9 +90,7 @@ class TranslationMemory(Method):
 
     def cost(self, config: TranslationMemoryConfig, work: Workload) -> Cost:
         layer, d = work.shape.layer(cross=False), work.shape.d
-        encoder = config.retriever_layers * work.shape.layer(cross=False, encoder=True) + d * (
-            config.vector_size or d // 2
-        )
+        encoder = config.retriever_layers * work.shape.layer(cross=False, encoder=True) + d * (config.vector_size or d // 2)
         retriever = {"trained": 2, "fixed_target": 1, "fixed": 0}[config.retriever] * encoder
         return Cost(
             weights=retriever + config.memory_layers * layer + 4 * d * d, training=0.7, units=work.total_characters,
@@ -176,9 +173,8 @@ class TranslationMemory(Method):
                 module.index = None
 
     def replace_samples(
-        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
-        progress: Progress | None = None,
-    ) -> Artefacts:  # fmt: skip
+        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path, progress: Progress | None = None
+    ) -> Artefacts:
         from engine.memory.retrieval_set import FILE, save_sentences
 
         if not pairs:
@@ -248,11 +244,7 @@ class TranslationMemory(Method):
             queries = x.detach().float().cpu().numpy()  # (B, v)
             numbers = []
             for row, query in enumerate(queries):
-                shut = (
-                    self.near_duplicates(module, batch.pairs.sentences[batch.rows[row]].target)
-                    if batch is not None
-                    else set()
-                )
+                shut = self.near_duplicates(module, batch.pairs.sentences[batch.rows[row]].target) if batch is not None else set()
                 numbers.append([i for i, _ in index.search_unblocked(query, module.config.neighbours, shut)])
             recompute = batch is not None and module.config.retriever == "trained"
             selected = batch.labels != base.pad if batch is not None else None  # (B, T)
@@ -273,9 +265,7 @@ class TranslationMemory(Method):
             module.own = OwnText([pair.target for pair in module.pairs])
         return module.own.of(target)
 
-    def attributions(
-        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
-    ) -> list[dict[str, object]]:
+    def attributions(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, object]]:
         """For each target token: the base's share 1 - λ, and retrieved sentences with their total attention and relevance f."""
         from engine.methods.reading import encode_pair, force, row, shares_of
 
@@ -316,9 +306,7 @@ def load_vectors(path: Path, sentences: int, size: int | None = None) -> Any:
     tensors = load_tensors(path)
     vectors = tensors.get("vectors")
     if set(tensors) != {"vectors"} or vectors is None or vectors.dim() != 2 or len(vectors) != sentences:
-        raise BundleError(
-            "{path} does not match the sentences stored with it. Get a new copy of the bundle.", path=path.name
-        )
+        raise BundleError("{path} does not match the sentences stored with it. Get a new copy of the bundle.", path=path.name)
     if size is not None and vectors.shape[1] != size:
         raise BundleError(
             "{path} has vectors of {shape} dimensions, not {size}. Get a new copy of the bundle.",

@@ -141,12 +141,7 @@ class TranslationMemoryModule(nn.Module):
         token_relevance = relevance[:, None].expand_as(layout.from_mask)  # (E, L)
         which = torch.tensor(entries, device=x.device)[:, None].expand_as(layout.from_mask)  # (E, L)
         self.retrieved = Retrieved(
-            layout.put(states[where]),
-            layout.put(ids[where]),
-            layout.put(token_relevance),
-            layout.put(which),
-            layout,
-            target_mask,
+            layout.put(states[where]), layout.put(ids[where]), layout.put(token_relevance), layout.put(which), layout, target_mask
         )
 
     def attend(self, h: Tensor, strength: float = 1.0) -> Tensor:

@@ -69,16 +69,13 @@ class WarmStart(nn.Module):
         snt = sentence_loss(encoders.source.vector(x), encoders.target.vector(z), self.temperature)  # ()
         to_target = self.to_target(x) @ self._words[0].to(x.dtype).T  # (B, V)
         to_source = self.to_source(z) @ self._words[1].to(z.dtype).T  # (B, V)
-        words = word_loss(to_target, self.bags(targets), self.mean) + word_loss(
-            to_source, self.bags(sources), self.mean
-        )
+        words = word_loss(to_target, self.bags(targets), self.mean) + word_loss(to_source, self.bags(sources), self.mean)
         return snt, words  # (), ()
 
 
 def recall(
-    base: BaseModel, encoders: DualEncoder, sources: Sequence[list[int]], targets: Sequence[list[int]],
-    temperature: float = 1.0,
-) -> tuple[float, float]:  # fmt: skip
+    base: BaseModel, encoders: DualEncoder, sources: Sequence[list[int]], targets: Sequence[list[int]], temperature: float = 1.0
+) -> tuple[float, float]:
     """The share of sources whose target is the nearest of all targets, and L_snt over all pairs as one batch."""
     x = torch.from_numpy(encode_all(encoders.source, sources, base.pad, base.device))  # (N, v)
     z = torch.from_numpy(encode_all(encoders.target, targets, base.pad, base.device))  # (N, v)

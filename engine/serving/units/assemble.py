@@ -41,9 +41,7 @@ def needs_alignment(prepared: Prepared, sentence: UnitSentence) -> bool:
     return bool(restore(sentence.translation, sentence.masked.names).lost)
 
 
-def assemble(
-    prepared: Prepared, sentences: Sequence[UnitSentence], alignments: Mapping[int, Alignment], target: str
-) -> Result:
+def assemble(prepared: Prepared, sentences: Sequence[UnitSentence], alignments: Mapping[int, Alignment], target: str) -> Result:
     """Assemble the unit in the language `target`; `alignments` are by index, for sentences that need one, in masked form."""
     text = prepared.text
     if all(sentence.translation == sentence.masked.text for sentence in sentences):
@@ -59,9 +57,7 @@ def assemble(
         doubts += [Message(FLAGS[flag])] if flag else _odd(sentence)
     translation, links = builder.finish()
     tagged = any(isinstance(part, Tag) for part in prepared.parts)
-    parts: TaggedText = (
-        project(prepared.parts, translation, links, spaced=not unspaced(target)) if tagged else [translation]
-    )
+    parts: TaggedText = project(prepared.parts, translation, links, spaced=not unspaced(target)) if tagged else [translation]
     parts, doubt = _in_order(prepared, parts)
     parts = _with_shortcut(prepared, parts, target)
     flag = flag_of(flagged("", [flag_of(sentence.translation) for sentence in sentences]))
@@ -145,9 +141,7 @@ class Builder:
             word = self.source.index(value, begin, end)
             words = range(bisect_left(self.words, (word,)), bisect_right(self.ends, word + len(value)))
             before = range(bisect_left(self.words, (begin,)), bisect_right(self.ends, word))
-            first = next(
-                (j for j, (_, row) in enumerate(rows) if row and max(row, key=lambda i: row[i]) in words), None
-            )
+            first = next((j for j, (_, row) in enumerate(rows) if row and max(row, key=lambda i: row[i]) in words), None)
             k = -1  # the target word to insert after
             if first is not None:
                 last = first
@@ -162,9 +156,7 @@ class Builder:
                 at = rows[k][0][1] if k >= 0 else 0
             left = "" if self.solid or not at or text[at - 1].isspace() or not text[at - 1].isalnum() else " "
             right = " " if not self.solid and text[at : at + 1].isalnum() else ""
-            new_rows: Rows = [
-                ((at + len(left) + a, at + len(left) + b), {min(words): 1.0}) for a, b in word_spans(value)
-            ]
+            new_rows: Rows = [((at + len(left) + a, at + len(left) + b), {min(words): 1.0}) for a, b in word_spans(value)]
             size = len(left) + len(value) + len(right)
             text = text[:at] + left + value + right + text[at:]
             moved: Rows = [((a + size, b + size), row) if a >= at else ((a, b), row) for (a, b), row in rows]
@@ -202,9 +194,7 @@ def _put_back(prepared: Prepared, lost: Sequence[str]) -> Message:
     parts = [part for value in lost for part in decode(prepared, [value])]
     texts = list(filter(None, (part.strip() for part in parts if isinstance(part, str))))
     if texts:
-        return Message(
-            "{placeholders} was lost in translation and put back: check its place.", placeholders=", ".join(texts)
-        )
+        return Message("{placeholders} was lost in translation and put back: check its place.", placeholders=", ".join(texts))
     return Message("A tag was lost in translation and put back: check its place.")
 
 
@@ -221,9 +211,7 @@ def _odd(sentence: UnitSentence) -> list[Message]:
     written = {digits: number for number in NUMBER.findall(source) if len(digits := re.sub(r"\D", "", number)) > 2}
     missing = Counter(re.sub(r"\D", "", number) for number in NUMBER.findall(source)) - present
     return [
-        Message("The number {number} is not in the translation.", number=written[digits])
-        for digits in missing
-        if digits in written
+        Message("The number {number} is not in the translation.", number=written[digits]) for digits in missing if digits in written
     ]
 
 
@@ -249,13 +237,9 @@ def _in_order(prepared: Prepared, parts: TaggedText) -> tuple[TaggedText, list[M
     if numbered is None:
         # The program that fills them in relies on their order: an awkward sentence is better than a crash.
         again = iter(sorted(placed, key=atoms.index))
-        moved = [
-            part if isinstance(part, Tag) else ATOM.sub(lambda m: _next(prepared, m[0], again), part) for part in parts
-        ]
+        moved = [part if isinstance(part, Tag) else ATOM.sub(lambda m: _next(prepared, m[0], again), part) for part in parts]
         return moved, [
-            Message(
-                "Its placeholders can only be distinguished by their order, which the translation had changed: check it."
-            )
+            Message("Its placeholders can only be distinguished by their order, which the translation had changed: check it.")
         ]
     for k, value in zip(placed, numbered, strict=True):
         prepared.atoms[k] = value
@@ -282,9 +266,7 @@ def _with_shortcut(prepared: Prepared, parts: TaggedText, target: str) -> Tagged
     line = min(prepared.shortcut_line, len(bounds) - 2)  # breaks stay in order
     begin = bounds[line] + 1
     text = full_text[begin : bounds[line + 1]]
-    start = re.search(rf"(?<!\w){re.escape(letter)}", text, re.IGNORECASE) or re.search(
-        re.escape(letter), text, re.IGNORECASE
-    )
+    start = re.search(rf"(?<!\w){re.escape(letter)}", text, re.IGNORECASE) or re.search(re.escape(letter), text, re.IGNORECASE)
     if unspaced(target) or not any(c.isascii() and c.isalpha() for c in text):
         cut = len(text.rstrip(f"{string.whitespace}\u3000\xa0.…:：。"))
         return _inserted(parts, begin + cut, f"({mark}{letter.upper()})") if text.strip() else parts
@@ -298,11 +280,7 @@ def _inserted(parts: TaggedText, position: int, insertion: str, *, before: bool 
     at = 0
     for part in parts:
         size = len(part) if isinstance(part, str) else 0
-        if (
-            insertion
-            and size
-            and (at < position <= at + size or at == position == 0 if before else at <= position < at + size)
-        ):
+        if insertion and size and (at < position <= at + size or at == position == 0 if before else at <= position < at + size):
             part = f"{part[: position - at]}{insertion}{part[position - at :]}"  # type: ignore[index]  # noqa: PLW2901
             insertion = ""
         at += size

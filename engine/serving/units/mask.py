@@ -168,9 +168,7 @@ def _find_shortcut(prepared: Prepared) -> None:
     if not mark:
         return
     pattern = re.compile(rf"(?<![\w&]){mark}(?=[^\W_])")
-    matches = [
-        (k, match) for k, part in enumerate(prepared.parts) if isinstance(part, str) for match in pattern.finditer(part)
-    ]
+    matches = [(k, match) for k, part in enumerate(prepared.parts) if isinstance(part, str) for match in pattern.finditer(part)]
     inside = "".join(part for part in prepared.parts if isinstance(part, str))
     if len(matches) != 1 or inside.count(mark) != 1:
         return

@@ -158,9 +158,7 @@ class TranslationCache:
                 out.write((json.dumps(self.key) if is_new else "") + "\n" + json.dumps(rows, ensure_ascii=False))
 
 
-def translate_units(
-    units: Sequence[Unit], translator: Translator, finished: TranslationCache, progress: Progress
-) -> list[Result]:
+def translate_units(units: Sequence[Unit], translator: Translator, finished: TranslationCache, progress: Progress) -> list[Result]:
     """Translate units in one step of `progress`; returns one result per unit, in order.
 
     Raises Cancelled if `progress` is cancelled; finished translations are in `finished`.
@@ -175,8 +173,7 @@ def translate_units(
         plans = [[(position, mask(result.text, *position)) for position in result.sentences] for result in prepared]
     _translate([masked.text for plan in plans for _, masked in plan], translator, finished, progress)
     sentences = [
-        [UnitSentence(position, masked, finished.translations[masked.text]) for position, masked in plan]
-        for plan in plans
+        [UnitSentence(position, masked, finished.translations[masked.text]) for position, masked in plan] for plan in plans
     ]
     _try_again(prepared, sentences, translator, finished, Quiet(progress))
     alignments = _alignments(prepared, sentences, translator, progress)
@@ -200,9 +197,7 @@ def _translate(texts: Sequence[str], translator: Translator, finished: Translati
     missing = [part for part in parts if any(text not in finished.translations for text in part)]
     elsewhere = translator.translate_remotely(missing, progress)
     for part, (batch, work) in zip(parts, batches, strict=True):
-        progress.advance(
-            SHARE * done / total, 1.0, Message("{done:,} of {all:,} sentences", done=sentences, all=len(different))
-        )
+        progress.advance(SHARE * done / total, 1.0, Message("{done:,} of {all:,} sentences", done=sentences, all=len(different)))
         if any(text not in finished.translations for text in part):
             translations = translator.translate(part, progress) if elsewhere is None else next(elsewhere)
             finished.add(list(zip(part, translations, strict=True)))
@@ -240,10 +235,7 @@ def _trouble(sentence: UnitSentence) -> int:
 
 
 def _alignments(
-    prepared: Sequence[Prepared],
-    sentences: Sequence[Sequence[UnitSentence]],
-    translator: Translator,
-    progress: Progress,
+    prepared: Sequence[Prepared], sentences: Sequence[Sequence[UnitSentence]], translator: Translator, progress: Progress
 ) -> Mapping[int, dict[int, Alignment]]:
     """{unit index: {sentence index: alignment}} of the sentences that need one."""
     indices = [

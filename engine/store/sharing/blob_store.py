@@ -208,9 +208,7 @@ class BlobStore:
     def leftovers(self) -> list[tuple[str, float]]:
         """(location, age in seconds) of temporary files left by a crash."""
         return [
-            (position, _age(info))
-            for position, info in self._all().items()
-            if position.rsplit("/", 1)[1].startswith(TEMPORARY)
+            (position, _age(info)) for position, info in self._all().items() if position.rsplit("/", 1)[1].startswith(TEMPORARY)
         ]
 
     def _all(self) -> Json:
@@ -279,9 +277,7 @@ def _open(url: str, endpoint: str) -> tuple[Any, str]:
             "Artefacts at {url} need another library ({error}): pip install 'tailor-mt[s3]'.", url=url, error=error
         ) from None
     except ValueError as error:
-        raise InputError(
-            "artefacts: {url} is neither a folder nor a supported address ({error}).", url=url, error=error
-        ) from None
+        raise InputError("artefacts: {url} is neither a folder nor a supported address ({error}).", url=url, error=error) from None
     if hasattr(system, "retries"):
         system.retries = 1  # `_try` retries
     return system, str(root).rstrip("/")

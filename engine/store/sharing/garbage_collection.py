@@ -64,9 +64,7 @@ def verify(settings: Settings, store: Store, progress: Progress | None = None) -
     progress.begin("Reading artefacts")
     for number, (name, (_, paths)) in enumerate(sorted(referenced.items())):
         if not blobs.is_intact(name):
-            wrong.append(
-                {"artefact": name, "where": paths[0], "problem": "gone" if blobs.look(name) is None else "changed"}
-            )
+            wrong.append({"artefact": name, "where": paths[0], "problem": "gone" if blobs.look(name) is None else "changed"})
         progress.advance(number + 1, len(referenced))
     return wrong
 
@@ -104,9 +102,7 @@ def collect(settings: Settings, store: Store, *, dry_run: bool = False, hours: f
             blobs.remove(blob.name)
         for position in crumbs:
             blobs.remove(position)
-    return Collected(
-        len(old), sum(blob.bytes for blob in old), len(crumbs), len(idle) - len(old), [blob.name for blob in old]
-    )
+    return Collected(len(old), sum(blob.bytes for blob in old), len(crumbs), len(idle) - len(old), [blob.name for blob in old])
 
 
 def mend(settings: Settings, store: Store, wrong: Mapping[str, str]) -> bool:

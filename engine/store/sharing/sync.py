@@ -29,9 +29,7 @@ log = logging.getLogger(__name__)
 _shares: weakref.WeakKeyDictionary[Store, Sharing] = weakref.WeakKeyDictionary()
 
 
-def tree_of(
-    settings: Settings, store: Store, blobs: BlobStore | None, project_id: int | None, job_id: int = 0
-) -> WorkspaceSync:
+def tree_of(settings: Settings, store: Store, blobs: BlobStore | None, project_id: int | None, job_id: int = 0) -> WorkspaceSync:
     """The workspace of a project, or of a job without a project."""
     name = f"projects/{project_id}" if project_id is not None else f"jobs/{job_id}"
     return WorkspaceSync(settings.home_dir / name, name, store, blobs, project_id)
@@ -87,8 +85,7 @@ def publish(tree: WorkspaceSync) -> None:
         except Changed:
             if time.monotonic() > deadline:
                 raise StorageError(
-                    "The files in {folder} kept changing, so they could not be published. Resume the job.",
-                    folder=tree.folder,
+                    "The files in {folder} kept changing, so they could not be published. Resume the job.", folder=tree.folder
                 ) from None
             time.sleep(0.2)
 

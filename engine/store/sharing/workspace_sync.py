@@ -40,9 +40,7 @@ Look = tuple[int, int, int]  # bytes, nanoseconds of the last change, inode
 class WorkspaceSync:
     """A workspace folder, `name`d such as projects/3 in the store. Without `blobs`, only the hashes are recorded."""
 
-    def __init__(
-        self, folder: Path, name: str, store: Store, blobs: BlobStore | None, project_id: int | None = None
-    ) -> None:
+    def __init__(self, folder: Path, name: str, store: Store, blobs: BlobStore | None, project_id: int | None = None) -> None:
         self.folder, self.name, self.store, self.blobs, self.project_id = folder, name, store, blobs, project_id
         data = read_json(folder / STATE)
         self.version = data["version"] if isinstance(data.get("version"), int) else 0
@@ -168,9 +166,7 @@ class WorkspaceSync:
     def _check_inside(self, path: str) -> None:
         if path.startswith(("/", "\\")) or ".." in Path(path).parts or not path:
             raise StorageError(
-                "The list of artefacts of {name} names {path!r}, which leads out of its folder.",
-                name=self.name,
-                path=path,
+                "The list of artefacts of {name} names {path!r}, which leads out of its folder.", name=self.name, path=path
             )
 
     @contextlib.contextmanager

@@ -108,9 +108,7 @@ def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[
         identity = bench.identity(task, system)
         row = read_json(cached)
         if {key: row.get(key) for key in identity} != identity or "error" in row:  # failed rows are retried
-            _, files = load_task(
-                task, bench.data, folder, sentences=bench.sentences, lines=bench.lines, seed=bench.seed
-            )
+            _, files = load_task(task, bench.data, folder, sentences=bench.sentences, lines=bench.lines, seed=bench.seed)
             row = {**identity, **cell(bench, task, system, files, progress)}
             write_json(cached, row, "the bench's result")
         rows.append(row)
@@ -145,9 +143,7 @@ def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], 
         plugin = [] if system == VANILLA else ["--plugin", str(bundle)]
         for kind in ("test", "general"):
             output = position / f"{system}.{kind}.txt"
-            _, seconds, _ = tailormt(
-                progress, "translate", *pair, *plugin, *flags, str(files[f"{kind}.source"]), "-o", str(output)
-            )
+            _, seconds, _ = tailormt(progress, "translate", *pair, *plugin, *flags, str(files[f"{kind}.source"]), "-o", str(output))
             row[f"{kind}_seconds"] = round(seconds, 1)
             against = [f"{VANILLA}={position / f'{VANILLA}.{kind}.txt'}"] if system != VANILLA else []
             report, _, _ = tailormt(
@@ -192,9 +188,7 @@ def preset(system: str, budget: str, flags: Sequence[str] = ()) -> str:
     for flag, value in itertools.pairwise(flags):
         if flag in options:
             options[flag] |= named_values([value], flag)
-    request = CustomizeRequest(
-        method=system.removesuffix(KNN), budget=budget, method_options=options["--method-option"]
-    )
+    request = CustomizeRequest(method=system.removesuffix(KNN), budget=budget, method_options=options["--method-option"])
     unlike = unlike_the_paper(request)
     training = ", ".join(f"{name} = {value}" for name, value in options["--training-option"].items())
     return f"{budget}{training and f', {training}'}{unlike and f'; {unlike}'}"
@@ -250,9 +244,7 @@ def tailormt(progress: Progress, *flags: str) -> tuple[Any, float, float]:
     if status:
         texts = [line for line in err.splitlines() if line.startswith("tailormt: ")]
         raise TailorError(
-            texts[-1].removeprefix("tailormt: ")
-            if texts
-            else f"tailormt {flags[0]} ended with {status}: {last_line(err)[:200]}"
+            texts[-1].removeprefix("tailormt: ") if texts else f"tailormt {flags[0]} ended with {status}: {last_line(err)[:200]}"
         )
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     return json.loads(out), time.monotonic() - begin, peak

@@ -33,11 +33,7 @@ SURE = 0.05  # p below which a difference from the base is marked
 MARGIN = 8  # minimum number of sentences to time
 
 
-SCALES = {
-    "quick": Scale(1000, 100, "quick"),
-    "balanced": Scale(4000, 250, "balanced"),
-    "best": Scale(0, 0, "best"),
-}
+SCALES = {"quick": Scale(1000, 100, "quick"), "balanced": Scale(4000, 250, "balanced"), "best": Scale(0, 0, "best")}
 
 
 def reproduce(
@@ -89,14 +85,8 @@ def add_seconds(rows: list[Json], experiment: Experiment, plan: Plan, settings: 
         spec = TASKS[task]
         position = plan.base or str(BaseRegistry(settings).default(spec.source, spec.target))
         model = BaseModel.load(position, spec.source, spec.target, settings=settings)
-        texts = [
-            line
-            for line in (plan.folder / task / f"test.{spec.source}.txt").read_text("utf-8").splitlines()
-            if line.strip()
-        ]
-        plugins = {
-            row["label"]: None if row["system"] == VANILLA else Plugin.load(row["bundle"], model) for row in usable
-        }
+        texts = [line for line in (plan.folder / task / f"test.{spec.source}.txt").read_text("utf-8").splitlines() if line.strip()]
+        plugins = {row["label"]: None if row["system"] == VANILLA else Plugin.load(row["bundle"], model) for row in usable}
         for measure in experiment.measures:
             size = int(measure.partition("@")[2] or 0)
             if size:
@@ -105,9 +95,7 @@ def add_seconds(rows: list[Json], experiment: Experiment, plan: Plan, settings: 
                     row["found"][measure] = times[row["label"]]
 
 
-def timed(
-    base: BaseModel, plugins: Mapping[str, Any], texts: list[str], size: int, progress: Progress
-) -> dict[str, float]:
+def timed(base: BaseModel, plugins: Mapping[str, Any], texts: list[str], size: int, progress: Progress) -> dict[str, float]:
     """Median seconds of each system over the same sentences, `size` at a time."""
     from engine.decoding.translate import translate
 
@@ -165,10 +153,7 @@ def comparison_text(name: str, rows: Sequence[Json], base: str, scale: Scale) ->
 
 def preset_of(row: Mapping[str, Any], scale: Scale) -> Json:
     """A row with its preset; all rows are made without the budgets' time limits."""
-    return {
-        **row,
-        "preset": preset(str(row.get("system", VANILLA)), str(row.get("budget", scale.budget)), row.get("flags", ())),
-    }
+    return {**row, "preset": preset(str(row.get("system", VANILLA)), str(row.get("budget", scale.budget)), row.get("flags", ()))}
 
 
 def cell_text(row: Mapping[str, Any] | None, measure: str) -> str:

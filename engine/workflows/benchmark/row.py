@@ -147,9 +147,7 @@ class BenchmarkRow:
         """A task's texts in its own folder, at the planned scale. Raises InputError if the data is missing."""
         scale = self.plan.scale
         folder = self.plan.folder / task
-        return load_task(
-            task, self.plan.data, folder, sentences=scale.sentences, lines=scale.lines, seed=self.plan.seed
-        )[1]
+        return load_task(task, self.plan.data, folder, sentences=scale.sentences, lines=scale.lines, seed=self.plan.seed)[1]
 
     def samples(self, task: str) -> Path:
         """The file of samples to learn from. Raises InputError if pairs are requested and there are none."""
@@ -157,9 +155,7 @@ class BenchmarkRow:
         if self.variant.sentences:
             # Taken from the same order, so that larger samples contain the smaller ones.
             folder = self.plan.folder / task / f"samples.{self.variant.sentences}"
-            result = load_task(
-                task, self.plan.data, folder, sentences=self.variant.sentences, lines=1, seed=self.plan.seed
-            )[1]
+            result = load_task(task, self.plan.data, folder, sentences=self.variant.sentences, lines=1, seed=self.plan.seed)[1]
         return samples_file(TASKS[task], result, pairs=self.experiment.pairs)
 
     # -- the steps
@@ -213,9 +209,7 @@ class BenchmarkRow:
             str(files[f"{text}.target"]), *self.pair, *samples, "--no-ter",
         )  # fmt: skip
         system = report["systems"][-1]
-        row["found"] |= {
-            name: system[name]["score"] for name in ("bleu", "chrf", "perplexity", "classifier") if system.get(name)
-        }
+        row["found"] |= {name: system[name]["score"] for name in ("bleu", "chrf", "perplexity", "classifier") if system.get(name)}
         row["p"] = system["bleu"].get("p")
         row["signatures"] = report["signatures"]
         if row.get("valid_loss"):
@@ -238,9 +232,7 @@ class BenchmarkRow:
         """Held-out sentences of the style, with their machine translations as sources, as in paper 1."""
         spec = self.spec
         target, source = self.folder / f"dev.{spec.target}.txt", self.folder / f"dev.{spec.source}.txt"
-        text = "".join(
-            f"{sentence}\n" for sentence in dev_sentences(self.task, self.plan.data)[: self.plan.scale.lines or None]
-        )
+        text = "".join(f"{sentence}\n" for sentence in dev_sentences(self.task, self.plan.data)[: self.plan.scale.lines or None])
         if not target.exists() or target.read_text(encoding="utf-8") != text or not source.exists():
             target.write_text(text, encoding="utf-8")
             back = ["--source", spec.target, "--target", spec.source, *self.pair[4:]]

@@ -73,9 +73,7 @@ def read_word(plugin: Plugin | None, base: BaseModel, source: str, text: str, st
     return WordAttribution(text[start:end].strip(), start, end, reads, why, by_base, by_plugin)
 
 
-def words_at(
-    base: BaseModel, source: str, text: str, position: Sequence[int], plugin: Plugin | None = None
-) -> list[Candidate]:
+def words_at(base: BaseModel, source: str, text: str, position: Sequence[int], plugin: Plugin | None = None) -> list[Candidate]:
     """The candidate words of base or plugin at the given token positions of `text`; empty without positions or probabilities."""
     with base.lock:
         ids = base.encode_target([text])[0]
@@ -95,8 +93,7 @@ def _memory_reads(
         return [], mark("This sentence is unlike the samples, so the plugin's domain filter left it to the base.")
     if not (plugin.method.capabilities.offers_reads or plugin.knn is not None):
         return [], Message(
-            "{method} reads nothing: what it has learned is in its weights.",
-            method=Message(plugin.method.capabilities.title),
+            "{method} reads nothing: what it has learned is in its weights.", method=Message(plugin.method.capabilities.title)
         )
     rows = plugin.attributions(base, source, text, top=4 * TOP)
     selected = [row for row in rows if row["position"] in touched or row["place"] == "prompt"]

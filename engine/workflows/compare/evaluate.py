@@ -19,14 +19,7 @@ from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
 from engine.errors import CorpusError
 from engine.evaluation.evaluate import ExtraMetrics, evaluate
-from engine.evaluation.general_text import (
-    baseline_key,
-    general_is_kept,
-    general_pairs,
-    keep_translations,
-    kept_in,
-    translations,
-)
+from engine.evaluation.general_text import baseline_key, general_is_kept, general_pairs, keep_translations, kept_in, translations
 from engine.messages import Message, mark
 from engine.store.records import System
 from engine.workflows.compare.systems import SystemTranslator
@@ -78,9 +71,7 @@ def measure(
     notes = list(eval_context.notes)
     if with_reference and len(with_reference) < len(lines):
         notes.append(
-            Message(
-                "Measured on the {count:,} of {all:,} sentences that have a reference.", count=len(used), all=len(lines)
-            )
+            Message("Measured on the {count:,} of {all:,} sentences that have a reference.", count=len(used), all=len(lines))
         )
     metrics = ExtraMetrics(style=scorers)
     if extra_metrics:
@@ -132,10 +123,7 @@ def measure_general(
     pairs = general_pairs_of(eval_context, progress)
     if not pairs:
         eval_context.notes.append(
-            mark(
-                "General text is not scored: no general sample of the language is bundled, or there is no "
-                "reverse model."
-            )
+            mark("General text is not scored: no general sample of the language is bundled, or there is no reverse model.")
         )
         return None
     sources, references = [a for a, _ in pairs], [b for _, b in pairs]
@@ -153,12 +141,7 @@ def measure_general(
         outputs[str(system["name"])] = result
     progress.advance(total, total)
     return evaluate(
-        outputs,
-        references,
-        language=base.target,
-        baseline=str(systems[0]["name"]),
-        samples=SAMPLES,
-        seed=eval_context.seed,
+        outputs, references, language=base.target, baseline=str(systems[0]["name"]), samples=SAMPLES, seed=eval_context.seed
     ).to_mapping()
 
 

@@ -49,9 +49,7 @@ def read_sentences(paths: Sequence[str | Path], source: str, target: str, *, apa
     """
     files = [Path(path) for path in paths]
     if not files:
-        raise InputError(
-            "Choose a file with sentences in {language_name}.", language_name=Message(language_name(source))
-        )
+        raise InputError("Choose a file with sentences in {language_name}.", language_name=Message(language_name(source)))
     if len(files) > 2:
         raise InputError("Choose one file, or two of the same number of lines: sentences and their references.")
     result = pair(files, source, target, apart) if len(files) == 2 else single(files[0], source, target, apart)
@@ -83,9 +81,7 @@ def single(path: Path, source: str, target: str, apart: bool) -> Sentences:
         texts = [record.text for record in parsed]
         check_language(path, texts, source, target)
         return Sentences([(text, None) for text in texts])
-    return Sentences(
-        [(record.source.strip(), clean(record.text)) for record in parsed if record.source and record.source.strip()]
-    )
+    return Sentences([(record.source.strip(), clean(record.text)) for record in parsed if record.source and record.source.strip()])
 
 
 def pair(files: Sequence[Path], source: str, target: str, apart: bool) -> Sentences:

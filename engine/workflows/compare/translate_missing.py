@@ -45,9 +45,7 @@ def fill(
         store.sheets.mirror(comparison_id)
 
 
-def translated(
-    lines: Sequence[ComparisonLineRow], systems: Sequence[System], translate: Translate
-) -> list[ComparisonLineRow]:
+def translated(lines: Sequence[ComparisonLineRow], systems: Sequence[System], translate: Translate) -> list[ComparisonLineRow]:
     """The lines with all their translations. The first system is the base alone, whose texts a plugin of strength 0 shares."""
     columns: list[list[str | None]] = []
     for index, system in enumerate(systems):

@@ -39,9 +39,7 @@ def settle_replay(run: Run) -> None:
     texts = [segment.text for segment in run.corpus.segments]
     general = [source for source, _ in general_pairs(run.pair.backward, run.settings, exclude=texts)]
     domain_filter = learned(run) if general else None
-    if domain_filter is not None and (
-        domain_filter.accepts(run.pair.forward, general).count(False) >= LEFT * len(general)
-    ):
+    if domain_filter is not None and (domain_filter.accepts(run.pair.forward, general).count(False) >= LEFT * len(general)):
         run.training = training.replace(replay=0.0, domain_filter="on")
 
 
@@ -51,9 +49,7 @@ def learned(run: Run) -> DomainFilter | None:
     """
     base, file = run.pair.forward, run.workspace / DOMAIN_FILTER
     key = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.used.get("pairs"))
-    domain_filter = (
-        DomainFilter.open(run.workspace, base.d_model) if run.cache.is_fresh("domain filter", key, file) else None
-    )
+    domain_filter = DomainFilter.open(run.workspace, base.d_model) if run.cache.is_fresh("domain filter", key, file) else None
     if domain_filter is None:
         run.progress.begin("Learning the domain filter")
         sources = [pair.source for pair in run.samples.pairs("memory") if pair.source]

@@ -54,11 +54,7 @@ def compare_with_base(
     second = Part(progress, (passes - 1) * len(pairs), passes * len(pairs))
     customized = translate(base, sources, plugin, decoding=decoding, progress=second)
     report = evaluate(
-        {"vanilla": list(vanilla), "customized": customized},
-        references,
-        language=base.target,
-        baseline="vanilla",
-        samples=500,
+        {"vanilla": list(vanilla), "customized": customized}, references, language=base.target, baseline="vanilla", samples=500
     )
     before, after = report["vanilla"].figures(), report["customized"].figures()
     result: dict[str, Any] = {"held_out_sentences": len(pairs), "bleu_signature": report.signatures["BLEU"]}

@@ -46,9 +46,7 @@ def evaluate_step(
     progress.begin("Choosing decoding settings")
     decoding = tune_decoding(base, plugin, tuning, progress)
     progress.begin("Comparing with the base")
-    metrics = evaluate_plugin(
-        samples.pair, plugin, held_out, base.decoding(decoding), samples.settings, list(texts), progress
-    )
+    metrics = evaluate_plugin(samples.pair, plugin, held_out, base.decoding(decoding), samples.settings, list(texts), progress)
     cache.invalidate("evaluation")
     write_json(file, {"decoding": decoding, "metrics": metrics}, "the evaluation")
     cache.mark_done("evaluation", key)
@@ -63,9 +61,7 @@ def hash_weights(module: nn.Module) -> str:
     return result.hexdigest()
 
 
-def tune_decoding(
-    base: BaseModel, plugin: Plugin, pairs: Sequence[tuple[str, str]], progress: Progress
-) -> dict[str, Any]:
+def tune_decoding(base: BaseModel, plugin: Plugin, pairs: Sequence[tuple[str, str]], progress: Progress) -> dict[str, Any]:
     """The changes to the base's decoding defaults with which the plugin's translations of the pairs have the best BLEU.
 
     Only blocking repetition is tried, since plugins may repeat themselves where the base does not. Length and cut-offs stay the

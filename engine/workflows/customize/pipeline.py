@@ -215,11 +215,7 @@ def train(run: Run) -> None:
     watch = None
     if method.capabilities.trains and training.watch:
         watch = make_probe(run.samples, training.watch, run.progress)
-    pairs = (
-        with_replay(run, method.encode(base, run.samples, "train", run.progress))
-        if method.capabilities.trains
-        else None
-    )
+    pairs = with_replay(run, method.encode(base, run.samples, "train", run.progress)) if method.capabilities.trains else None
     run.progress.begin("Training" if method.capabilities.trains else "Building")
     torch.manual_seed(training.seed)  # for the module's initial weights
     run.module = method.build(base, run.artefacts, run.config)
@@ -261,9 +257,7 @@ def add_datastore(run: Run) -> None:
 def evaluate(run: Run) -> None:
     """Decoding settings, and figures of the plugin compared with the base alone."""
     texts = [segment.text for segment in run.corpus.segments]
-    run.decoding, run.metrics = evaluate_step(
-        run.samples, run.plugin, texts, run.cache.used["pairs"], run.run_cache, run.progress
-    )
+    run.decoding, run.metrics = evaluate_step(run.samples, run.plugin, texts, run.cache.used["pairs"], run.run_cache, run.progress)
     if run.result:
         run.metrics |= {
             "validation_loss_before": round(run.result.first_loss, 4),
@@ -312,8 +306,7 @@ def check_samples(samples: Samples, method: Method) -> None:
     needs = method.capabilities
     if len(samples.train) < FEWEST // 2:
         raise CorpusError(
-            "Only {count} sentences remain after removing those that contain excluded phrases. Include some "
-            "phrases again.",
+            "Only {count} sentences remain after removing those that contain excluded phrases. Include some phrases again.",
             count=len(samples.train),
         )
     lone = sum(segment.source is None for segment in samples.train)
@@ -325,13 +318,10 @@ def check_samples(samples: Samples, method: Method) -> None:
         )  # fmt: skip
     if len(samples.domains) < needs.needs_domains:
         raise CorpusError(
-            "The method {method} needs samples of {needed} or more domains; there {there}. Provide a file "
-            "for each domain.",
+            "The method {method} needs samples of {needed} or more domains; there {there}. Provide a file for each domain.",
             method=method.name,
             needed=needs.needs_domains,
-            there=Message("is one")
-            if len(samples.domains) == 1
-            else Message("are {count}", count=len(samples.domains)),
+            there=Message("is one") if len(samples.domains) == 1 else Message("are {count}", count=len(samples.domains)),
         )
 
 

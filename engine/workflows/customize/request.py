@@ -40,13 +40,10 @@ class CustomizeRequest(Options):
         (), "A domain label for each file, in their order; none: the files' names where there are several."
     )
     method: str = option(
-        AUTO,
-        "Method of customization (see `tailormt methods`); auto tries several and keeps the best on held-out samples.",
+        AUTO, "Method of customization (see `tailormt methods`); auto tries several and keeps the best on held-out samples."
     )
     budget: str = option(
-        "balanced",
-        "How much time training may take: minutes, tens of minutes, hours.",
-        choices=("quick", "balanced", "best"),
+        "balanced", "How much time training may take: minutes, tens of minutes, hours.", choices=("quick", "balanced", "best")
     )
     output: str = option("", "The plugin bundle to write.")
     name: str = option("", "The plugin's name; empty: the bundle's file name.")
@@ -81,10 +78,7 @@ class CustomizeRequest(Options):
         return cls.from_mapping({name: value for name, value in arguments.items() if name not in BESIDE})
 
 
-BESIDE = (
-    "corpus_id",
-    "continues",
-)  # job arguments besides the request: the corpus row to fill, the run to continue
+BESIDE = ("corpus_id", "continues")  # job arguments besides the request: the corpus row to fill, the run to continue
 MAPPINGS = {item.name for item in describe(CustomizeRequest) if item.type is dict}
 
 

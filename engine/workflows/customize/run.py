@@ -51,9 +51,7 @@ class Trial:
     chosen: bool = False
     domain_filter: bool = False
     shrink: float | None = None  # if it is not the budget's
-    gain: float | None = (
-        None  # nats per token that a datastore takes from the held-out loss of the method that it is on top of
-    )
+    gain: float | None = None  # nats per token that a datastore takes from the held-out loss of the method that it is on top of
 
     @property
     def name(self) -> str:

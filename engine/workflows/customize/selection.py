@@ -137,12 +137,7 @@ def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], sta
     weights = hash_weights(plugin.module) if plugin is not None else ""
     has_filter = plugin is not None and plugin.domain_filter is not None
     key = content_hash(
-        run.cache.used.get("pairs"),
-        run.run_cache.get("method"),
-        weights,
-        knn,
-        base.fingerprint(),
-        *["filter"] * has_filter,
+        run.cache.used.get("pairs"), run.run_cache.get("method"), weights, knn, base.fingerprint(), *["filter"] * has_filter
     )
     cached = read_json(run.folder / FILE)
     if key in cached:
@@ -174,9 +169,7 @@ def chosen(trials: Sequence[Trial]) -> Trial:
     least.
     """
     base, *others = trials
-    harmless = [trial for trial in others if loss(trial, base) <= COST] or [
-        min(others, key=lambda trial: loss(trial, base))
-    ]
+    harmless = [trial for trial in others if loss(trial, base) <= COST] or [min(others, key=lambda trial: loss(trial, base))]
     best = harmless[0]
     for trial in harmless[1:]:
         if is_better(trial, best):

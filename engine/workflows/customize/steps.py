@@ -49,9 +49,8 @@ def load_pair(request: CustomizeRequest, settings: Settings) -> LanguagePair:
     if settings.threads:
         torch.set_num_threads(model_threads(settings.threads))
     return LanguagePair.load(
-        request.base, request.source, request.target,
-        backward=request.backward, download=request.download, settings=settings,
-    )  # fmt: skip
+        request.base, request.source, request.target, backward=request.backward, download=request.download, settings=settings
+    )
 
 
 def validated(request: CustomizeRequest) -> CustomizeRequest:
@@ -92,9 +91,7 @@ def read_samples(
 
 def samples_key(request: CustomizeRequest, decisions: Decisions) -> str:
     """The key of the samples step. Settings and decisions are included only if there are any, so that older keys remain valid."""
-    options: list[Any] = (
-        [{"options": json.dumps(request.corpus_options, sort_keys=True)}] if request.corpus_options else []
-    )
+    options: list[Any] = [{"options": json.dumps(request.corpus_options, sort_keys=True)}] if request.corpus_options else []
     return content_hash(
         request.source, request.target, digest_files(request.samples), *request.domains, *options, *decisions.to_list()
     )
@@ -168,9 +165,7 @@ def write_sources(segments: Sequence[Segment], pair: LanguagePair, cache: StepCa
         progress.begin("Writing source sentences")
         reusable = earlier_sources(variant, writer)
         new = [text for text in missing if text not in reusable]
-        written = dict(
-            zip(new, write_back(pair.backward, new, variant.folder / "sources.partial.jsonl", progress), strict=True)
-        )
+        written = dict(zip(new, write_back(pair.backward, new, variant.folder / "sources.partial.jsonl", progress), strict=True))
         variant.invalidate("sources")
         variant.invalidate(WRITER)
         rows = ({"source": reusable.get(text) or written[text], "target": text} for text in missing)
@@ -261,9 +256,7 @@ def make_pairs(
     stored["memory"] = stored["train"]
     sourced = [sample for sample in stored["train"] if sample.source]
     share = 1.0 if keep is None else keep
-    supported = best_supported(
-        [sample.plausibility if sample.synthetic else None for sample in sourced], share, HALLUCINATED
-    )
+    supported = best_supported([sample.plausibility if sample.synthetic else None for sample in sourced], share, HALLUCINATED)
     stored["train"] = [sample for sample, selected in zip(sourced, supported, strict=True) if selected]
     return stored
 
@@ -281,9 +274,7 @@ def write_pairs(
             "part": "train" if i < len(train) else "valid",
             "synthetic": segment.source is None,
         }
-        for i, (segment, source) in enumerate(
-            zip(segments, write_sources(segments, pair, cache, progress), strict=True)
-        )
+        for i, (segment, source) in enumerate(zip(segments, write_sources(segments, pair, cache, progress), strict=True))
     ]
     return [row for row in rows if row["source"] or row["part"] == "train"]
 

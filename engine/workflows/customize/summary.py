@@ -41,11 +41,7 @@ def write_bundle(run: Run) -> None:
                 "budget": run.request.budget,
                 **({"unlike_the_paper": unlike} if unlike else {}),
                 **({"chosen_from": comparison(run)} if run.tried else {}),
-                **(
-                    {"domain_filter": mark("sentences unlike the samples are left to the base")}
-                    if filter_files(run)
-                    else {}
-                ),
+                **({"domain_filter": mark("sentences unlike the samples are left to the base")} if filter_files(run) else {}),
                 **training_figures(run),
                 "seed": run.training.seed,
             },

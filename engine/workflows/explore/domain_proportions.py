@@ -77,11 +77,7 @@ def explore_samples(
         pairs = drawn_pairs(domains, pair, words, progress)
         write_jsonl(
             folder / PAIRS,
-            (
-                {"source": a, "target": b, "domain": name}
-                for name, domain_pairs in pairs.items()
-                for a, b in domain_pairs
-            ),
+            ({"source": a, "target": b, "domain": name} for name, domain_pairs in pairs.items() for a, b in domain_pairs),
             "the sentences of the proportions",
         )
         check_domains(pairs)
@@ -103,9 +99,7 @@ def explore_samples(
     return summary
 
 
-def explore_plugin(
-    base: BaseModel, plugin: Plugin, number: int, workspace: Path, progress: Progress | None = None
-) -> Shown:
+def explore_plugin(base: BaseModel, plugin: Plugin, number: int, workspace: Path, progress: Progress | None = None) -> Shown:
     """The same for the proportions that a plugin was trained with, on the sentences of `explore_samples`.
 
     Raises InputError if the plugin has none, or if those of the samples were not fitted.
@@ -139,9 +133,7 @@ def sentence_shares(
     if "encoder" in model.layers and model.encoder_reads == "source":
         shares["encoder"] = proportions(base, model, source, "encoder", plugin=plugin)
     if "decoder" in model.layers:
-        shares["decoder"] = proportions(
-            base, model, translation, "decoder", source=source if model.sources else "", plugin=plugin
-        )
+        shares["decoder"] = proportions(base, model, translation, "decoder", source=source if model.sources else "", plugin=plugin)
     return shares
 
 
@@ -152,15 +144,10 @@ def drawn_pairs(
     from engine.decoding.greedy_search import back_translate
 
     selected = {
-        name: [
-            source_and_target(sample)
-            for sample in draw(pair.forward, list(samples), words, random.Random(f"1/{name}"))[0]
-        ]
+        name: [source_and_target(sample) for sample in draw(pair.forward, list(samples), words, random.Random(f"1/{name}"))[0]]
         for name, samples in domains.items()
     }
-    missing = list(
-        dict.fromkeys(target for domain_pairs in selected.values() for source, target in domain_pairs if not source)
-    )
+    missing = list(dict.fromkeys(target for domain_pairs in selected.values() for source, target in domain_pairs if not source))
     written_sources = dict(zip(missing, back_translate(pair.backward, missing, progress=progress), strict=True))
     return {
         name: [
@@ -173,10 +160,7 @@ def drawn_pairs(
 
 
 def examples(
-    base: BaseModel,
-    model: ProportionModel,
-    pairs: Mapping[str, Sequence[tuple[str, str]]],
-    plugin: Plugin | None = None,
+    base: BaseModel, model: ProportionModel, pairs: Mapping[str, Sequence[tuple[str, str]]], plugin: Plugin | None = None
 ) -> list[Example]:
     """Short sentences of each domain with their shares, for immediate display."""
     chosen = []
@@ -198,7 +182,5 @@ def read_shown(folder: Path) -> Shown:
 def model_of(plugin: Plugin, path: str) -> ProportionModel:
     """The trained proportions of a plugin. Raises InputError if its method has none."""
     if not plugin.method.capabilities.offers_proportions:
-        raise InputError(
-            "{path} is of the method {method}, which has no domain proportions.", path=path, method=plugin.method.name
-        )
+        raise InputError("{path} is of the method {method}, which has no domain proportions.", path=path, method=plugin.method.name)
     return plugin.module.proportion_model()  # type: ignore[operator]

@@ -48,9 +48,7 @@ class Vectors:
     about: str
 
 
-def make_map(
-    table: PhraseTable, base: BaseModel, workspace: Path, progress: Progress | None = None
-) -> dict[str, object]:
+def make_map(table: PhraseTable, base: BaseModel, workspace: Path, progress: Progress | None = None) -> dict[str, object]:
     """Compute the map and write it, with the most typical phrases if there are more than `MOST`.
 
     Returns the number of points, what they are, and the variance explained. Raises CorpusError with fewer than three phrases,
@@ -81,10 +79,7 @@ def make_map(
         "about": result.about,
         "made_from": table.made_from,
     }
-    with (
-        atomic_write(workspace / MAP_FILE, "the map") as temporary,
-        gzip.open(temporary, "wt", encoding="utf-8") as file,
-    ):
+    with atomic_write(workspace / MAP_FILE, "the map") as temporary, gzip.open(temporary, "wt", encoding="utf-8") as file:
         json.dump(value, file, ensure_ascii=False, separators=(",", ":"))
     return {"points": len(selected), "about": result.about, "explained": value["explained"]}
 

@@ -48,9 +48,7 @@ def read_manifest(path: Path, archive: zipfile.ZipFile) -> Json:
             raise ValueError("too large")
         data = json.loads(archive.read(MANIFEST))
     except (KeyError, RecursionError, RuntimeError, *DAMAGE):
-        raise InputError(
-            "{path} is no backup of Tailor MT, or a damaged one: its manifest cannot be read.", path=path
-        ) from None
+        raise InputError("{path} is no backup of Tailor MT, or a damaged one: its manifest cannot be read.", path=path) from None
     if not isinstance(data, dict) or not isinstance(data.get("files"), dict) or not isinstance(data.get("home"), str):
         raise InputError("{path} is no backup of Tailor MT: its manifest holds something else.", path=path)
     if data.get("format") != FORMAT:
@@ -70,9 +68,7 @@ def check(path: Path, archive: zipfile.ZipFile, progress: Progress) -> Json:
     for name in names:
         inside = name == STORE or (name.startswith(HOME) and len(name) > len(HOME))
         if not inside or "\\" in name or ":" in name or ".." in Path(name).parts or name.endswith("/"):
-            raise InputError(
-                "{path} holds the path {name!r}, which no backup has. Nothing was restored.", path=path, name=name
-            )
+            raise InputError("{path} holds the path {name!r}, which no backup has. Nothing was restored.", path=path, name=name)
     for number, name in enumerate(names):
         entry, digest = manifest["files"][name], hashlib.sha256()
         try:
@@ -81,13 +77,10 @@ def check(path: Path, archive: zipfile.ZipFile, progress: Progress) -> Json:
                 progress.check()
         except (RuntimeError, *DAMAGE) as error:
             raise InputError(
-                "{path} is damaged: {name} cannot be read ({error}). Use another backup.",
-                path=path, name=name, error=error,
-            ) from None  # fmt: skip
+                "{path} is damaged: {name} cannot be read ({error}). Use another backup.", path=path, name=name, error=error
+            ) from None
         if not isinstance(entry, dict) or digest.hexdigest() != entry.get("sha256"):
-            raise InputError(
-                "{path} is damaged: {name} is not what its manifest says. Use another backup.", path=path, name=name
-            )
+            raise InputError("{path} is damaged: {name} is not what its manifest says. Use another backup.", path=path, name=name)
         progress.advance(number + 1, len(names), name)
     return manifest
 

@@ -38,10 +38,7 @@ def make_backup(
     check_writable(output, "the backup")
     home, files = settings.home_dir, {}
     progress.begin("Copying the store", 0, 2)
-    with (
-        tempfile.TemporaryDirectory(prefix="tailormt-backup-") as folder,
-        atomic_write(output, "the backup") as temporary,
-    ):
+    with tempfile.TemporaryDirectory(prefix="tailormt-backup-") as folder, atomic_write(output, "the backup") as temporary:
         os.chmod(temporary, 0o600)
         store = Path(folder) / STORE
         rows = copy_rows(settings, store)
@@ -80,22 +77,15 @@ def copy_rows(settings: Settings, target: Path) -> int:
     if file is None:
         return sum(copy_store(settings.store_url, f"sqlite:///{target}", live=True).values())
     if not file.exists():
-        raise InputError(
-            "There is no store at {file}: nothing was made here yet, so there is nothing to back up.", file=file
-        )
+        raise InputError("There is no store at {file}: nothing was made here yet, so there is nothing to back up.", file=file)
     with sentences(str(file)), storage_errors("the backup", target):
         try:
-            with (
-                contextlib.closing(sqlite3.connect(file)) as origin,
-                contextlib.closing(sqlite3.connect(target)) as goal,
-            ):
+            with contextlib.closing(sqlite3.connect(file)) as origin, contextlib.closing(sqlite3.connect(target)) as goal:
                 origin.execute("PRAGMA busy_timeout = 15000")
                 origin.backup(goal, pages=4096, sleep=0.01)  # SQLite's online backup
                 goal.execute("PRAGMA journal_mode = DELETE")
                 if (result := goal.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
-                    raise InputError(
-                        "The store at {file} is damaged ({found}). Run `tailormt doctor`.", file=file, found=result
-                    )
+                    raise InputError("The store at {file} is damaged ({found}). Run `tailormt doctor`.", file=file, found=result)
         except sqlite3.DatabaseError as error:
             raise InputError(
                 "The store at {file} cannot be copied ({error}). Run `tailormt doctor`.", file=file, error=error

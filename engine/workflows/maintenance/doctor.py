@@ -53,9 +53,7 @@ def examine(settings: Settings, *, repair: bool = False, progress: Progress | No
         except TailorError as error:
             result.append(Finding(name, str(error)))
         except OSError as error:
-            result.append(
-                Finding(name, f"{name.capitalize()} could not be checked: {error}.", str(error.filename or ""))
-            )
+            result.append(Finding(name, f"{name.capitalize()} could not be checked: {error}.", str(error.filename or "")))
 
     for number, (name, check) in enumerate(FIRST.items()):
         look(name, number, lambda check=check: check(settings))  # type: ignore[misc]

@@ -50,10 +50,7 @@ def unnamed(settings: Settings, store: Store) -> Iterator[Finding]:
     for folder in sorted((home / "projects").glob("*")):
         if folder.is_dir() and folder.name.isdigit() and folder.name not in numbers:
             yield Finding(
-                "unnamed",
-                f"{folder} belongs to no project. Review its contents, then remove it.",
-                str(folder),
-                _away(home, folder),
+                "unnamed", f"{folder} belongs to no project. Review its contents, then remove it.", str(folder), _away(home, folder)
             )
     for path in sorted((home / "jobs").glob("*")):
         if path.stem.isdigit() and path.stem not in jobs:

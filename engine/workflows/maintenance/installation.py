@@ -23,17 +23,11 @@ LITTLE = 1 << 30  # bytes of free space below which a customization may not fini
 def permissions(settings: Settings) -> Iterator[Finding]:
     home = home_path(settings.home)
     if not home.exists():
-        yield Finding(
-            "permissions",
-            f"The data folder {home} does not exist yet. The studio creates it when it starts.",
-            str(home),
-        )
+        yield Finding("permissions", f"The data folder {home} does not exist yet. The studio creates it when it starts.", str(home))
         return
     for path in (home, home / "projects", home / "jobs", home / "tailor.db"):
         if path.exists() and not os.access(path, os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)):
-            yield Finding(
-                "permissions", f"{path} is not readable and writable for this user. Change its permissions.", str(path)
-            )
+            yield Finding("permissions", f"{path} is not readable and writable for this user. Change its permissions.", str(path))
     for path in (home / "tailor.db", home / "settings.toml"):
         if os.name == "posix" and path.exists() and path.stat().st_mode & 0o002:
 
@@ -42,10 +36,7 @@ def permissions(settings: Settings) -> Iterator[Finding]:
                 return f"{path} can be written by its owner and group only."
 
             yield Finding(
-                "permissions",
-                f"{path} is writable for every user of this machine. Run: chmod o-w {path}",
-                str(path),
-                mend,
+                "permissions", f"{path} is writable for every user of this machine. Run: chmod o-w {path}", str(path), mend
             )
 
 
@@ -88,9 +79,7 @@ def bases(settings: Settings) -> Iterator[Finding]:
     registry = BaseRegistry(settings)
     entries = registry.entries()
     if not entries:
-        yield Finding(
-            "bases", f"There is no base model in {settings.assets_dir / 'models'}. Add one with `tailormt base add`."
-        )
+        yield Finding("bases", f"There is no base model in {settings.assets_dir / 'models'}. Add one with `tailormt base add`.")
     for entry in entries:
         try:
             entry.card()
@@ -128,6 +117,4 @@ def parsers(settings: Settings) -> Iterator[Finding]:
                     if file.exists():  # only installed ones of stanza's list exist
                         with file.open("rb") as opened:
                             if hashlib.file_digest(opened, "md5").hexdigest() != package["md5"]:
-                                yield Finding(
-                                    "parsers", f"{file} is damaged. Install the parser for {code} again.", str(file)
-                                )
+                                yield Finding("parsers", f"{file} is damaged. Install the parser for {code} again.", str(file))

@@ -25,9 +25,7 @@ from engine.workflows.maintenance.archive import HOME, STORE, blocks, check
 BROKEN_OFF = "It was at work when the backup was made. Resume it: finished steps and the last checkpoint are kept."
 
 
-def restore_backup(
-    settings: Settings, path: Path, *, replace: bool = False, progress: Progress | None = None
-) -> dict[str, Any]:
+def restore_backup(settings: Settings, path: Path, *, replace: bool = False, progress: Progress | None = None) -> dict[str, Any]:
     """Restore a backup to the settings' data folder, and its rows to their store; returns {"home", "files", "rows", "kept"}.
 
     The folder may differ from the backed-up one: paths in rows are changed accordingly. If the settings name a PostgreSQL database,
@@ -67,12 +65,7 @@ def restore_backup(
                 selected = replace_folder(staging, home)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
-    return {
-        "home": str(home),
-        "files": len(manifest["files"]),
-        "rows": rows,
-        "kept": str(selected) if selected else None,
-    }
+    return {"home": str(home), "files": len(manifest["files"]), "rows": rows, "kept": str(selected) if selected else None}
 
 
 def refuse_workers(settings: Settings) -> None:
@@ -85,9 +78,7 @@ def refuse_workers(settings: Settings) -> None:
     store.close()
     if workers:
         raise InputError(
-            "A worker serves {place} on {host}. Stop the studio and all workers first.",
-            place=store.address,
-            host=workers[0].host,
+            "A worker serves {place} on {host}. Stop the studio and all workers first.", place=store.address, host=workers[0].host
         )
 
 

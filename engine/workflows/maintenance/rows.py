@@ -35,11 +35,7 @@ def store_whole(settings: Settings) -> Iterator[Finding]:
         except sqlite3.DatabaseError as error:
             words, strays = [str(error)], []
         if words != ["ok"]:
-            yield Finding(
-                "store",
-                f"{file} is damaged ({'; '.join(words)}). Restore a backup with `tailormt restore`.",
-                str(file),
-            )
+            yield Finding("store", f"{file} is damaged ({'; '.join(words)}). Restore a backup with `tailormt restore`.", str(file))
             return
         if strays:
             count, names = len(strays), sorted({row[0] for row in strays})
@@ -51,19 +47,14 @@ def store_whole(settings: Settings) -> Iterator[Finding]:
                 return f"{count} rows were removed."
 
             yield Finding(
-                "rows",
-                f"{count} rows of {', '.join(names)} refer to deleted rows and can be removed.",
-                str(file),
-                remove,
+                "rows", f"{count} rows of {', '.join(names)} refer to deleted rows and can be removed.", str(file), remove
             )
     result = status(settings.store_url)
     if result["pending"] and result["schema"]:
 
         def upgrade() -> str:
             before, after, selected = bring_up(settings.store_url)
-            return f"The schema was brought from {before} to {after}" + (
-                f"; what it was is at {selected}." if selected else "."
-            )
+            return f"The schema was brought from {before} to {after}" + (f"; what it was is at {selected}." if selected else ".")
 
         yield Finding(
             "schema", f"The store has schema {result['schema']}, this program {result['newest']}. Run `tailormt store upgrade`.",
@@ -109,9 +100,7 @@ def stale_jobs(settings: Settings, store: Store) -> Iterator[Finding]:
                 f"corpus {corpus.id}", reset,
             )  # fmt: skip
     if store.jobs.list(states=["queued"], limit=1) and not workers:
-        yield Finding(
-            "jobs", "Jobs are queued, but no worker serves this store. Start the studio, or run `tailormt worker`."
-        )
+        yield Finding("jobs", "Jobs are queued, but no worker serves this store. Start the studio, or run `tailormt worker`.")
 
 
 def projects(settings: Settings, store: Store) -> Iterator[Finding]:
@@ -172,9 +161,7 @@ def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
             # A job uses the files that its project has when it starts.
             changed = are_held([str(sample)], job.project_id) and sample_files(file.parents[1])
             if not file.is_file() and not changed:
-                yield finding(
-                    str(sample), f"Job {job.id} needs {sample}, which is missing. Restore it, or cancel the job."
-                )
+                yield finding(str(sample), f"Job {job.id} needs {sample}, which is missing. Restore it, or cancel the job.")
 
 
 def bundles(settings: Settings, store: Store) -> Iterator[Finding]:

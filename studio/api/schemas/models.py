@@ -73,9 +73,7 @@ class ProjectRequest(Given):
     name: Name
     source: Code = Field(examples=["en"])
     target: Code = Field(examples=["zh"])
-    base: Reference | None = Field(
-        None, description="Short name of a base; without, the first that knows the languages."
-    )
+    base: Reference | None = Field(None, description="Short name of a base; without, the first that knows the languages.")
 
 
 class ProjectChange(Given):
@@ -158,9 +156,7 @@ class PairRequest(Given):
 class PairAdded(BaseModel):
     added: bool = Field(description="False: the pair was there already.")
     pairs: int = Field(description="How many edited translations the project has.")
-    job: Job | None = Field(
-        description="The job that reads the samples anew; null where nothing changed or is to be read yet."
-    )
+    job: Job | None = Field(description="The job that reads the samples anew; null where nothing changed or is to be read yet.")
 
 
 class UseSamples(Given):
@@ -206,8 +202,7 @@ class RunRequest(Given):
     """A training. Settings that are not given come from the budget, then from the defaults of the method."""
 
     method: Reference | None = Field(
-        None,
-        description="A method of /methods; auto, as without one: several are tried, and the best on held-out samples is kept.",
+        None, description="A method of /methods; auto, as without one: several are tried, and the best on held-out samples is kept."
     )
     budget: Literal["quick", "balanced", "best"] = "balanced"
     base: Reference | None = Field(

@@ -27,8 +27,7 @@ class TranslateRequest(SystemRequest):
     decoding: JsonObject = Field({}, description="Settings of decoding, as /options/decoding describes them.")
     terminology: bool = Field(False, description="Enforce the terms of the project.")
     reads: bool = Field(
-        False,
-        description="Also tell what each token read from the plugin's memory; of texts longer than the base takes, nothing.",
+        False, description="Also tell what each token read from the plugin's memory; of texts longer than the base takes, nothing."
     )
     top: Annotated[int, Field(ge=1, le=50)] = Field(5, description="How many items a token's reading lists.")
 
@@ -53,12 +52,8 @@ class Translated(BaseModel):
 
 
 class AlternativesRequest(SystemRequest):
-    text: Annotated[str, Field(min_length=1, max_length=5000)] = Field(
-        description="One sentence.", examples=["The rain stopped."]
-    )
-    prefix: Annotated[str, Field(max_length=5000)] = Field(
-        "", description="How the translations begin, in whole words."
-    )
+    text: Annotated[str, Field(min_length=1, max_length=5000)] = Field(description="One sentence.", examples=["The rain stopped."])
+    prefix: Annotated[str, Field(max_length=5000)] = Field("", description="How the translations begin, in whole words.")
     count: Annotated[int, Field(ge=1, le=10)] = Field(5, description="How many at most.")
 
 

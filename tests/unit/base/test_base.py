@@ -28,12 +28,7 @@ SOURCES = [source for source, _ in SENTENCES]
 
 def test_a_card_needs_no_torch(tiny: Path) -> None:
     card = read_card(tiny)
-    assert (card["name"], card["languages"], card["decoder_layers"], card["d_model"]) == (
-        "tiny-en-zh",
-        ["en", "zh"],
-        2,
-        32,
-    )
+    assert (card["name"], card["languages"], card["decoder_layers"], card["d_model"]) == ("tiny-en-zh", ["en", "zh"], 2, 32)
     assert card["bytes"] == sum(file.stat().st_size for file in tiny.iterdir())
     code = f"import sys; from engine.base import read_card; read_card({str(tiny)!r}); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -98,9 +93,7 @@ def test_scores_are_log_probabilities(base: BaseModel) -> None:
     assert score(base, SENTENCES[:1])[0][0] == pytest.approx(right[0][0], abs=1e-3)
 
 
-def test_the_fingerprint_tells_weights_and_words_apart_but_not_places(
-    base: BaseModel, tiny: Path, tmp_path: Path
-) -> None:
+def test_the_fingerprint_tells_weights_and_words_apart_but_not_places(base: BaseModel, tiny: Path, tmp_path: Path) -> None:
     copy = BaseModel.load(copy_base(tiny, tmp_path / "elsewhere"), "zh", "en", device="cpu")
     assert copy.fingerprint() == base.fingerprint(), "neither folder nor direction matters"
     other = BaseModel.load(make_base(tmp_path / "other", updates=1, half=True), "en", "zh", device="cpu")
@@ -109,9 +102,7 @@ def test_the_fingerprint_tells_weights_and_words_apart_but_not_places(
 
 @pytest.mark.parametrize(("source", "target"), [("en", "fr"), ("fr", "zh"), ("zh", "zh")])
 def test_languages_that_it_does_not_know(tiny: Path, source: str, target: str) -> None:
-    with pytest.raises(
-        ModelError, match=r"does not support the language fr\. It supports en, zh|two different languages"
-    ):
+    with pytest.raises(ModelError, match=r"does not support the language fr\. It supports en, zh|two different languages"):
         BaseModel.load(tiny, source, target, device="cpu")
 
 
@@ -128,9 +119,7 @@ def test_a_base_of_one_direction_needs_another_for_the_way_back(tiny: Path, tmp_
 
 
 def test_a_hub_id_is_not_fetched_unasked() -> None:
-    with pytest.raises(
-        MissingError, match=r"not on this machine\. With a connection, fetch it with `tailormt base add"
-    ):
+    with pytest.raises(MissingError, match=r"not on this machine\. With a connection, fetch it with `tailormt base add"):
         BaseModel.load("no-such-group/no-such-base", "en", "zh")
 
 
@@ -142,6 +131,4 @@ def test_the_bundled_base(tmp_path: Path) -> None:
     assert sum("\u4e00" <= c <= "\u9fff" for c in chinese) >= 5
     english = translate(base.for_direction("zh", "en"), ["你为什么这么晚才回家？"])[0]
     assert sum(c.isascii() and c.isalpha() for c in english) >= 8
-    assert base.decode(base.encode_target(["他说：“好！”，走了。"])) == ["他说：“好！”，走了。"], (
-        "full-width marks survive"
-    )
+    assert base.decode(base.encode_target(["他说：“好！”，走了。"])) == ["他说：“好！”，走了。"], "full-width marks survive"

@@ -19,9 +19,7 @@ def base() -> BaseModel:
 def test_usual_pieces_are_more_probable_than_rare_ones(base: BaseModel) -> None:
     shares = piece_probabilities(base)
     assert sum(shares.values()) == pytest.approx(1, abs=0.1)
-    the, government, teapot = (
-        base.tokenizer.convert_tokens_to_ids(f"▁{word}") for word in ("the", "government", "tea")
-    )
+    the, government, teapot = (base.tokenizer.convert_tokens_to_ids(f"▁{word}") for word in ("the", "government", "tea"))
     assert shares[the] > shares[government] > shares[teapot] > 0
     assert base.tokenizer.unk_token_id not in shares
 

@@ -32,9 +32,7 @@ def test_each_precision_has_its_type() -> None:
 
 def test_eight_bits_need_a_processor_that_can(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.base.int8.available", lambda: False)
-    with pytest.raises(
-        OptionError, match=r"AVX-512 VNNI instructions, which this one does not have\. Set base_precision"
-    ):
+    with pytest.raises(OptionError, match=r"AVX-512 VNNI instructions, which this one does not have\. Set base_precision"):
         BaseModel.load(tiny, "en", "zh", device="cpu", precision="int8")
     with pytest.raises(OptionError, match=r"a CUDA GPU or a CPU, and the base is to run on mps\. Set base_precision"):
         loading_arguments("int8", torch.device("mps"))
@@ -105,9 +103,7 @@ def test_what_can_be_trained_on() -> None:
 
 
 def test_the_setting_is_one_and_reaches_the_base(tiny: Path) -> None:
-    assert (
-        load_settings({"TAILORMT_BASE_PRECISION": "bfloat16", "TAILORMT_HOME": "/nowhere"}).base_precision == "bfloat16"
-    )
+    assert load_settings({"TAILORMT_BASE_PRECISION": "bfloat16", "TAILORMT_HOME": "/nowhere"}).base_precision == "bfloat16"
     with pytest.raises(OptionError, match="float64"):
         Settings(base_precision="float64")
     base = BaseModel.load(tiny, "en", "zh", settings=load_settings().replace(base_precision="float16"))

@@ -32,9 +32,7 @@ print(all(torch.equal(weight, library[name]) for name, weight in base.model.stat
 @pytest.mark.slow
 def test_a_base_loads_without_the_compiler_and_as_transformers_loads_it() -> None:
     model = str(ROOT / "assets" / "models" / "en-zh")
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, model], capture_output=True, text=True, cwd=ROOT, check=False, timeout=120
-    )
+    done = subprocess.run([sys.executable, "-c", SCRIPT, model], capture_output=True, text=True, cwd=ROOT, check=False, timeout=120)
     assert done.stdout.splitlines() == ["False False False", "[3.0, 3.0] True", "True"], done.stderr
 
 
@@ -71,9 +69,7 @@ def test_packages_that_need_the_compiler_are_left_alone_or_get_it(tmp_path: Path
 def test_positions_are_those_of_transformers(count: int, d: int) -> None:
     embedding = MarianSinusoidalPositionalEmbedding(count, d)
     embedding.weight.data = sinusoids(embedding)
-    positions = torch.arange(count)[:, None] / 10000 ** (
-        2 * torch.arange((d + 1) // 2, dtype=torch.float64) / d
-    )  # (P, d/2)
+    positions = torch.arange(count)[:, None] / 10000 ** (2 * torch.arange((d + 1) // 2, dtype=torch.float64) / d)  # (P, d/2)
     torch.testing.assert_close(embedding.weight[:, : (d + 1) // 2], positions.sin().float())
     assert embedding.weight.shape == (count, d)
 

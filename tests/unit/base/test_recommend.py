@@ -46,9 +46,7 @@ def test_languages_of_the_table_are_those_of_the_models() -> None:
 
 def test_models_of_a_pair_come_by_kind_and_size() -> None:
     names = [one.name for one in recommended("en", "zh")]
-    assert names == [
-        "opus-mt-en-zh", "m2m100_418M", "nllb-200-distilled-600M", "m2m100_1.2B", "nllb-200-distilled-1.3B",
-    ]  # fmt: skip
+    assert names == ["opus-mt-en-zh", "m2m100_418M", "nllb-200-distilled-600M", "m2m100_1.2B", "nllb-200-distilled-1.3B"]
     assert recommended("en", "zh")[0].reverse == "Helsinki-NLP/opus-mt-zh-en"
     assert recommended("de", "en")[0].hub_id == "Helsinki-NLP/opus-mt-de-en"
     assert {one.family for one in recommended("sw", "zh-Hant")} == {"NLLB"}  # M2M100 writes simplified Chinese

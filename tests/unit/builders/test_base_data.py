@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 
 from engine.builders.bases.filtering import drop_worst
 from engine.builders.bases.packing import Examples, encode_pairs, pack, packed_batches
-from engine.builders.bases.pairs import (
-    PairFile,
-    clean_pairs,
-    parse_back_translated,
-    parse_weight,
-    read_held_out,
-    sample_texts,
-)
+from engine.builders.bases.pairs import PairFile, clean_pairs, parse_back_translated, parse_weight, read_held_out, sample_texts
 from engine.builders.bases.tokenised import tokenised_pairs
 from engine.builders.bases.vocabulary import load_vocabulary, train_vocabulary
 from engine.core.progress import Progress
@@ -54,9 +47,7 @@ class TestPairs:
 
     def test_a_pair_of_far_unequal_lengths_is_left_out_but_chinese_is_short_by_nature(self, tmp_path: Path) -> None:
         long = "This sentence goes on and on about nothing in particular until nobody listens to it any more."
-        file = write(
-            tmp_path / "a.tsv", [f"{long}\t是。", f"{long}\t这句话没完没了，说的都是些没要紧的事，直到没有人再听。"]
-        )
+        file = write(tmp_path / "a.tsv", [f"{long}\t是。", f"{long}\t这句话没完没了，说的都是些没要紧的事，直到没有人再听。"])
         one = PairFile(file)
         assert len(list(clean_pairs(one, "en", "zh"))) == 1
         assert one.skipped == {"one side far longer": 1}
@@ -114,9 +105,7 @@ class TestPairs:
             "ﬁne",
         ]
         known = [f"这是用来试一试的第{i}行：{text}" for i, text in enumerate(texts)]
-        file = write(
-            tmp_path / "a.tsv", [f"This is line number {i} of the file.\t{text}" for i, text in enumerate(known)]
-        )
+        file = write(tmp_path / "a.tsv", [f"This is line number {i} of the file.\t{text}" for i, text in enumerate(known)])
         assert [target for _, target in clean_pairs(PairFile(file), "en", "zh")] == [clean(text) for text in known]
 
     def test_a_sample_for_the_vocabulary_follows_the_weights(self, tmp_path: Path) -> None:

@@ -26,15 +26,7 @@ from tests.bases import EN_ZH, SENTENCES
 pytestmark = pytest.mark.slow
 
 QUICK = BaseTrainingOptions(
-    size="tiny",
-    vocabulary=400,
-    tokens=512,
-    row_tokens=64,
-    longest=60,
-    candidates=256,
-    warmup=5,
-    watched=2,
-    save_every=60,
+    size="tiny", vocabulary=400, tokens=512, row_tokens=64, longest=60, candidates=256, warmup=5, watched=2, save_every=60
 )
 
 
@@ -85,8 +77,7 @@ class TestNetwork:
                 source, target = vocabulary.encode([pair[way], pair[1 - way]])
                 labels = torch.tensor([*target, 0])  # (T,)
                 logits = plain(
-                    input_ids=torch.tensor([[tag, *source, 0]]),
-                    decoder_input_ids=torch.tensor([[vocabulary.pad, *target]]),
+                    input_ids=torch.tensor([[tag, *source, 0]]), decoder_input_ids=torch.tensor([[vocabulary.pad, *target]])
                 ).logits[0]  # (T, V)
                 losses.append(functional.cross_entropy(logits, labels, reduction="sum", label_smoothing=0.1))
                 count += labels.numel()
@@ -104,13 +95,9 @@ class TestNetwork:
                 assert "embed_positions" in name
                 continue
             ours, theirs = weight.grad, gradients[name]
-            if name.endswith(
-                "shared.weight"
-            ):  # the start token's vector: transformers leaves padding out, a base learns it
+            if name.endswith("shared.weight"):  # the start token's vector: transformers leaves padding out, a base learns it
                 ours, theirs = ours[: vocabulary.pad], theirs[: vocabulary.pad]
-            torch.testing.assert_close(
-                ours, theirs, rtol=1e-3, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}"
-            )
+            torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
 
     def test_the_sampled_loss_is_near_that_over_all_words(self) -> None:
         vocabulary = load_vocabulary(EN_ZH, "en", "zh")
@@ -120,8 +107,7 @@ class TestNetwork:
         (batch,) = packed_batches(examples, rows=99, row_tokens=64, seed=0, epoch=0)
         whole = float(network(batch, None).detach())
         sampled = [
-            float(network(batch, choose_candidates(batch.labels, vocabulary.size, 3000, (seed,))).detach())
-            for seed in range(8)
+            float(network(batch, choose_candidates(batch.labels, vocabulary.size, 3000, (seed,))).detach()) for seed in range(8)
         ]
         assert sum(sampled) / len(sampled) == pytest.approx(whole, rel=0.01)
         assert choose_candidates(batch.labels, vocabulary.size, 0, (0,)) is None
@@ -166,9 +152,7 @@ class TestRates:
 class TestTraining:
     def test_it_learns_and_leaves_a_base_that_loads(self, files: tuple[Path, Path], tmp_path: Path) -> None:
         options = QUICK.replace(updates=60)
-        figures = train_base(
-            BaseRun([PairFile(files[0])], [files[1]], "en", "zh", tmp_path / "en-zh", options, about="Made up.")
-        )
+        figures = train_base(BaseRun([PairFile(files[0])], [files[1]], "en", "zh", tmp_path / "en-zh", options, about="Made up."))
         losses = [json.loads(x)["loss"] for x in (tmp_path / "en-zh/training/metrics.jsonl").read_text().splitlines()]
         assert losses[-1] < losses[0] - 0.5
         assert figures["update"] == 60
@@ -201,9 +185,7 @@ class TestTraining:
         assert figures["update"] == 3
         assert (tmp_path / "a/vocab.json").read_bytes() == (tmp_path / "b/vocab.json").read_bytes()
 
-    def test_what_cannot_be_trained_is_a_sentence_and_leaves_nothing(
-        self, files: tuple[Path, Path], tmp_path: Path
-    ) -> None:
+    def test_what_cannot_be_trained_is_a_sentence_and_leaves_nothing(self, files: tuple[Path, Path], tmp_path: Path) -> None:
         few = tmp_path / "few.tsv"
         few.write_text("Hello.\t你好。\n", encoding="utf-8")
         out = tmp_path / "out"

@@ -229,6 +229,4 @@ def test_closed_contractions_are_opened_as_the_others_are(tmp_path: Path) -> Non
     assert count == 1
     assert [sentence.text for sentence in opened.sentences.train] == before
     (mended,) = (s for s in opened.sentences.train if "Baum" in s.text)
-    assert [(word.form, word.head) for word in mended.words] == [
-        ("Sie", 2), ("läuft", 0), ("zu", 5), ("dem", 5), ("Baum", 2),
-    ]  # fmt: skip
+    assert [(word.form, word.head) for word in mended.words] == [("Sie", 2), ("läuft", 0), ("zu", 5), ("dem", 5), ("Baum", 2)]

@@ -26,9 +26,7 @@ from engine.workflows.customize.request import CustomizeRequest
 ROOT = Path(__file__).resolve().parents[3]
 SKIPPED = {".venv", ".git", "node_modules", "demo-out", "build", "dist"}
 PAGES = sorted(
-    path
-    for path in ROOT.rglob("*.md")
-    if not any(p in SKIPPED or p.startswith(".") for p in path.relative_to(ROOT).parts)
+    path for path in ROOT.rglob("*.md") if not any(p in SKIPPED or p.startswith(".") for p in path.relative_to(ROOT).parts)
 )
 OURS = [path for path in PAGES if path.parent == ROOT or path.is_relative_to(ROOT / "docs")]
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -137,9 +135,7 @@ def test_make_targets_in_the_documents_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     known = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
     for path in OURS:
-        for target in re.findall(
-            r"(?:`|^|\$ )make ([a-z]+)\b(?=`|\s*$|\s+#)", path.read_text(encoding="utf-8"), re.MULTILINE
-        ):
+        for target in re.findall(r"(?:`|^|\$ )make ([a-z]+)\b(?=`|\s*$|\s+#)", path.read_text(encoding="utf-8"), re.MULTILINE):
             assert target in known, f"{path.relative_to(ROOT)} names make {target}"
 
 

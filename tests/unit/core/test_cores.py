@@ -77,9 +77,7 @@ def test_models_take_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_commands_share_the_cores() -> None:
-    code = (
-        "import os; from engine.cli.main import main; main(['methods', '--json']); print(os.environ['OMP_WAIT_POLICY'])"
-    )
+    code = "import os; from engine.cli.main import main; main(['methods', '--json']); print(os.environ['OMP_WAIT_POLICY'])"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OMP_")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "PASSIVE"

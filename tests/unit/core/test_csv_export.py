@@ -16,8 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", '=HYPERLINK("http://evil")', "-", "- a"],
+    "text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", '=HYPERLINK("http://evil")', "-", "- a"]
 )
 def test_no_text_is_a_formula(text: str) -> None:
     out = io.StringIO()
@@ -33,9 +32,7 @@ def test_numbers_stay_numbers() -> None:
 
 def test_nothing_else_writes_csv() -> None:
     files = [file for room in ("engine", "studio") for file in (ROOT / room).rglob("*.py")]
-    writers = [
-        file.name for file in files if re.search(r"csv\.(?:writer|DictWriter)\(", file.read_text(encoding="utf-8"))
-    ]
+    writers = [file.name for file in files if re.search(r"csv\.(?:writer|DictWriter)\(", file.read_text(encoding="utf-8"))]
     assert writers == ["csv_export.py"]
 
 
@@ -59,8 +56,6 @@ def has_tabs(node: ast.AST) -> bool:
 def test_texts_with_tabs_are_written_for_programs_alone() -> None:
     files = [file for room in ("engine", "studio") for file in sorted((ROOT / room).rglob("*.py"))]
     found = [
-        str(file.relative_to(ROOT))
-        for file in files
-        if any(map(has_tabs, ast.walk(ast.parse(file.read_text(encoding="utf-8")))))
+        str(file.relative_to(ROOT)) for file in files if any(map(has_tabs, ast.walk(ast.parse(file.read_text(encoding="utf-8")))))
     ]
     assert found == list(TABS)

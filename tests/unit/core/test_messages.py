@@ -93,9 +93,7 @@ def test_what_names_no_place_on_this_machine_stays(text: str) -> None:
 
 
 def test_errors_cross_processes_and_machines_whole() -> None:
-    error = BundleError(
-        "{name} holds {count:,} weights: {error}", name="a", count=1200, error=InputError("No {x}.", x=1)
-    )
+    error = BundleError("{name} holds {count:,} weights: {error}", name="a", count=1200, error=InputError("No {x}.", x=1))
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     assert (str(again), again.message.template, again.params) == (str(error), error.message.template, error.params)
     with pytest.raises(BundleError) as caught:
@@ -131,9 +129,7 @@ def test_a_message_around_another_has_the_code_of_that_one() -> None:
     inner = Message("The file {name} is damaged.", name="a.json")
     around = Message("{path}: {error}", path="a.zip", error=inner)
     assert (str(around), around.code) == ("a.zip: The file a.json is damaged.", inner.code)
-    several = Message(
-        "{reasons} {reason}", reasons=Message("{reasons} {reason}", reasons=around, reason="x"), reason=inner
-    )
+    several = Message("{reasons} {reason}", reasons=Message("{reasons} {reason}", reasons=around, reason="x"), reason=inner)
     assert several.code == "the-file-name-is-damaged"
     assert Message("The plugin {name}: {error}", name="a", error=inner).code == "the-plugin-name-error"
 

@@ -30,9 +30,7 @@ def test_front_matter_is_read_as_the_hub_does() -> None:
     assert not card.restricted
 
 
-@pytest.mark.parametrize(
-    "text", ["", "# A model\n\nWords.\n", "---\n---\n# A model\n", "---\nlicense:\n---\n# A model"]
-)
+@pytest.mark.parametrize("text", ["", "# A model\n\nWords.\n", "---\n---\n# A model\n", "---\nlicense:\n---\n# A model"])
 def test_without_a_licence_it_says_so(text: str) -> None:
     card = parse_card(text, "folder")
     assert card.license == ""
@@ -46,9 +44,7 @@ def test_a_missing_card_and_one_without_front_matter(tmp_path: Path) -> None:
     assert read_card_file(tmp_path / "mine").title == "mine"
     assert read_card_file(tmp_path / "mine" / "README.md").title == "mine"
     assert read_card_file(tmp_path / "gone" / "README.md").license_line == "Licence: not stated."
-    (tmp_path / "mine" / "README.md").write_bytes(
-        b"\xef\xbb\xbf# My base\n\n| a | b |\n|---|---|\n\nMade by \xff me.\n"
-    )
+    (tmp_path / "mine" / "README.md").write_bytes(b"\xef\xbb\xbf# My base\n\n| a | b |\n|---|---|\n\nMade by \xff me.\n")
     card = read_card_file(tmp_path / "mine")
     assert (card.title, card.summary) == ("My base", "Made by � me.")
 
@@ -63,19 +59,16 @@ def test_a_missing_card_and_one_without_front_matter(tmp_path: Path) -> None:
             "license: other\nlicense_note: For research and evaluation only.",
             "Licence: not stated. For research and evaluation only.",
         ),
-        ("license: mit\nlicense_note: The data are for non-commercial use.",
-         "Licence: MIT. The data are for non-commercial use."),
+        ("license: mit\nlicense_note: The data are for non-commercial use.", "Licence: MIT. The data are for non-commercial use."),
     ],
-)  # fmt: skip
+)
 def test_restrictions_are_plain(front: str, line: str) -> None:
     card = parse_card(f"---\n{front}\n---\n")
     assert card.restricted
     assert card.license_line == line
 
 
-@pytest.mark.parametrize(
-    "license_id", ["apache-2.0", "cc0-1.0", "cc-by-sa-4.0", "gpl-3.0", "afl-3.0", "ncsa", "openrail"]
-)
+@pytest.mark.parametrize("license_id", ["apache-2.0", "cc0-1.0", "cc-by-sa-4.0", "gpl-3.0", "afl-3.0", "ncsa", "openrail"])
 def test_free_licences_are_no_restriction(license_id: str) -> None:
     assert not parse_card(f"---\nlicense: {license_id}\n---\n").restricted
 

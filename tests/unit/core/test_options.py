@@ -16,14 +16,7 @@ from engine.errors import OptionError
 from engine.methods import get_method, method_names
 from engine.phrases import PhraseOptions
 from engine.training import TrainingOptions
-from engine.workflows.customize.request import (
-    CustomizeRequest,
-    candidates,
-    method_config,
-    phrase_config,
-    training_config,
-    validate,
-)
+from engine.workflows.customize.request import CustomizeRequest, candidates, method_config, phrase_config, training_config, validate
 
 ALL = [Decoding, CustomizeRequest, TrainingOptions, PhraseOptions, Settings]
 ALL += [get_method(name).config_class for name in method_names()]
@@ -97,9 +90,7 @@ def test_what_is_wrong_is_said(values: dict, sentence: str) -> None:
 @given(
     st.dictionaries(
         st.sampled_from(["beam", "penalty", "order", "fast", "limit", "layers"]),
-        st.one_of(
-            st.none(), st.booleans(), st.integers(), st.floats(allow_infinity=False), st.text(), st.lists(st.integers())
-        ),
+        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_infinity=False), st.text(), st.lists(st.integers())),
     )
 )
 def test_any_value_is_taken_or_refused_in_a_sentence(values: dict) -> None:
@@ -183,11 +174,7 @@ def test_environment_goes_over_the_file(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "match"),
-    [
-        ("port = ", "not valid TOML"),
-        ("prot = 1", "Did you mean port"),
-        ('port = "x"', "port: 'x' is not a whole number"),
-    ],
+    [("port = ", "not valid TOML"), ("prot = 1", "Did you mean port"), ('port = "x"', "port: 'x' is not a whole number")],
 )
 def test_a_wrong_settings_file_is_named(tmp_path, text: str, match: str) -> None:
     (tmp_path / "settings.toml").write_text(text, encoding="utf-8")
@@ -199,9 +186,7 @@ def test_auto_tries_the_methods_that_have_the_settings() -> None:
     def methods(**values) -> list[str]:
         return [one.method for one in candidates(CustomizeRequest.from_mapping(values))]
 
-    assert (
-        methods() == methods(method="") == ["knn", "density_ratio", "memory_adapter", "houlsby_adapter", "fine_tuning"]
-    )
+    assert methods() == methods(method="") == ["knn", "density_ratio", "memory_adapter", "houlsby_adapter", "fine_tuning"]
     assert methods(budget="quick") == ["knn", "memory_adapter"]
     assert methods(method="lhuc") == ["lhuc"]
     assert methods(knn=True) == ["density_ratio", "memory_adapter", "houlsby_adapter", "fine_tuning"]

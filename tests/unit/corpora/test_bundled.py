@@ -73,9 +73,7 @@ def test_the_pairs_of_the_bilingual_one_are_pairs() -> None:
     english = [segment.source or "" for segment in corpus.segments]
     for a, b in zip(german, english, strict=True):
         assert 0.45 < len(a) / len(b) < 2.3, (a, b)
-        assert re.findall(r"\d\d+", a.replace(".", "")) == re.findall(
-            r"\d\d+", re.sub(r"1950s", "", b).replace(",", "")
-        ), a
+        assert re.findall(r"\d\d+", a.replace(".", "")) == re.findall(r"\d\d+", re.sub(r"1950s", "", b).replace(",", "")), a
 
 
 def test_domains_keep_their_labels(tmp_path: Path) -> None:
@@ -147,8 +145,7 @@ def test_the_faults_are_where_the_import_says() -> None:
 
 def test_names_of_samples_and_plain_paths(tmp_path: Path) -> None:
     assert named_files(["a.txt", "/b/c.csv"], ASSETS) == ["a.txt", "/b/c.csv"]
-    assert [Path(file).name for file in named_files(["x.txt", "sample:reviews-zh"], ASSETS)] == [
-        "x.txt", "export.csv", "notes.txt"]  # fmt: skip
+    assert [Path(file).name for file in named_files(["x.txt", "sample:reviews-zh"], ASSETS)] == ["x.txt", "export.csv", "notes.txt"]
     with pytest.raises(CorpusError, match="Did you mean sample:literary-zh"):
         named_files(["sample:literary"], ASSETS)
     with pytest.raises(CorpusError, match="Available: none"):

@@ -121,9 +121,7 @@ def test_sentences(language: str, text: str, sentences: list[str]) -> None:
 PIECES = st.sampled_from([*"。！？!?….,，：；、“”‘’「」『』（）()\"' ab1天人好Z", "……", "Mr. ", "he said", "他说"])
 
 
-@given(
-    st.lists(PIECES, max_size=40).map("".join), st.sampled_from(["zh", "ja", "en", "de", "fr", "pt", "el", "hi", "xx"])
-)
+@given(st.lists(PIECES, max_size=40).map("".join), st.sampled_from(["zh", "ja", "en", "de", "fr", "pt", "el", "hi", "xx"]))
 def test_splitting_loses_nothing(text: str, language: str) -> None:
     text = clean(text)
     pieces = split_sentences(text, language)

@@ -158,9 +158,7 @@ def test_decisions_survive_a_torn_line_and_refuse_nonsense(tmp_path: Path) -> No
 
 
 @few
-@given(
-    st.lists(st.tuples(st.sampled_from(["exclude", "approve", "clear", "undo"]), st.sampled_from("abc")), max_size=12)
-)
+@given(st.lists(st.tuples(st.sampled_from(["exclude", "approve", "clear", "undo"]), st.sampled_from("abc")), max_size=12))
 def test_undo_gives_back_what_was(tmp_path: Path, steps: list[tuple[str, str]]) -> None:
     (tmp_path / DECISIONS_FILE).unlink(missing_ok=True)
     before: list[list[list[str]]] = [[]]
@@ -288,9 +286,7 @@ def test_leaks_are_found_exactly_and_nearly_on_both_sides(tmp_path: Path) -> Non
         "sources.txt": (2, 1),
         "test.txt": (3, 2),
     }
-    assert next(one for one in result["files"] if one["name"] == "broken.pdf")["error"].startswith(
-        "broken.pdf: the PDF"
-    )
+    assert next(one for one in result["files"] if one["name"] == "broken.pdf")["error"].startswith("broken.pdf: the PDF")
     assert [(row["row"], row["file"], row["line"], row["same"]) for row in rows(tmp_path / "leaks.jsonl")] == [
         (3, "test.txt", 2, True),
         (5, "test.txt", 3, True),

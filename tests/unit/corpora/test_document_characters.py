@@ -78,9 +78,5 @@ def test_a_document_that_ends_its_reader_is_refused(tmp_path: Path, monkeypatch:
 def test_a_few_documents_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limited_process, "SECONDS", 0.0)
     monkeypatch.setattr(limited_process, "answers", lambda *_: pytest.fail("another one is read"))
-    with (
-        limited_process.TURNS,
-        limited_process.TURNS,
-        pytest.raises(TransientError, match="Other files are being read"),
-    ):
+    with limited_process.TURNS, limited_process.TURNS, pytest.raises(TransientError, match="Other files are being read"):
         count(docx(word_paragraph(TEXT), tmp_path / "a.docx"))

@@ -56,9 +56,7 @@ def test_wrapped_text_is_translated_by_paragraphs_and_wrapped_again(tmp_path: Pa
 
 
 def test_other_encodings_stay_unless_they_lack_a_letter(tmp_path: Path) -> None:
-    out, _ = through(
-        tmp_path, "a.txt", "Où est le café près de là ?\n".encode("cp1252"), shout(source="fr", target="en")
-    )
+    out, _ = through(tmp_path, "a.txt", "Où est le café près de là ?\n".encode("cp1252"), shout(source="fr", target="en"))
     assert out.decode("cp1252") == "OÙ EST LE CAFÉ PRÈS DE LÀ ?\n"
     chinese = Words(lambda words: [(0, "雨停了。")], source="fr", target="zh", joint="")
     out, _ = through(tmp_path, "b.txt", "Où est le café près de là ?\n".encode("cp1252"), chinese)
@@ -165,10 +163,7 @@ def test_html_is_untouched_but_for_its_texts(tmp_path: Path) -> None:
     out, report = through(tmp_path, "a.html", HTML, shout())
     shown = out.decode()
     assert report.kept == {'translate="no"': 3}
-    assert (
-        '<p>THIS IS <b>BOLD <i>AND SLANTED</i></b> TEXT, SEE <a href="?a=1&amp;b=2" title="GO ON">THIS LINK</a>.<br>'
-        in shown
-    )
+    assert '<p>THIS IS <b>BOLD <i>AND SLANTED</i></b> TEXT, SEE <a href="?a=1&amp;b=2" title="GO ON">THIS LINK</a>.<br>' in shown
     assert "A NEW LINE THAT GOES ON &amp; ON.\n<p>UNCLOSED <em>PARAGRAPH WITH <code>x = y</code> IN IT.\n" in shown
     assert '<ul><li>ONE<li>TWO <span translate="no">Tailor MT</span> HERE</ul>' in shown
     assert '<img src="a.png" alt="A PICTURE"><input type=submit value="SEND"><input type=text value=mine>' in shown
@@ -343,9 +338,7 @@ def test_po_passes_the_check_of_gettext(tmp_path: Path, target: str) -> None:
 
 def test_a_shortcut_goes_behind_a_text_in_another_script(tmp_path: Path) -> None:
     chinese = Words(lambda words: [(0, "打开文件")], target="zh", joint="")
-    out, _ = through(
-        tmp_path, "a.po", PO.replace("Language: de", "Language: zh").replace("_Open %d file", "_Open file…"), chinese
-    )
+    out, _ = through(tmp_path, "a.po", PO.replace("Language: de", "Language: zh").replace("_Open %d file", "_Open file…"), chinese)
     assert entries(out)["_Open file…"] == {0: "打开文件(_O)", 1: "打开文件(_O)"}
 
 
@@ -398,7 +391,7 @@ ONE = [
     '<trans-unit id="6" size-unit="char" maxwidth="4"><source>Too long</source></trans-unit>',
     '<group translate="no"><trans-unit id="7" translate="yes"><source>'
     'After all<x id="9" ctype="lb"/>a line</source></trans-unit></group>',
-]  # fmt: skip
+]
 
 
 def units_of(data: bytes) -> dict[str, Any]:
@@ -469,16 +462,11 @@ TWO = [
 def test_xliff_2(tmp_path: Path) -> None:
     out, report = through(tmp_path, "a.xlf", xliff2(TWO, target="de"), shout())
     result = units_of(out)
-    assert (
-        target_of(result["1"])
-        == 'YOU HAVE <ph id="1" dataRef="d1"/> <pc id="2">NEW FILES</pc>.<ph id="3" dataRef="d2"/>GO ON'
-    )
+    assert target_of(result["1"]) == 'YOU HAVE <ph id="1" dataRef="d1"/> <pc id="2">NEW FILES</pc>.<ph id="3" dataRef="d2"/>GO ON'
     first = result["1"].find("{*}segment")
     assert (first.get("state"), first.get("subState")) == ("translated", "tailormt:needs-review")
     assert target_of(result["2"]) == "Behalten"
-    assert target_of(result["4"]).startswith(
-        'A <sc id="1"/>CROSSING <pc id="2">PAIR<ec startRef="1"/> OF</pc> TAGS <mrk'
-    )
+    assert target_of(result["4"]).startswith('A <sc id="1"/>CROSSING <pc id="2">PAIR<ec startRef="1"/> OF</pc> TAGS <mrk')
     assert "Tailor MT</mrk>" in target_of(result["4"])
     assert report.kept == {"approved before": 1, 'translate="no"': 1}
 
@@ -491,10 +479,7 @@ def test_sizes_of_xliff_2_count_the_whole_unit(tmp_path: Path) -> None:
         before = f'<segment state="final"><source>x</source><target>{kept}</target></segment>' if kept else ""
         return f'<unit id="{number}" {space} {given}>{before}<segment><source>Eight ch</source></segment></unit>'
 
-    for profile, doubts in (
-        ("xliff:codepoints", {"unit 1": 7, "unit 3": 7, "unit 6": 5, "unit 7": 10}),
-        ("acme:pixels", {}),
-    ):
+    for profile, doubts in (("xliff:codepoints", {"unit 1": 7, "unit 3": 7, "unit 6": 5, "unit 7": 10}), ("acme:pixels", {})):
         units = [
             f'<slr:profiles {space} generalProfile="{profile}"/>',
             unit(1, "7"), unit(2, "8"), unit(3, "2,7"), unit(4, "9,*"), unit(5, "much"),
@@ -528,15 +513,10 @@ def test_any_xliff_unit_keeps_its_elements(source: str) -> None:
     source = re.sub('id="0"', lambda _: f'id="{next(number)}"', f"Say {source}")
     with tempfile.TemporaryDirectory() as folder:
         out, _ = through(
-            Path(folder),
-            "a.xlf",
-            xliff1([f'<trans-unit id="1"><source>{source}</source></trans-unit>'], target="de"),
-            reverse(),
+            Path(folder), "a.xlf", xliff1([f'<trans-unit id="1"><source>{source}</source></trans-unit>'], target="de"), reverse()
         )
     unit = units_of(out)["1"]
-    before, after = (
-        [(e.tag, e.get("id")) for e in unit.find(f"{{*}}{name}").iterdescendants()] for name in ("source", "target")
-    )
+    before, after = ([(e.tag, e.get("id")) for e in unit.find(f"{{*}}{name}").iterdescendants()] for name in ("source", "target"))
     assert sorted(before) == sorted(after)
 
 
@@ -587,14 +567,7 @@ def word_text(data: bytes, member: str = "word/document.xml") -> list[list[tuple
         row = []
         for element in paragraph.iter():
             name = etree.QName(element).localname
-            if next(element.iterancestors(f"{w}p"), paragraph) is not paragraph or name in (
-                "r",
-                "pPr",
-                "pStyle",
-                "rPr",
-                "b",
-                "p",
-            ):
+            if next(element.iterancestors(f"{w}p"), paragraph) is not paragraph or name in ("r", "pPr", "pStyle", "rPr", "b", "p"):
                 continue
             if name in ("t", "delText"):
                 bold = element.getparent().find(f"{w}rPr/{w}b") is not None
@@ -681,8 +654,7 @@ def test_any_paragraph_of_runs_keeps_what_is_no_text(runs: list[tuple[str, str]]
         out, _ = through(Path(folder), "a.docx", file.read_bytes(), reverse())
     pattern = r"<w:(tab|footnoteReference|hyperlink)\b"
     before, after = (
-        re.findall(pattern, zipfile.ZipFile(io.BytesIO(data)).read("word/document.xml").decode())
-        for data in (_bytes(body), out)
+        re.findall(pattern, zipfile.ZipFile(io.BytesIO(data)).read("word/document.xml").decode()) for data in (_bytes(body), out)
     )
     assert sorted(before) == sorted(after)
     shown = "".join(text for _, text in word_text(out)[0])

@@ -21,9 +21,7 @@ from tests.documents import docx, odt, pdf, tmx, word_paragraph, xliff1, xliff2
 from tests.properties import few
 
 SAMPLES = Path(__file__).resolve().parents[3] / "assets" / "samples"
-LETTERS = [
-    line.split("\t") for line in (SAMPLES / "letters-de-en" / "letters.tsv").read_text(encoding="utf-8").splitlines()
-][1:]
+LETTERS = [line.split("\t") for line in (SAMPLES / "letters-de-en" / "letters.tsv").read_text(encoding="utf-8").splitlines()][1:]
 EN = (SAMPLES / "it-help-en" / "it-help.txt").read_text(encoding="utf-8").splitlines()
 ZH = (SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()
 PLAIN = CorpusOptions(check_language=False, deduplicate=False, min_chars=1)
@@ -35,13 +33,9 @@ def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
     return path
 
 
-def read(
-    path: Path, language: str = "zh", source: str | None = "en", **options: object
-) -> list[tuple[str, str | None]]:
+def read(path: Path, language: str = "zh", source: str | None = "en", **options: object) -> list[tuple[str, str | None]]:
     chosen = CorpusOptions.from_mapping({"check_language": False, **options})
-    return [
-        (s.text, s.source) for s in import_corpus([path], language, source_language=source, options=chosen).segments
-    ]
+    return [(s.text, s.source) for s in import_corpus([path], language, source_language=source, options=chosen).segments]
 
 
 def skips(report: ImportReport) -> dict[str, list[int]]:
@@ -63,9 +57,7 @@ def test_a_real_memory_both_ways(tmp_path: Path) -> None:
 
 
 def test_codes_of_tmx_are_dropped_or_numbered(tmp_path: Path) -> None:
-    left = (
-        '<bpt i="1" x="1">&lt;b&gt;</bpt>Press<ept i="1">&lt;/b&gt;</ept> the <hi>key</hi> <ph x="2">{\\img}</ph>now.'
-    )
+    left = '<bpt i="1" x="1">&lt;b&gt;</bpt>Press<ept i="1">&lt;/b&gt;</ept> the <hi>key</hi> <ph x="2">{\\img}</ph>now.'
     right = '现在<ph x="2">{\\img}</ph>按下<bpt i="1" x="1">&lt;b&gt;<sub>not mine</sub></bpt>那个键<ept i="1">&lt;/b&gt;</ept>。'
     path = write(tmp_path / "a.tmx", tmx([(left, right)], raw=True))
     assert read(path) == [("现在按下那个键。", "Press the key now.")]
@@ -75,8 +67,7 @@ def test_codes_of_tmx_are_dropped_or_numbered(tmp_path: Path) -> None:
 
 def test_other_languages_of_a_memory_are_counted_and_passed_over(tmp_path: Path) -> None:
     body = tmx([("Good day to you.", "你好，先生。")]).replace(
-        "</tu>",
-        '<tuv xml:lang="fr"><seg>Bonjour.</seg></tuv></tu><tu><tuv xml:lang="fr"><seg>Bonsoir.</seg></tuv></tu>',
+        "</tu>", '<tuv xml:lang="fr"><seg>Bonjour.</seg></tuv></tu><tu><tuv xml:lang="fr"><seg>Bonsoir.</seg></tuv></tu>'
     )
     corpus = import_corpus([write(tmp_path / "a.tmx", body)], "zh", source_language="en", options=PLAIN)
     assert [(s.text, s.source) for s in corpus.segments] == [("你好，先生。", "Good day to you.")]
@@ -141,10 +132,7 @@ def test_damaged_xml_is_named_with_its_line(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_large_memory_does_not_sit_in_memory(tmp_path: Path) -> None:
-    pairs = [
-        (f"Number {i} of the long list is here, and so it goes on.", f"这里是长长的清单里的第{i}号。")
-        for i in range(20_000)
-    ]
+    pairs = [(f"Number {i} of the long list is here, and so it goes on.", f"这里是长长的清单里的第{i}号。") for i in range(20_000)]
     path = write(tmp_path / "a.tmx", tmx(pairs))
     size = path.stat().st_size
     from engine.corpora.formats.records import Request
@@ -180,10 +168,7 @@ def test_xliff_1_units_alternatives_states(tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "a.xlf", xliff1(units))
     corpus = import_corpus([path], "zh", source_language="en", options=PLAIN)
-    assert [(s.text, s.source) for s in corpus.segments] == [
-        ("按打开。", "Press Open."),
-        ("保存文件。", "Save the file."),
-    ]
+    assert [(s.text, s.source) for s in corpus.segments] == [("按打开。", "Press Open."), ("保存文件。", "Save the file.")]
     assert skips(corpus.report) == {
         "tags, removed": [4],
         "not translated yet": [5],
@@ -197,9 +182,7 @@ def test_xliff_of_the_other_direction_and_without_target_language(tmp_path: Path
     units = [unit(i, en, zh) for i, (en, zh) in enumerate(zip(EN[:3], ZH[:3], strict=True))]
     turned = write(tmp_path / "a.xliff", xliff1(units, "en", "zh"))
     assert read(turned, "en", "zh") == list(zip(EN[:3], ZH[:3], strict=True))
-    template = write(
-        tmp_path / "b.xliff", xliff1([f'<trans-unit id="1"><source>{EN[0]}</source></trans-unit>'], "en", "")
-    )
+    template = write(tmp_path / "b.xliff", xliff1([f'<trans-unit id="1"><source>{EN[0]}</source></trans-unit>'], "en", ""))
     assert read(template, "en", "zh") == [(EN[0], None)]
     with pytest.raises(CorpusError, match="the file says that it holds English, Chinese, not German"):
         read(turned, "de", "en")
@@ -213,10 +196,7 @@ def test_segments_of_sdlxliff_are_pairs_of_their_own(tmp_path: Path) -> None:
         '<target><mrk mtype="seg" mid="1">第一句话。</mrk>'
         '<mrk mtype="seg" mid="2">第二<g id="5">句</g>话。</mrk></target></trans-unit>'
     )
-    assert read(write(tmp_path / "a.sdlxliff", xliff1([body]))) == [
-        ("第一句话。", "First one."),
-        ("第二句话。", "Second one."),
-    ]
+    assert read(write(tmp_path / "a.sdlxliff", xliff1([body]))) == [("第一句话。", "First one."), ("第二句话。", "Second one.")]
 
 
 def test_xliff_2(tmp_path: Path) -> None:
@@ -242,11 +222,7 @@ def test_po_messages_plurals_fuzzy_obsolete(tmp_path: Path) -> None:
     po = polib.POFile()
     po.metadata = {"Language": "zh_CN", "Content-Type": "text/plain; charset=UTF-8", "X-Accelerator-Marker": "&"}
     po.append(polib.POEntry(msgid="&Open the file", msgstr="打开文件(&O)"))
-    po.append(
-        polib.POEntry(
-            msgid="%d file was copied", msgid_plural="%d files were copied", msgstr_plural={0: "已复制 %d 个文件"}
-        )
-    )
+    po.append(polib.POEntry(msgid="%d file was copied", msgid_plural="%d files were copied", msgstr_plural={0: "已复制 %d 个文件"}))
     po.append(polib.POEntry(msgid="Maybe this", msgstr="也许是这个", flags=["fuzzy"]))
     po.append(polib.POEntry(msgid="Not yet", msgstr=""))
     po.append(polib.POEntry(msgid="Gone", msgstr="已经没有了", obsolete=True))
@@ -281,17 +257,11 @@ def test_word_text_as_the_author_sees_it(tmp_path: Path) -> None:
         "<w:del><w:r><w:delText> and gone</w:delText></w:r></w:del><w:moveFrom><w:r><w:t> moved</w:t></w:r></w:moveFrom>"
         "<w:r><w:tab/><w:instrText>PAGEREF _Toc1</w:instrText><w:t>here.</w:t><w:br/><w:t>After the break.</w:t></w:r></w:p>"
         "<w:tbl><w:tr><w:tc>" + word_paragraph("A cell of a table.") + "</w:tc></w:tr></w:tbl>"
-        "<w:p><mc:AlternateContent><mc:Choice><w:txbxContent>"
-        + word_paragraph("In a text box.")
-        + "</w:txbxContent></mc:Choice>"
-        "<mc:Fallback><w:txbxContent>"
-        + word_paragraph("In a text box.")
-        + "</w:txbxContent></mc:Fallback></mc:AlternateContent>"
+        "<w:p><mc:AlternateContent><mc:Choice><w:txbxContent>" + word_paragraph("In a text box.") + "</w:txbxContent></mc:Choice>"
+        "<mc:Fallback><w:txbxContent>" + word_paragraph("In a text box.") + "</w:txbxContent></mc:Fallback></mc:AlternateContent>"
         "<w:r><w:t>Around the box.</w:t></w:r></w:p>"
     )
-    path = docx(
-        body, tmp_path / "a.docx", footnotes=f'<w:footnote w:id="1">{word_paragraph("A note below.")}</w:footnote>'
-    )
+    path = docx(body, tmp_path / "a.docx", footnotes=f'<w:footnote w:id="1">{word_paragraph("A note below.")}</w:footnote>')
     corpus = import_corpus([path], "en", options=PLAIN)
     assert corpus.texts() == [
         "The night was cold and still.",
@@ -402,8 +372,7 @@ def test_subtitles(tmp_path: Path, end: str) -> None:
 
 def test_chinese_subtitles_are_not_run_together(tmp_path: Path) -> None:
     cues = "".join(
-        f"{i}\n00:00:0{i},000 --> 00:00:0{i},900\n{text}\n\n"
-        for i, text in enumerate(["你去哪儿", "我去北京", "路上小心"], 1)
+        f"{i}\n00:00:0{i},000 --> 00:00:0{i},900\n{text}\n\n" for i, text in enumerate(["你去哪儿", "我去北京", "路上小心"], 1)
     )
     assert [t for t, _ in read(write(tmp_path / "a.srt", cues, "gb18030"))] == ["你去哪儿", "我去北京", "路上小心"]
 
@@ -430,8 +399,7 @@ def test_pdf_paragraphs_without_heads_and_numbers(tmp_path: Path) -> None:
     ]
     corpus = import_corpus([pdf(pages, tmp_path / "a.pdf")], "en", options=PLAIN)
     assert corpus.texts() == [
-        "The night was cold and the wind was high, and nobody in the village slept before the morning came at last over "
-        "the hills.",
+        "The night was cold and the wind was high, and nobody in the village slept before the morning came at last over the hills.",
         "Then the bells rang and all the people went out to see what had come down the river in the dark, and they were "
         "glad of it.",
     ]
@@ -472,21 +440,8 @@ def test_a_pdf_with_a_password(tmp_path: Path) -> None:
 
 # --- all of them
 
-WORDS = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Co", "Cn"]), max_size=30
-) | st.sampled_from(
-    [
-        "a < b & c",
-        "<b>bold</b> text",
-        "&amp;",
-        "]]>",
-        "&#x41;",
-        "{0} %s",
-        "“他说”",
-        "x\u200by",
-        "<!-- no -->",
-        "<x id='1'/>",
-    ]
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Co", "Cn"]), max_size=30) | st.sampled_from(
+    ["a < b & c", "<b>bold</b> text", "&amp;", "]]>", "&#x41;", "{0} %s", "“他说”", "x\u200by", "<!-- no -->", "<x id='1'/>"]
 )
 SENTENCE = st.builds("He {} it.".format, WORDS).filter(lambda text: not is_garbled(text))
 

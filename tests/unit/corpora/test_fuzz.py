@@ -109,9 +109,7 @@ def test_an_input_that_was_once_too_much_is_read_or_refused(file: Path, guard: G
     assert ("Error" in words.split(" ")[0]) == file.name.startswith("refused-"), words
 
 
-@pytest.mark.parametrize(
-    "data", [b"\xff\xfe\xfa", b'"words"', b"[1]", b"0", b"[" * 100_000, b'{"samples": 3}', b"null\n"]
-)
+@pytest.mark.parametrize("data", [b"\xff\xfe\xfa", b'"words"', b"[1]", b"0", b"[" * 100_000, b'{"samples": 3}', b"null\n"])
 def test_files_of_a_workspace_that_hold_something_else_hold_nothing(data: bytes, tmp_path: Path) -> None:
     for name in ("steps.json", "decisions.jsonl", "excluded_phrases.jsonl", "pairs.jsonl"):
         (tmp_path / name).write_bytes(data)
@@ -126,8 +124,7 @@ def test_files_of_a_workspace_that_hold_something_else_hold_nothing(data: bytes,
 
 def test_fields_that_never_end_are_read_at_once(guard: Guard, tmp_path: Path) -> None:
     begins = "".join(  # each another, or they are packed like no real document
-        f'<w:r w:rsidR="{number * 2654435761 % 2**32:08X}"><w:fldChar w:fldCharType="begin"/></w:r>'
-        for number in range(40_000)
+        f'<w:r w:rsidR="{number * 2654435761 % 2**32:08X}"><w:fldChar w:fldCharType="begin"/></w:r>' for number in range(40_000)
     )
     file = docx(f"<w:p>{begins}<w:r><w:t>The rain stopped.</w:t></w:r></w:p>", tmp_path / "a.docx")
     with guard(tmp_path):
@@ -146,23 +143,7 @@ def test_a_damaged_part_of_a_blend_is_a_damaged_bundle(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    [
-        "雨",
-        "{{",
-        "{%",
-        "<%",
-        "%0",
-        "0",
-        "{a,plural,",
-        "{a,plural,}",
-        "a@",
-        "www.,",
-        "%(a)0",
-        "<a b=",
-        "${",
-        "{a.",
-        "http://!",
-    ],
+    ["雨", "{{", "{%", "<%", "%0", "0", "{a,plural,", "{a,plural,}", "a@", "www.,", "%(a)0", "<a b=", "${", "{a.", "http://!"],
 )
 def test_the_same_over_and_over_is_looked_through_at_once(piece: str, guard: Guard, tmp_path: Path) -> None:
     text = "The rain %" + piece * (120_000 // len(piece))

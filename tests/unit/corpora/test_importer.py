@@ -117,9 +117,7 @@ def test_domain_from_file() -> None:
 
 
 def test_wrong_language_is_refused_by_name() -> None:
-    with pytest.raises(
-        CorpusError, match=r"only 0% looks like Chinese; most others look like English.*elizabethan-en.txt"
-    ):
+    with pytest.raises(CorpusError, match=r"only 0% looks like Chinese; most others look like English.*elizabethan-en.txt"):
         import_corpus([EN], "zh")
     assert import_corpus([EN], "zh", options=CorpusOptions(check_language=False)).report.languages == {}
 
@@ -193,9 +191,7 @@ def test_progress_grows_to_the_end_and_can_stop() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="the reference data sets are not on this machine")
-@pytest.mark.parametrize(
-    ("name", "language", "kept"), [("train.luxun.random.zh", "zh", 0.98), ("train.shake.all.en", "en", 0.95)]
-)
+@pytest.mark.parametrize(("name", "language", "kept"), [("train.luxun.random.zh", "zh", 0.98), ("train.shake.all.en", "en", 0.95)])
 def test_style_corpora(name: str, language: str, kept: float) -> None:
     corpus = import_corpus([DATA / "mtsc" / name], language)
     assert len(corpus) > kept * corpus.report.lines

@@ -90,10 +90,7 @@ SEE THE BARN[^1] AND THE FIELD[^big-one], :smile: NOT `[^1]`.
         ("Look\\![here](a.png) now", "LOOK\\![HERE](a.png) NOW"),
         ('An ![old "map"](<a b.png> "A \\"map\\"") here', 'AN ![OLD "MAP"](<a b.png> "A \\"MAP\\"") HERE'),
         ("![Only a picture][p]\n\n[p]: a.png", "![ONLY A PICTURE][p]\n\n[p]: a.png"),
-        (
-            "See [the map][p], [p] and [P][].\n\n[p]: /ü(1).png 'T'",
-            "SEE [THE MAP][p], [P][p] AND [P][p].\n\n[p]: /ü(1).png 'T'",
-        ),
+        ("See [the map][p], [p] and [P][].\n\n[p]: /ü(1).png 'T'", "SEE [THE MAP][p], [P][p] AND [P][p].\n\n[p]: /ü(1).png 'T'"),
         ("A [b](/ü_(1)) c", "A [B](/ü_(1)) C"),
         ("| a `x \\| y` | ![b \\| c](d) |\n|---|---|", "| A `x \\| y` | ![B \\| C](d) |\n|---|---|"),
         ("Not &lt; but &amp;lt; and ~~old~~ \\~~", "NOT < BUT \\&LT; AND ~~OLD~~ \\~\\~"),
@@ -137,9 +134,7 @@ FRAGMENTS = st.sampled_from(
     ]
 )  # fmt: skip
 BLOCKS = st.tuples(
-    st.sampled_from(
-        ["{}", "# {}", "> {}", "- {}", "- [ ] {}", "3. {}", "> [!NOTE]\n> {}", "[^1]: {}", "| {} | b |\n|---|---|"]
-    ),
+    st.sampled_from(["{}", "# {}", "> {}", "- {}", "- [ ] {}", "3. {}", "> [!NOTE]\n> {}", "[^1]: {}", "| {} | b |\n|---|---|"]),
     st.lists(FRAGMENTS, min_size=1, max_size=4),
     st.sampled_from([" ", ", ", " - "]),
 )

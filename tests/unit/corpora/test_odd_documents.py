@@ -66,9 +66,9 @@ def test_pictures_are_not_given_to_the_model(tmp_path: Path, text: str, expected
 
 def test_pictures_in_written_tags_and_placeholders_are_parts_of_these(tmp_path: Path) -> None:
     page = "<p>You have {count, plural, one {a ★} other {# ★★}} at {{ '♥' }} ♥ now</p>"
-    assert translated(tmp_path, "a.html", page, shout()) == page.replace("You have", "YOU HAVE").replace(
-        " at ", " AT "
-    ).replace("now", "NOW")
+    assert translated(tmp_path, "a.html", page, shout()) == page.replace("You have", "YOU HAVE").replace(" at ", " AT ").replace(
+        "now", "NOW"
+    )
     text = 'msgid "Rate it ★ <a title=\\"★ five\\">here</a> ★"\nmsgstr ""\n'
     shown = translated(tmp_path, "a.po", text, shout())
     assert 'msgstr "RATE IT ★ <a title=\\"★ five\\">HERE</a> ★"\n' in shown

@@ -66,9 +66,7 @@ def test_a_slide_keeps_looks_breaks_fields_and_order(tmp_path: Path) -> None:
     assert (report.title, report.units) == ("PowerPoint presentation", 3)
     out, _ = through(tmp_path, "a.pptx", file, reverse())
     part = "ppt/slides/slide1.xml"
-    assert texts(out, part) == [
-        "OPEN. IS <HOUSE RED> THE|PAGE THIS READ", "SMALL IS M2 IN AREA", "[12] NUMBER SLIDE", "[12]", ""
-    ]  # fmt: skip
+    assert texts(out, part) == ["OPEN. IS <HOUSE RED> THE|PAGE THIS READ", "SMALL IS M2 IN AREA", "[12] NUMBER SLIDE", "[12]", ""]
     result = members(out)[part].decode()
     first = etree.fromstring(result.encode()).find(f".//{{{A}}}p")
     assert [etree.QName(child).localname for child in (first[0], first[-1])] == ["pPr", "endParaRPr"]
@@ -168,10 +166,7 @@ def test_what_is_no_presentation_is_refused_in_a_sentence(tmp_path: Path) -> Non
 
 
 def test_parts_that_lead_to_each_other_are_read_once(tmp_path: Path) -> None:
-    ring = {
-        f"ppt/charts/_rels/chart{number}.xml.rels": links(("chart", f"chart{number % 50 + 1}.xml"))
-        for number in range(1, 51)
-    }
+    ring = {f"ppt/charts/_rels/chart{number}.xml.rels": links(("chart", f"chart{number % 50 + 1}.xml")) for number in range(1, 51)}
     charts = {f"ppt/charts/chart{number}.xml": DRAWN.format(drawn_run("Title")) for number in range(1, 51)}
     first = {"ppt/slides/_rels/slide1.xml.rels": links(("chart", "../charts/chart1.xml"))}
     document = open_document(pptx([""], tmp_path / "a.pptx", ring | charts | first), Context("a.pptx", "en", "de"))
@@ -204,9 +199,7 @@ RUNS = st.lists(
     min_size=1,
     max_size=8,
 )
-KINDS = {
-    "": '<a:rPr lang="en-US"/>', "b": BOLD, "i": '<a:rPr i="1"/>', "link": LINK, "raised": '<a:rPr baseline="30000"/>'
-}  # fmt: skip
+KINDS = {"": '<a:rPr lang="en-US"/>', "b": BOLD, "i": '<a:rPr i="1"/>', "link": LINK, "raised": '<a:rPr baseline="30000"/>'}
 
 
 @given(RUNS)
@@ -219,9 +212,7 @@ def test_any_paragraph_keeps_what_is_no_text(runs: list[tuple[str, str]]) -> Non
         out, _ = through(Path(folder), "a.pptx", file, reverse())
     assert same == file
     part = "ppt/slides/slide1.xml"
-    before, after = (
-        sorted(re.findall(r"<a:(?:br|fld|endParaRPr)\b", members(data)[part].decode())) for data in (file, out)
-    )
+    before, after = (sorted(re.findall(r"<a:(?:br|fld|endParaRPr)\b", members(data)[part].decode())) for data in (file, out))
     assert before == after
     said = "".join(text for text, kind in runs if kind not in other)
     shown = "".join(texts(out, part)[0].replace("[12]", "").replace("|", "").translate({60: None, 62: None}))

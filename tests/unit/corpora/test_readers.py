@@ -115,15 +115,7 @@ def test_two_columns_without_header_are_told_by_language(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "header",
-    [
-        "source\ttarget",
-        "src\ttgt",
-        "en\tzh",
-        "EN-us\tzh-CN",
-        "English\tChinese",
-        "Source Text\tTarget Text",
-        "text\ttranslation",
-    ],
+    ["source\ttarget", "src\ttgt", "en\tzh", "EN-us\tzh-CN", "English\tChinese", "Source Text\tTarget Text", "text\ttranslation"],
 )
 def test_headers(tmp_path: Path, header: str) -> None:
     rows = "\n".join([header, *(f"{e}\t{z}" for e, z in zip(EN, ZH, strict=True))])
@@ -174,9 +166,7 @@ def test_quoted_tables_are_unwrapped(tmp_path: Path, name: str, delimiter: str, 
         [("source", "target"), *pairs]
     )
     corpus = import_corpus([make(tmp_path, name, out.getvalue())], "zh")
-    assert [(s.text, s.source) for s in corpus.segments] == [
-        (" ".join(z.split()), " ".join(e.split())) for e, z in pairs
-    ]
+    assert [(s.text, s.source) for s in corpus.segments] == [(" ".join(z.split()), " ".join(e.split())) for e, z in pairs]
     assert [s.line for s in corpus.segments] == [2, 3, 6]
 
 
@@ -197,14 +187,7 @@ def test_csv_of_plain_sentences_with_commas(tmp_path: Path) -> None:
 
 
 def test_rows_of_another_width_are_skipped_by_line(tmp_path: Path) -> None:
-    rows = [
-        "source\ttarget",
-        *(f"{e}\t{z}" for e, z in zip(EN, ZH, strict=True)),
-        "only one",
-        "a\tb\tc",
-        "",
-        "x\t很好的。\t",
-    ]
+    rows = ["source\ttarget", *(f"{e}\t{z}" for e, z in zip(EN, ZH, strict=True)), "only one", "a\tb\tc", "", "x\t很好的。\t"]
     report = import_corpus([make(tmp_path, "a.tsv", "\n".join(rows))], "zh").report
     assert report.kept == 4
     assert report.skipped == {"wrong number of columns": 2, "empty": 1}
@@ -217,9 +200,7 @@ def test_missing_source_is_skipped(tmp_path: Path) -> None:
 
 
 def test_excel_first_line(tmp_path: Path) -> None:
-    assert texts(make(tmp_path, "a.csv", "sep=;\nsource;target\nGood day.;你好，先生。"), "zh") == [
-        ("你好，先生。", "Good day.")
-    ]
+    assert texts(make(tmp_path, "a.csv", "sep=;\nsource;target\nGood day.;你好，先生。"), "zh") == [("你好，先生。", "Good day.")]
 
 
 CELL = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]) | st.sampled_from(' ",\t\n;'), min_size=1)
@@ -276,15 +257,7 @@ def test_jsonl_keys(tmp_path: Path) -> None:
 
 
 def test_bad_json_lines_are_skipped_by_line(tmp_path: Path) -> None:
-    lines = [
-        '{"text": "A good line of text."}',
-        "not json {",
-        '{"id": 3}',
-        '{"text": 5}',
-        "[" * 9000,
-        "null",
-        "1" * 5000,
-    ]
+    lines = ['{"text": "A good line of text."}', "not json {", '{"id": 3}', '{"text": 5}', "[" * 9000, "null", "1" * 5000]
     report = import_corpus([make(tmp_path, "a.jsonl", "\n".join(lines))], "en").report
     assert report.kept == 1
     assert report.skipped == {"no text in the object": 3, "not JSON": 3}
@@ -299,9 +272,7 @@ def test_lone_surrogates_in_json_can_be_saved(tmp_path: Path) -> None:
 
 @few
 @given(data=st.binary(min_size=1, max_size=300), ending=st.sampled_from([".txt", ".csv", ".tsv", ".jsonl"]))
-def test_any_bytes_give_a_corpus_or_one_sentence(
-    data: bytes, ending: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_bytes_give_a_corpus_or_one_sentence(data: bytes, ending: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("any") / f"a{ending}"
     path.write_bytes(data)
     try:

@@ -23,9 +23,7 @@ DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 def corpus_of(texts: list[str], sources: list[str | None] | None = None) -> Corpus:
     sources = sources or [None] * len(texts)
-    segments = [
-        Segment(t, source=s, file="a.txt", line=i) for i, (t, s) in enumerate(zip(texts, sources, strict=True), 1)
-    ]
+    segments = [Segment(t, source=s, file="a.txt", line=i) for i, (t, s) in enumerate(zip(texts, sources, strict=True), 1)]
     file = FileReport("a.txt", "utf-8", len(texts), len(texts), len(texts))
     return Corpus("en", segments, ImportReport("en", files=[file]))
 
@@ -44,11 +42,7 @@ def jaccard(a: str, b: str) -> float:
         ("他说：“好！”", "他说好。", True),
         ("ＡＢＣ公司的产品", "ABC公司的产品", True),
         ("Straße", "STRASSE", True),
-        (
-            "Where they so request, any employee may be involved.",
-            "Where they so request, any employees may be involved.",
-            True,
-        ),
+        ("Where they so request, any employee may be involved.", "Where they so request, any employees may be involved.", True),
         ("I have no doubt of it.", "She went to the market.", False),
         ("12", "34", False),
     ],
@@ -59,9 +53,7 @@ def test_what_counts_as_near_identical(one: str, other: str, same: bool) -> None
     assert numbers[1] == 1
 
 
-WORDS = st.lists(
-    st.sampled_from(["the", "moon", "sun", "is", "was", "up", "down", "now", *"好天黑了3."]), min_size=1, max_size=12
-)
+WORDS = st.lists(st.sampled_from(["the", "moon", "sun", "is", "was", "up", "down", "now", *"好天黑了3."]), min_size=1, max_size=12)
 
 
 @given(st.lists(WORDS.map(" ".join), max_size=25))
@@ -98,10 +90,7 @@ def test_parts_are_disjoint_whole_and_without_leaks(texts: list[str], valid: int
 
 def test_one_source_never_straddles() -> None:
     sources = [f"Satz Nummer {'abcdefghij'[i // 2]} hier" for i in range(20)]
-    texts = [
-        f"{word} is {random.Random(word).random()} {word * 3}"
-        for word in [letter * 5 for letter in "abcdefghijklmnopqrst"]
-    ]
+    texts = [f"{word} is {random.Random(word).random()} {word * 3}" for word in [letter * 5 for letter in "abcdefghijklmnopqrst"]]
     parts = split(corpus_of(texts, list(sources)), valid=4, seed=3)
     assert len(parts.valid) == 4
     assert not {s.source for s in parts.valid} & {s.source for s in parts.train}
@@ -120,9 +109,7 @@ def test_sizes_seeds_and_small_corpora() -> None:
     assert f"only {len(corpus):,} sentences" in small.notes[0]
     with pytest.raises(OptionError):
         split(corpus, valid=-1)
-    few = split(
-        corpus_of(["The first line of three.", "Another thing entirely.", "Quite different words."]), valid=10, test=10
-    )
+    few = split(corpus_of(["The first line of three.", "Another thing entirely.", "Quite different words."]), valid=10, test=10)
     assert (len(few.train), len(few.valid), len(few.test)) == (1, 1, 1)
     assert split(corpus_of(["Only one."]), valid=5).train
 

@@ -14,8 +14,7 @@ from tests.documents import ODF, docx, odt, word_paragraph
 
 PLAIN = CorpusOptions(split_sentences=False, min_chars=1, deduplicate=False)
 PAIRS = [
-    line.split("\t")[:2]
-    for line in (SAMPLES / "letters-de-en" / "letters.tsv").read_text(encoding="utf-8").splitlines()[1:21]
+    line.split("\t")[:2] for line in (SAMPLES / "letters-de-en" / "letters.tsv").read_text(encoding="utf-8").splitlines()[1:21]
 ]
 
 
@@ -25,9 +24,7 @@ def word_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def odf_table(rows: Sequence[Sequence[str]]) -> str:
-    cells = [
-        "".join(f"<table:table-cell><text:p>{escape(text)}</text:p></table:table-cell>" for text in row) for row in rows
-    ]
+    cells = ["".join(f"<table:table-cell><text:p>{escape(text)}</text:p></table:table-cell>" for text in row) for row in rows]
     body = "".join(f"<table:table-row>{row}</table:table-row>" for row in cells)
     return f'<table:table xmlns:table="{ODF}:table:1.0">{body}</table:table>'
 

@@ -110,10 +110,7 @@ def test_martif_of_version_2_and_one_target_for_each_source_term(tmp_path: Path,
             "<tbx><conceptEntry><langSec xml:lang='en'><term>fog</term></langSec></conceptEntry></tbx>",
             "terms.tbx has no terms in German; most of its terms are in English.",
         ),
-        (
-            V2.replace('"en', '"fr').replace("xml:lang", "lang", 1),
-            "no concept with a term in English and one in German",
-        ),
+        (V2.replace('"en', '"fr').replace("xml:lang", "lang", 1), "no concept with a term in English and one in German"),
         ("<tbx>" * 600, "nested more than 500 deep"),
     ],
 )
@@ -151,9 +148,7 @@ def test_a_row_without_a_term_is_named(tmp_path: Path, text: str) -> None:
         read_terms(file_of(tmp_path, text, "terms.csv"), "zh", "en")
 
 
-words = st.text(
-    st.characters(blacklist_categories=("Cc", "Cs", "Cn", "Z"), max_codepoint=0xFFFD), min_size=1, max_size=12
-)
+words = st.text(st.characters(blacklist_categories=("Cc", "Cs", "Cn", "Z"), max_codepoint=0xFFFD), min_size=1, max_size=12)
 
 
 @given(entries=st.dictionaries(words, words, min_size=1, max_size=8))

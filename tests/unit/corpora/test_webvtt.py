@@ -15,17 +15,9 @@ VTT = "WEBVTT\n\n00:01.000 --> 00:02.000\n{}\n"
 @pytest.mark.parametrize(
     ("text", "asked", "expected"),
     [
-        (
-            "Use the &lt;b&gt; tag, Tom &amp; Jerry.",
-            ["Use the <b> tag, Tom & Jerry."],
-            "USE THE &lt;B&gt; TAG, TOM &amp; JERRY.",
-        ),
+        ("Use the &lt;b&gt; tag, Tom &amp; Jerry.", ["Use the <b> tag, Tom & Jerry."], "USE THE &lt;B&gt; TAG, TOM &amp; JERRY."),
         ("<v Mary Ann>Hello there", ["Hello there"], "<v Mary Ann>HELLO THERE"),
-        (
-            "The <c.yellow>dog</c> sleeps <00:01.500>now",
-            ["The dog sleeps now"],
-            "THE <c.yellow>DOG</c> SLEEPS <00:01.500>NOW",
-        ),
+        ("The <c.yellow>dog</c> sleeps <00:01.500>now", ["The dog sleeps now"], "THE <c.yellow>DOG</c> SLEEPS <00:01.500>NOW"),
     ],
 )
 def test_what_a_cue_may_hold(tmp_path: Path, text: str, asked: list[str], expected: str) -> None:

@@ -84,20 +84,13 @@ def test_a_workbook_of_another_library(tmp_path: Path) -> None:
 
 
 RICH = (
-    "<r><t>The </t></r><r><rPr><b/><sz val=\"11\"/><rFont val=\"X\"/><family val=\"2\"/></rPr><t>red house</t></r>"
+    '<r><t>The </t></r><r><rPr><b/><sz val="11"/><rFont val="X"/><family val="2"/></rPr><t>red house</t></r>'
     '<r><rPr><vertAlign val="superscript"/></rPr><t>2</t></r><rPh sb="0" eb="1"><t>a reading</t></rPh><phoneticPr fontId="1"/>'
-)  # fmt: skip
+)
 
 
 def test_shared_texts_keep_looks_and_lose_reading_aids(tmp_path: Path) -> None:
-    texts = [
-        "Plain words",
-        RICH,
-        "42",
-        "Not shown",
-        "<t>With aid</t><rPh sb='0' eb='4'><t>aid</t></rPh>",
-        "a_x000D_b c",
-    ]
+    texts = ["Plain words", RICH, "42", "Not shown", "<t>With aid</t><rPh sb='0' eb='4'><t>aid</t></rPh>", "a_x000D_b c"]
     rows = shared(1, 0, 2, 0) + shared(4, 5) + '<row><c t="str"><f>A1</f><v>Plain words</v></c><c><v>7</v></c></row>'
     file = xlsx({"One": rows}, tmp_path / "x.xlsx", texts).read_bytes()
     same, _ = through(tmp_path, "a.xlsx", file, identity())
@@ -132,15 +125,7 @@ def test_texts_that_are_called_by_their_words_stay(tmp_path: Path) -> None:
     sheet.auto_filter.add_filter_column(0, ["Medium"])
     out, report = through(tmp_path, "a.xlsx", saved(book), shout())
     result = cells(out, "Sheet")
-    assert [result[f"{letter}1"] for letter in "ABCDEFG"] == [
-        "Open",
-        "open",
-        "Shut",
-        "High",
-        "Low",
-        "FREE WORDS",
-        "Medium",
-    ]
+    assert [result[f"{letter}1"] for letter in "ABCDEFG"] == ["Open", "open", "Shut", "High", "Low", "FREE WORDS", "Medium"]
     assert report.kept == {KEPT: 6}
 
 
@@ -160,9 +145,7 @@ def headers(data: bytes) -> tuple[list[object], list[str]]:
     """The header cells, and the columns' names as Excel reads them."""
     sheet = load_workbook(io.BytesIO(data)).active
     table = sheet.tables["Prices"]
-    return [cell.value for cell in sheet[1][:3]], [
-        column.name.replace("_x000a_", "\n") for column in table.tableColumns
-    ]
+    return [cell.value for cell in sheet[1][:3]], [column.name.replace("_x000a_", "\n") for column in table.tableColumns]
 
 
 def test_columns_of_tables_are_called_as_their_header_cells(tmp_path: Path) -> None:
@@ -211,12 +194,7 @@ def test_names_of_pivot_tables_and_queries_stay(tmp_path: Path) -> None:
         names='<definedNames><definedName name="x">"Never",1</definedName></definedNames>',
     )  # fmt: skip
     out, report = through(tmp_path, "a.xlsx", file.read_bytes(), shout())
-    assert re.findall("<t[^>]*>(.*?)</t>", members(out)["xl/sharedStrings.xml"].decode()) == [
-        "Region",
-        "Town",
-        "Asked",
-        "FREE",
-    ]
+    assert re.findall("<t[^>]*>(.*?)</t>", members(out)["xl/sharedStrings.xml"].decode()) == ["Region", "Town", "Asked", "FREE"]
     assert report.kept == {KEPT: 3}
 
 
@@ -226,10 +204,7 @@ def test_comments_drawings_and_charts(tmp_path: Path) -> None:
     note = f'<comment ref="B2" authorId="{{}}"><text>{runs}</text></comment>'
     parts: dict[str, str | bytes] = {
         "xl/worksheets/_rels/sheet1.xml.rels": links(
-            ("drawing", "../drawings/d.xml"),
-            ("comments", "../c.xml"),
-            ("threadedComment", "../th.xml"),
-            ("vmlDrawing", "../v"),
+            ("drawing", "../drawings/d.xml"), ("comments", "../c.xml"), ("threadedComment", "../th.xml"), ("vmlDrawing", "../v")
         ),
         "xl/drawings/d.xml": drawn.format(drawn_run("In a box")),
         "xl/drawings/_rels/d.xml.rels": links(("chart", "../charts/c.xml")),
@@ -261,18 +236,14 @@ def test_what_is_no_workbook_is_refused_in_a_sentence(tmp_path: Path) -> None:
         assert str(error.value).endswith(".")
 
     refused(
-        package(tmp_path / "a.xlsx", "ppt/presentation.xml", {"ppt/presentation.xml": "<presentation/>"}),
-        "not an Excel workbook",
+        package(tmp_path / "a.xlsx", "ppt/presentation.xml", {"ppt/presentation.xml": "<presentation/>"}), "not an Excel workbook"
     )
     refused(xlsx({"One": "<row>"}, tmp_path / "b.xlsx"), r"sheet1\.xml: the XML is damaged")
     refused(xlsx({"One": "<row><c><v>1</v></c></row>"}, tmp_path / "c.xlsx"), "no text to translate")
     for number in ("7", "-1", "²", "9" * 5000, ""):
         row = f'<row r="²"><c t="s"><v>{number}</v></c></row>'
         refused(xlsx({"One": row}, tmp_path / "d.xlsx", ["Words"]), "the text of One!A1 is missing")
-    with (
-        zipfile.ZipFile(tmp_path / "e.xlsx", "w") as cut,
-        zipfile.ZipFile(xlsx({"One": ""}, tmp_path / "x.xlsx")) as whole,
-    ):
+    with zipfile.ZipFile(tmp_path / "e.xlsx", "w") as cut, zipfile.ZipFile(xlsx({"One": ""}, tmp_path / "x.xlsx")) as whole:
         for name in whole.namelist():
             if "sheet1" not in name:
                 cut.writestr(name, whole.read(name))
@@ -284,9 +255,7 @@ def test_what_is_no_workbook_is_refused_in_a_sentence(tmp_path: Path) -> None:
 
 def test_a_damaged_part_that_is_no_text_is_copied_byte_for_byte(tmp_path: Path) -> None:
     extra = {"xl/media/image1.png": bytes(range(256)) * 20, "last.bin": b"whole" * 100}
-    file = damaged_member(
-        xlsx({"One": shared(0)}, tmp_path / "x.xlsx", ["The red house"], extra), "xl/media/image1.png"
-    )
+    file = damaged_member(xlsx({"One": shared(0)}, tmp_path / "x.xlsx", ["The red house"], extra), "xl/media/image1.png")
     out, _ = through(tmp_path, "a.xlsx", file.read_bytes(), shout())
     with zipfile.ZipFile(io.BytesIO(out)) as result:
         assert b"THE RED HOUSE" in result.read("xl/sharedStrings.xml")
@@ -322,9 +291,7 @@ def test_a_long_formula_is_read_at_once(piece: str) -> None:
 CELLS = st.lists(
     st.one_of(
         st.integers(-9, 9),
-        st.sampled_from(
-            ["red house", "It rained. We slept.", " a ", "x\ny z", "=A1", "{x} of", "a\tb", "", "_x0041_ b"]
-        ),
+        st.sampled_from(["red house", "It rained. We slept.", " a ", "x\ny z", "=A1", "{x} of", "a\tb", "", "_x0041_ b"]),
         st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Co", "Cn")), max_size=12),
     ),
     min_size=1,

@@ -36,10 +36,7 @@ def test_samples_take_no_entities_and_no_other_file(tmp_path: Path, what: str) -
     other = tmp_path / "secret.txt"
     other.write_text(SECRET, encoding="utf-8")
     declared = f"<!DOCTYPE tmx [<!ENTITY a {what.format(path=other)}>]>"
-    texts = {
-        "a.tmx": declared + BODY.format("&a; and more words"),
-        "b.xliff": f"{declared}<xliff version='1.2'>&a;</xliff>",
-    }
+    texts = {"a.tmx": declared + BODY.format("&a; and more words"), "b.xliff": f"{declared}<xliff version='1.2'>&a;</xliff>"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
         with pytest.raises(CorpusError, match="entit"):

@@ -51,9 +51,7 @@ def test_a_plugin_gives_its_own(chinese: BaseModel, name: str, tmp_path: Path) -
     wide = chinese.decoding().replace(beam=5, guard=False)
     found = alternatives(chinese, ENGLISH, plugin, decoding=wide)
     assert found.sentences[0] == translate(chinese, [ENGLISH], plugin, decoding=wide)[0]
-    assert alternatives(chinese, ENGLISH, plugin, strength=0, decoding=wide) == alternatives(
-        chinese, ENGLISH, decoding=wide
-    )
+    assert alternatives(chinese, ENGLISH, plugin, strength=0, decoding=wide) == alternatives(chinese, ENGLISH, decoding=wide)
 
 
 def test_nothing_has_none_and_what_is_too_long_is_refused(german: BaseModel) -> None:

@@ -12,9 +12,7 @@ from engine.decoding.beam_search import beam_search
 from tests.bases import EN_ZH, SAMPLES, tiny_base
 
 SENTENCES = [
-    line
-    for line in (SAMPLES / "elizabethan-en/elizabethan-en.txt").read_text(encoding="utf-8").splitlines()
-    if line.strip()
+    line for line in (SAMPLES / "elizabethan-en/elizabethan-en.txt").read_text(encoding="utf-8").splitlines() if line.strip()
 ]
 
 

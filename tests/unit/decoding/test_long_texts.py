@@ -17,17 +17,12 @@ def test_a_text_beyond_the_limit_is_translated_in_parts(base):
     first, second = "The rain stopped in the evening.", "We walked home along the river."
     limit = max(len(ids) for ids in base.encode([first, second]))
     parts = Decoding(longest=limit, beam=1)
-    assert translate(base, [f"{first} {second}"], decoding=parts) == [
-        "".join(translate(base, [first, second], decoding=parts))
-    ]
+    assert translate(base, [f"{first} {second}"], decoding=parts) == ["".join(translate(base, [first, second], decoding=parts))]
     assert translate(base, [first], decoding=parts) == translate(base, [first], decoding=Decoding(beam=1))
 
 
 def test_a_text_is_cut_at_sentence_ends_before_commas_before_words(base):
-    sentence, clauses = (
-        "The rain stopped in the evening.",
-        ["When we came home that night,", "nobody spoke to us at all."],
-    )
+    sentence, clauses = ("The rain stopped in the evening.", ["When we came home that night,", "nobody spoke to us at all."])
     limit = max(len(ids) for ids in base.encode([sentence, *clauses]))
     assert split_long(base, " ".join([sentence, *clauses]), limit) == [sentence, *clauses]
     words = split_long(base, " ".join(clauses), 5)
@@ -56,6 +51,6 @@ def test_back_translation_goes_clause_by_clause_and_keeps_lines(base):
         (["雨"], ["Rain."], "en", "Rain."),
         ([], [], "en", ""),
     ],
-)  # fmt: skip
+)
 def test_clauses_become_one_sentence(sources, translations, target, whole):
     assert join_clauses(sources, translations, target) == whole

@@ -35,8 +35,7 @@ def parts_of(text: str) -> TaggedText:
 
 def shown(parts: TaggedText) -> str:
     return "".join(
-        part if isinstance(part, str) else {"open": "[", "close": "]", "alone": "<"}[part.kind] + str(part.id)
-        for part in parts
+        part if isinstance(part, str) else {"open": "[", "close": "]", "alone": "<"}[part.kind] + str(part.id) for part in parts
     )
 
 
@@ -187,9 +186,7 @@ def tree(parts: TaggedText) -> dict[int, int]:
 
 
 @given(tagged(), TEXTS, st.data())
-def test_no_tag_is_lost_or_doubled_and_the_text_is_untouched(
-    parts: TaggedText, target: str, data: st.DataObject
-) -> None:
+def test_no_tag_is_lost_or_doubled_and_the_text_is_untouched(parts: TaggedText, target: str, data: st.DataObject) -> None:
     source = text_of(parts)
     a, b = word_spans(source), word_spans(target)
     weight = st.floats(0, 1, allow_nan=False)

@@ -17,9 +17,7 @@ from engine.workflows.customize.evaluate import general_baseline
 from tests.bases import tiny_base, tiny_pair
 
 
-def test_general_text_by_the_base_alone_is_translated_once_for_all_plugins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_general_text_by_the_base_alone_is_translated_once_for_all_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base, asked = tiny_base(), list[Sequence[str]]()
 
     def translated(base: Any, texts: Sequence[str], **more: Any) -> list[str]:
@@ -35,9 +33,7 @@ def test_general_text_by_the_base_alone_is_translated_once_for_all_plugins(
     assert len(asked) == 2, "other sentences are other work"
 
 
-def test_plugins_and_comparisons_are_measured_on_the_same_general_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plugins_and_comparisons_are_measured_on_the_same_general_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.evaluation.general_text.MOST", 8)
     pair, settings = tiny_pair(), Settings(home=str(tmp_path / "home"))
     whole = general_pairs(pair.backward, settings)
@@ -51,10 +47,7 @@ def test_plugins_and_comparisons_are_measured_on_the_same_general_text(
     ground = EvalContext(tmp_path, settings, texts=own, backward=pair.backward)
     monkeypatch.setattr(SystemTranslator, "__call__", None)  # nor what the base makes of it
     figures = measure_general(
-        systems_of([]),
-        SystemTranslator(pair.forward, lambda system: pytest.fail("there is no plugin")),
-        ground,
-        Progress(),
+        systems_of([]), SystemTranslator(pair.forward, lambda system: pytest.fail("there is no plugin")), ground, Progress()
     )
     assert figures is not None
     assert figures["lines"] == len(known) == len(sources)

@@ -22,8 +22,7 @@ from engine.workflows.customize.steps import make_pairs
 from tests.bases import ROOT, SAMPLES, SENTENCES
 
 LETTERS = [
-    line.split("\t")[:2]
-    for line in (SAMPLES / "letters-de-en" / "letters.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    line.split("\t")[:2] for line in (SAMPLES / "letters-de-en" / "letters.tsv").read_text(encoding="utf-8").splitlines()[1:]
 ]
 GENERAL = (SAMPLES / "general-de" / "general-de.txt").read_text(encoding="utf-8").splitlines()
 

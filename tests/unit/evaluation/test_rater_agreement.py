@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import InputError
-from engine.evaluation.rater_agreement import (
-    CHOICES,
-    QUESTIONS,
-    agreement_word,
-    fleiss_kappa,
-    kappa_interval,
-    sign_test,
-    summarize,
-)
+from engine.evaluation.rater_agreement import CHOICES, QUESTIONS, agreement_word, fleiss_kappa, kappa_interval, sign_test, summarize
 from tests.properties import few
 
 # Thirty patients, six psychiatrists, five diagnoses: table 1 of Fleiss (1971), `diagnoses` of the R package irr.
@@ -43,9 +35,7 @@ def test_kappa_of_published_examples() -> None:
 def test_kappa_of_one_diagnosis_against_the_others() -> None:
     """The values for each diagnosis that irr prints for these data: 0.245, 0.245, 0.520, 0.471, 0.566."""
     for index, expected in enumerate((0.245, 0.245, 0.520, 0.471, 0.566)):
-        assert fleiss_kappa([(row[index], 6 - row[index]) for row in FLEISS_1971]) == pytest.approx(
-            expected, abs=0.0005
-        )
+        assert fleiss_kappa([(row[index], 6 - row[index]) for row in FLEISS_1971]) == pytest.approx(expected, abs=0.0005)
 
 
 def test_kappa_where_it_is_not_defined_and_where_it_is_refused() -> None:
@@ -90,9 +80,7 @@ def split(win: int, tie: int, lose: int) -> list[str]:
 def test_the_averages_of_the_papers_table_come_out() -> None:
     """Table 2 of the paper: 65.0 / 11.3 / 23.7 for content of three raters over a hundred sentences."""
     counts = {"Rater 1": (64, 12, 24), "Rater 2": (64, 13, 23), "Rater 3": (67, 9, 24)}
-    ratings = {
-        name: {item: {"content": choice} for item, choice in enumerate(split(*some))} for name, some in counts.items()
-    }
+    ratings = {name: {item: {"content": choice} for item, choice in enumerate(split(*some))} for name, some in counts.items()}
     summary = summarize(ratings)
     content = summary["content"]
     assert [round(share, 1) for share in content.average] == [65.0, 11.3, 23.7]

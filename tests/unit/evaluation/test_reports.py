@@ -22,11 +22,9 @@ from engine.evaluation.terminology import copied_share, term_counts
 from tests.properties import few
 
 SAMPLES = Path(__file__).resolve().parents[3] / "assets" / "samples"
-EN = [
-    line
-    for line in (SAMPLES / "elizabethan-en/elizabethan-en.txt").read_text(encoding="utf-8").splitlines()
-    if line.strip()
-][:60]
+EN = [line for line in (SAMPLES / "elizabethan-en/elizabethan-en.txt").read_text(encoding="utf-8").splitlines() if line.strip()][
+    :60
+]
 
 
 def worn(share: float, seed: int) -> list[str]:
@@ -45,24 +43,10 @@ def test_two_systems_that_differ_in_the_terms_of_one_line_differ_by_chance() -> 
 
 def test_ter_and_randomisation_are_those_of_the_sacrebleu_command(tmp_path: Path) -> None:
     systems = {"vanilla": worn(0.22, 1), "customized": worn(0.2, 2)}
-    report = evaluate(
-        systems, EN, language="en", baseline="vanilla", samples=100, seed=7, further=ExtraMetrics(True, 500)
-    )
+    report = evaluate(systems, EN, language="en", baseline="vanilla", samples=100, seed=7, further=ExtraMetrics(True, 500))
     for name, lines in {**systems, "reference": EN}.items():
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "sacrebleu",
-        "reference",
-        "-i",
-        "vanilla",
-        "customized",
-        "-m",
-        "bleu",
-        "chrf",
-        "ter",
-    ]
+    command = [sys.executable, "-m", "sacrebleu", "reference", "-i", "vanilla", "customized", "-m", "bleu", "chrf", "ter"]
     command += ["--paired-ar", "--paired-ar-n", "500", "-w", "4", "-f", "text"]
     done = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, "SACREBLEU_SEED": "7"}, capture_output=True, check=True, text=True
@@ -80,9 +64,7 @@ def test_ter_and_randomisation_are_those_of_the_sacrebleu_command(tmp_path: Path
 
 def test_the_same_system_is_no_better_by_randomisation_either() -> None:
     lines = worn(0.2, 3)
-    report = evaluate(
-        {"a": lines, "b": list(lines)}, EN, language="en", baseline="a", samples=100, further=ExtraMetrics(trials=50)
-    )
+    report = evaluate({"a": lines, "b": list(lines)}, EN, language="en", baseline="a", samples=100, further=ExtraMetrics(trials=50))
     assert [figure.p_ar for figure in report["b"].figures().values()] == [1.0, 1.0]
     assert report["a"].bleu.p_ar is None
 
@@ -95,18 +77,13 @@ def test_terms_called_for_are_counted_as_words() -> None:
     assert term_counts(terms, lines, sources, references) == [(1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
     # Without references a term is called for by its source alone, and one without a source cannot be.
     assert term_counts(terms, lines, sources, None) == [(1.0, 1.0), (0.0, 0.0), (0.0, 0.0)]
-    report = evaluate(
-        {"a": lines}, references, language="en", samples=100, further=ExtraMetrics(terms=terms, sources=sources)
-    )
+    report = evaluate({"a": lines}, references, language="en", samples=100, further=ExtraMetrics(terms=terms, sources=sources))
     assert report["a"].terms.score == 50
     assert "terms %" in report.table()
 
 
 def test_terms_of_a_script_without_spaces_stand_anywhere() -> None:
-    assert term_counts([Term("呐喊", "zh")], ["他的呐喊集。", "没有。"], None, ["《呐喊》", "呐喊"]) == [
-        (1.0, 1.0),
-        (0.0, 1.0),
-    ]
+    assert term_counts([Term("呐喊", "zh")], ["他的呐喊集。", "没有。"], None, ["《呐喊》", "呐喊"]) == [(1.0, 1.0), (0.0, 1.0)]
 
 
 def test_a_glossary_is_read_and_its_faults_have_a_line(tmp_path: Path) -> None:

@@ -35,9 +35,7 @@ ZH = lines_of("literary-zh/literary-zh.txt")
 
 
 def test_a_better_system_is_better_for_certain() -> None:
-    report = evaluate(
-        {"customized": worn(EN, 0.1), "vanilla": worn(EN, 0.3)}, EN, language="en", baseline="vanilla", samples=300
-    )
+    report = evaluate({"customized": worn(EN, 0.1), "vanilla": worn(EN, 0.3)}, EN, language="en", baseline="vanilla", samples=300)
     better, base = report["customized"], report["vanilla"]
     assert [system.name for system in report.systems] == ["vanilla", "customized"]
     for good, bad in ((better.bleu, base.bleu), (better.chrf, base.chrf)):
@@ -67,9 +65,7 @@ def test_figures_are_those_of_the_sacrebleu_command(tmp_path: Path) -> None:
     for numbers, figure in zip(result, figures, strict=True):
         ours = (figure.score, figure.mean, figure.high - figure.mean)
         assert [float(number) for number in numbers] == pytest.approx(ours, abs=1e-4)
-    assert [float(p) for p in re.findall(r"\(p = ([\d.]+)\)", done.stdout)] == pytest.approx(
-        [figures[2].p, figures[3].p], abs=1e-4
-    )
+    assert [float(p) for p in re.findall(r"\(p = ([\d.]+)\)", done.stdout)] == pytest.approx([figures[2].p, figures[3].p], abs=1e-4)
     assert report.signatures["BLEU"].startswith("nrefs:1|bs:200|seed:7|case:mixed|eff:no|tok:zh|smooth:exp|version:")
     assert report.signatures["chrF2"].startswith("nrefs:1|bs:200|seed:7|case:mixed|eff:yes|nc:6|nw:0|space:no|version:")
 
@@ -77,11 +73,7 @@ def test_figures_are_those_of_the_sacrebleu_command(tmp_path: Path) -> None:
 def test_the_same_system_differs_by_chance() -> None:
     lines = worn(EN, 0.2)
     report = evaluate(
-        {"a": lines, "b": list(lines), "c": [line + " " for line in lines]},
-        EN,
-        language="en",
-        baseline="a",
-        samples=100,
+        {"a": lines, "b": list(lines), "c": [line + " " for line in lines]}, EN, language="en", baseline="a", samples=100
     )
     assert [system.bleu.p for system in report.systems] == [None, 1.0, 1.0]
     assert [system.chrf.p for system in report.systems] == [None, 1.0, 1.0]
@@ -104,29 +96,20 @@ def test_without_a_baseline_and_with_several_references() -> None:
 
 
 def test_empty_hypotheses_are_scored_and_counted() -> None:
-    report = evaluate(
-        {"a": ["", *worn(EN, 0.2)[1:]], "b": [" "] * len(EN)}, EN, language="en", baseline="a", samples=100
-    )
+    report = evaluate({"a": ["", *worn(EN, 0.2)[1:]], "b": [" "] * len(EN)}, EN, language="en", baseline="a", samples=100)
     assert (report["a"].empty, report["b"].empty) == (1, len(EN))
     assert report["b"].bleu.score == 0
     assert "empty lines" in report.table()
 
 
 def test_table_and_mapping() -> None:
-    report = evaluate(
-        {"vanilla": worn(EN, 0.4), "customized": worn(EN, 0.1)}, EN, language="en", baseline="vanilla", samples=100
-    )
+    report = evaluate({"vanilla": worn(EN, 0.4), "customized": worn(EN, 0.1)}, EN, language="en", baseline="vanilla", samples=100)
     assert Report.from_mapping(json.loads(json.dumps(report.to_mapping()))) == report
     with pytest.raises(InputError, match="damaged"):
         Report.from_mapping({"language": "en"})
     table = report.table()
     first, _, vanilla, customized, *rest = table.splitlines()
-    assert first.split() == [
-        "system",
-        *["BLEU", "[95", "%", "interval]", "p"],
-        *["chrF2", "[95", "%", "interval]", "p"],
-        "length",
-    ]
+    assert first.split() == ["system", *["BLEU", "[95", "%", "interval]", "p"], *["chrF2", "[95", "%", "interval]", "p"], "length"]
     assert vanilla.startswith("vanilla (baseline)")
     assert f"{report['customized'].bleu.score:.1f} [" in customized
     assert re.search(r"\*\s+[\d.]+$", customized)

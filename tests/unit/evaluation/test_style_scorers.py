@@ -176,9 +176,7 @@ def test_an_evaluation_by_the_style_alone_has_intervals_and_p(scorers: tuple[Sty
     assert "BLEU" not in report.table()
     again = type(report).from_mapping(json.loads(json.dumps(report.to_mapping())))
     assert again == report
-    both = evaluate(
-        systems, ZH[:50], language="zh", baseline="vanilla", samples=100, further=ExtraMetrics(style=result)
-    )
+    both = evaluate(systems, ZH[:50], language="zh", baseline="vanilla", samples=100, further=ExtraMetrics(style=result))
     assert list(both.signatures) == ["BLEU", "chrF2", "perplexity", "classifier"]
     with pytest.raises(InputError, match="nothing to score against"):
         evaluate(systems, None, language="zh")

@@ -14,9 +14,7 @@ from engine.jobs.backends.local import LocalBackend
 
 @pytest.mark.skipif(sys.platform != "linux", reason="jobs are forked on Linux")
 @pytest.mark.parametrize("error", [OSError("no sockets"), RuntimeError("no main guard")])
-def test_where_nothing_can_be_forked_processes_are_started_anew(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_can_be_forked_processes_are_started_anew(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise error
 

@@ -57,18 +57,14 @@ def test_steps_of_one_process_are_seen_in_order(store: Store) -> None:
     job = store.jobs.claim("w")
     assert job is not None
     assert steps_of(job) == []
-    trail = [
-        {"step": name, "index": n, "begun": "2026-11-21T16:00:00+00:00", "attempt": 1} for n, name in enumerate("abc")
-    ]
+    trail = [{"step": name, "index": n, "begun": "2026-11-21T16:00:00+00:00", "attempt": 1} for n, name in enumerate("abc")]
     store.jobs.progress(job.id, 1, step="c", step_index=2, steps=4, done=1, total=4, trail=trail)
     result = steps_of(store.jobs.get(job.id))
     assert [(one.name, one.state, one.fraction) for one in result] == [
         ("a", "succeeded", 1.0), ("b", "succeeded", 1.0), ("c", "running", 0.25),
     ]  # fmt: skip
     store.jobs.fail(job.id, 1, "No.")
-    assert [(one.state, one.error) for one in steps_of(store.jobs.get(job.id))][1:] == [
-        ("succeeded", ""), ("failed", "No."),
-    ]  # fmt: skip
+    assert [(one.state, one.error) for one in steps_of(store.jobs.get(job.id))][1:] == [("succeeded", ""), ("failed", "No.")]
 
 
 def test_what_changes_samples_overtakes_nothing_of_its_project_and_the_rest_does(store: Store) -> None:

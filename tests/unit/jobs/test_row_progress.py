@@ -44,9 +44,7 @@ def test_thousands_of_reports_are_few_writes_and_the_last_one_is_kept(
             progress.advance(number, 10**7, "sentences")
             progress.metrics({"step": number, "loss": np.float32(2.5)})
             progress.metrics({"valid_loss": 3.0})
-    assert len(writes) <= 2 + (time.monotonic() - begin) / LOOK_SECONDS, (
-        "one at each look, one at the start and one at the end"
-    )
+    assert len(writes) <= 2 + (time.monotonic() - begin) / LOOK_SECONDS, "one at each look, one at the start and one at the end"
     row = store.jobs.get(job.id)
     assert (row.step, row.step_index, row.steps, row.done, row.note) == ("training", 2, 4, number, "sentences")
     assert row.metrics == {"step": number, "loss": 2.5, "valid_loss": 3.0}

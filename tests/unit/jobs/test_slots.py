@@ -29,9 +29,7 @@ def test_with_gpus_models_run_there_and_the_rest_on_the_processor(monkeypatch: p
     payload = result[2].payload(Settings())
     assert payload["environment"] == {"CUDA_VISIBLE_DEVICES": "5"}  # the process sees that one alone
     last = result[-1].payload(Settings())
-    assert (result[-1].takes, last["settings"]["device"], last["environment"]) == (
-        ("cpu",), "cpu", {"CUDA_VISIBLE_DEVICES": ""},
-    )  # fmt: skip
+    assert (result[-1].takes, last["settings"]["device"], last["environment"]) == (("cpu",), "cpu", {"CUDA_VISIBLE_DEVICES": ""})
 
 
 def test_a_device_that_is_set_is_heeded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,9 +39,7 @@ def memory(base, tmp_path_factory):
     text = (SAMPLES / "literary-zh/literary-zh.txt").read_text(encoding="utf-8").splitlines()
     parts = list(dict.fromkeys(line[i : i + n] for n in (1, 2, 3, 5) for line in text[:60] for i in range(0, 12, 2)))
     words = (SAMPLES / "general-en/general-en.txt").read_text(encoding="utf-8").split()
-    pairs = [
-        PhrasePair(i % 4, part, " ".join(words[i : i + 1 + i % 4]), len(part), 1) for i, part in enumerate(parts[:2000])
-    ]
+    pairs = [PhrasePair(i % 4, part, " ".join(words[i : i + 1 + i % 4]), len(part), 1) for i, part in enumerate(parts[:2000])]
     return record(base, pairs, tmp_path_factory.mktemp("memory") / "memory.safetensors")
 
 
@@ -83,9 +81,7 @@ def test_weights_sum_to_one_whatever_is_found() -> None:
     torch.testing.assert_close(result, torch.ones(50, 16), atol=1e-4, rtol=1e-4)
 
 
-def test_graph_and_clusters_are_made_once_and_known_by_their_keys(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_graph_and_clusters_are_made_once_and_known_by_their_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(4)
     keys, rows, queries = torch.randn(2000, 16), torch.randn(2000, 16), torch.randn(50, 16)
     selected, made = tmp_path / "graphs/0-self_attn", []
@@ -98,9 +94,7 @@ def test_graph_and_clusters_are_made_once_and_known_by_their_keys(
     monkeypatch.setattr(graph, "make_graph", make)
 
     def read(keys: torch.Tensor = keys) -> torch.Tensor:
-        return ApproximateAttention(keys, rows[: len(keys)], k=8, breadth=32, path=selected).read(
-            queries, rows[: len(keys)]
-        )
+        return ApproximateAttention(keys, rows[: len(keys)], k=8, breadth=32, path=selected).read(queries, rows[: len(keys)])
 
     first = read()
     assert torch.equal(read(), first)
@@ -128,9 +122,7 @@ def test_a_plugin_keeps_them_beside_its_unpacked_files(base, memory, english, tm
     module = method.build(base, Artefacts(memory=memory), config)
     file = export_bundle(
         tmp_path / "p.zip",
-        BundleContent(
-            name="p", base=base, method=method, config=config, module=module, files={"memory.safetensors": memory.path}
-        ),
+        BundleContent(name="p", base=base, method=method, config=config, module=module, files={"memory.safetensors": memory.path}),
     )
     first = Plugin.load(file, base, cache=tmp_path / "unpacked")
     graphs = sorted((tmp_path / "unpacked").glob("*/graphs/*.faiss"))

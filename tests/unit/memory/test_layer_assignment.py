@@ -6,26 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import BundleError, OptionError
-from engine.memory import (
-    Memory,
-    PairRules,
-    PhrasePair,
-    assign_layers,
-    load_pairs,
-    record,
-    save_pairs,
-    translate_phrases,
-)
+from engine.memory import Memory, PairRules, PhrasePair, assign_layers, load_pairs, record, save_pairs, translate_phrases
 from engine.memory.phrase_pairs import stratified
 from engine.phrases import Phrase
 from tests.bases import SENTENCES, tiny_base, tiny_pair
 
 
-@given(
-    st.lists(st.integers(1, 12), max_size=60),
-    st.integers(1, 8),
-    st.sampled_from(["short_to_long", "long_to_short", "random"]),
-)
+@given(st.lists(st.integers(1, 12), max_size=60), st.integers(1, 8), st.sampled_from(["short_to_long", "long_to_short", "random"]))
 def test_layers_get_even_parts_in_order_of_length(lengths, layers, order):
     result = assign_layers(lengths, layers, order)
     sizes = [result.count(i) for i in range(layers)]
@@ -61,16 +48,11 @@ def test_recorded_vectors_are_those_of_each_phrase_alone(tmp_path, pooling):
         own = [pair for pair in pairs if pair.layer == layer]
         assert memory.sizes[layer] == len(own)
         for row, pair in enumerate(own):
-            inputs, labels = (
-                base.pad_batch(base.encode([pair.source])),
-                base.pad_batch(base.encode_target([pair.target])),
-            )
+            inputs, labels = (base.pad_batch(base.encode([pair.source])), base.pad_batch(base.encode_target([pair.target])))
             start = torch.full((1, 1), base.model.config.decoder_start_token_id)
             decoder_inputs = torch.cat([start, labels[:, :-1]], 1)
             seen = []
-            handle = base.decoder_layers[layer].self_attn.register_forward_hook(
-                lambda m, a, o, seen=seen: seen.append(o[0][0])
-            )
+            handle = base.decoder_layers[layer].self_attn.register_forward_hook(lambda m, a, o, seen=seen: seen.append(o[0][0]))
             with torch.no_grad():
                 encoded = base.model.get_encoder()(input_ids=inputs).last_hidden_state[0]
                 base.model(input_ids=inputs, decoder_input_ids=decoder_inputs)
@@ -108,9 +90,7 @@ def test_per_layer_keeps_the_most_frequent_or_the_most_typical():
     result = translate_phrases(phrases, pair.backward, 2, PairRules(per_layer=2, max_length_ratio=1e9))
     assert {p.count for p in result} == {10, 9, 6, 5}
     typical = [0, 1, 5, 4, 9, 0, 0, 8]
-    result = translate_phrases(
-        phrases, pair.backward, 2, PairRules(per_layer=2, typicality=typical, max_length_ratio=1e9)
-    )
+    result = translate_phrases(phrases, pair.backward, 2, PairRules(per_layer=2, typicality=typical, max_length_ratio=1e9))
     assert {p.count for p in result} == {8, 7, 6, 3}
 
 

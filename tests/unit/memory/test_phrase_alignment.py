@@ -32,9 +32,7 @@ def consistent(source, target, links):
 def test_the_span_is_the_least_of_all_consistent_ones(links, a, b):
     first, last = min(a, b), max(a, b)
     all_of_them = [
-        (i1, i2)
-        for i1, i2 in itertools.combinations_with_replacement(range(6), 2)
-        if consistent((i1, i2), (first, last), links)
+        (i1, i2) for i1, i2 in itertools.combinations_with_replacement(range(6), 2) if consistent((i1, i2), (first, last), links)
     ]
     result = consistent_span(first, last, links)
     if not all_of_them:
@@ -65,9 +63,7 @@ def diagonal(pairs):
 
 def test_a_phrase_gets_the_words_that_stand_for_it():
     pairs = [("The old house, red", "Das alte Haus, rot"), ("the new house", "das neue Haus")]
-    result = sources_of_phrases(
-        ["alte Haus", "Haus, rot", "das neue", "neue Tür", "haus"], pairs, ("en", "de"), diagonal
-    )
+    result = sources_of_phrases(["alte Haus", "Haus, rot", "das neue", "neue Tür", "haus"], pairs, ("en", "de"), diagonal)
     assert result == {"alte Haus": "old house", "Haus, rot": "house, red", "das neue": "the new", "haus": "house"}
 
 

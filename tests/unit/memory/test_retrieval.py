@@ -153,9 +153,7 @@ def test_dense_ngrams_are_means_and_the_nearest_is_the_least_squared_distance():
     draw = np.random.default_rng(1)
     sentences = [draw.normal(size=(n, 5)).astype(np.float32) for n in (7, 3, 12, 20, 1)]
     query, width = draw.normal(size=(8, 5)).astype(np.float32), 6
-    grams = [
-        (i, gram) for i, s in enumerate(sentences) for gram in (s[b : b + width].mean(0) for b in range(0, len(s), 3))
-    ]
+    grams = [(i, gram) for i, s in enumerate(sentences) for gram in (s[b : b + width].mean(0) for b in range(0, len(s), 3))]
     lengths = np.array([len(s) for s in sentences])
     vectors = {width: np.concatenate([gram_vectors(s, width) for s in sentences])}
     assert vectors[width] == pytest.approx(np.stack([gram for _, gram in grams]), abs=1e-6)
@@ -169,14 +167,7 @@ def test_dense_ngrams_are_means_and_the_nearest_is_the_least_squared_distance():
         taken.add(owner)
 
 
-TEXTS = [
-    "雨停了。",
-    "他什么也不曾说。",
-    "雨停了！",
-    "路是长的。",
-    "河边的老茶馆，去年竟关了门。",
-    "河边的老茶馆去年竟关了门",
-]
+TEXTS = ["雨停了。", "他什么也不曾说。", "雨停了！", "路是长的。", "河边的老茶馆，去年竟关了门。", "河边的老茶馆去年竟关了门"]
 SOURCES = ["The rain stopped.", "He said nothing.", "It no longer rained.", "the rain stopped", "Closed.", "Shut."]
 
 

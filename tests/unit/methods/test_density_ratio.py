@@ -130,9 +130,7 @@ def test_the_weight_is_the_likeliest_of_those_that_cost_general_text_nothing(
 
 
 @pytest.mark.parametrize("against", ["unigrams", "general", "nothing"])
-def test_scores_are_those_of_the_equation_and_strength_0_is_the_base(
-    base: BaseModel, samples: Samples, against: str
-) -> None:
+def test_scores_are_those_of_the_equation_and_strength_0_is_the_base(base: BaseModel, samples: Samples, against: str) -> None:
     plugin, _ = made(base, samples, weight=0.7, against=against)
     source, target = SENTENCES[0]
     labels = base.encode_target([target])[0]
@@ -159,25 +157,19 @@ def test_a_search_follows_the_samples_and_the_base_is_as_before(base: BaseModel,
     plugin, _ = made(base, samples, weight=4.0)
     changed = translate(base, TEXTS, plugin, decoding=Decoding(beam=2))
     assert changed != before
-    likelihood = [
-        sum(one for one, _ in score(base, list(zip(TEXTS, lines, strict=True)), plugin)) for lines in (changed, before)
-    ]
+    likelihood = [sum(one for one, _ in score(base, list(zip(TEXTS, lines, strict=True)), plugin)) for lines in (changed, before)]
     assert likelihood[0] > likelihood[1]
     assert translate(base, TEXTS) == before
 
 
-def test_the_quick_search_gives_what_the_librarys_gives(
-    base: BaseModel, samples: Samples, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_quick_search_gives_what_the_librarys_gives(base: BaseModel, samples: Samples, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin, _ = made(base, samples, weight=1.0)
     quick = translate(base, TEXTS, plugin, decoding=Decoding(beam=3))
     monkeypatch.setattr("engine.decoding.translate.BY_PREFIX", "no processor has this")
     assert translate(base, TEXTS, plugin, decoding=Decoding(beam=3)) == quick
 
 
-def test_other_samples_take_the_place_without_anything_chosen_anew(
-    base: BaseModel, samples: Samples, tmp_path: Path
-) -> None:
+def test_other_samples_take_the_place_without_anything_chosen_anew(base: BaseModel, samples: Samples, tmp_path: Path) -> None:
     plugin, artefacts = made(base, samples, weight=1.0, against="general")
     general = {name: tensor.clone() for name, tensor in plugin.module.general.named_buffers()}
     (tmp_path / "new").mkdir()

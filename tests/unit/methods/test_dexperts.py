@@ -155,9 +155,7 @@ def test_the_models_learn_their_own_texts(base, pairs):
         count += labels.numel()
     assert loss.parts["nll"] == pytest.approx(total / count, rel=1e-4)
     assert len(pairs.machine) == len(pairs)
-    batches = [
-        (base.encode_target([text])[0], pairs.machine[row]) for row, text in enumerate(kept_translations(pairs, base))
-    ]
+    batches = [(base.encode_target([text])[0], pairs.machine[row]) for row, text in enumerate(kept_translations(pairs, base))]
     assert all(one == other for one, other in batches)
     loss.total.backward()
     assert all(parameter.grad is not None for parameter in module.parameters())

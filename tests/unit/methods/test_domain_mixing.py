@@ -79,12 +79,9 @@ def batch_of(base, domains=("news", "law")):
 
 def paper_proportions(layer, x, epsilon):
     """D(x) = (1 - ε) softmax(R x) + ε / k of one word, in float64, number by number."""
-    weight, bias, mean, spread = (
-        getattr(layer, part).detach().double() for part in ("weight", "bias", "mean", "spread")
-    )
+    weight, bias, mean, spread = (getattr(layer, part).detach().double() for part in ("weight", "bias", "mean", "spread"))
     scores = [
-        sum(float(weight[j, i]) * (float(x[i]) - float(mean[i])) / float(spread[i]) for i in range(len(x)))
-        + float(bias[j])
+        sum(float(weight[j, i]) * (float(x[i]) - float(mean[i])) / float(spread[i]) for i in range(len(x))) + float(bias[j])
         for j in range(len(weight))
     ]
     powers = [math.exp(score - max(scores)) for score in scores]
@@ -130,10 +127,7 @@ def paper_attention(module, attention, names, queries, keys, query_shares, key_s
     """One attention of the paper, word by word: each of its four maps is Σ_j D_j W_j with W_j = W + ΔW_j."""
 
     def mapped(name, x, shares):
-        linear, expert = (
-            getattr(attention, name),
-            module.expert(*names, name) if isinstance(names, tuple) else names[name],
-        )
+        linear, expert = (getattr(attention, name), module.expert(*names, name) if isinstance(names, tuple) else names[name])
         out = linear.bias.double().clone()
         for j in range(K):
             out = out + shares[j] * ((linear.weight.double() + full_delta(expert, j)) @ x)
@@ -255,11 +249,7 @@ def test_words_of_unknown_domains_and_marks_take_no_part(base, folder):
     with METHOD.attach(base, module), torch.no_grad():
         assert METHOD.loss(base, module, known).parts["mixing"] != METHOD.loss(base, module, other).parts["mixing"]
         nobody = METHOD.loss(base, module, batch_of(base, ("nowhere",))).parts["mixing"]
-    ridges = [
-        layer.weight.square().sum() * 0.005
-        for side in ("encoder", "decoder")
-        for layer in module.proportion_layers(side)
-    ]
+    ridges = [layer.weight.square().sum() * 0.005 for side in ("encoder", "decoder") for layer in module.proportion_layers(side)]
     assert nobody == pytest.approx(float(sum(ridges) / len(ridges)), rel=1e-4)
     ids = base.pad_batch(base.encode(["The rain stopped.", "He said nothing at all to anybody."]))
     assert int(real_tokens(base, ids).sum()) < int((ids != base.pad).sum())
@@ -274,9 +264,7 @@ def test_untrained_it_is_the_base_bit_for_bit(base, folder, options):
     with torch.no_grad():
         before = base.model(input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs).logits
         with METHOD.attach(base, module):
-            during = base.model(
-                input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs
-            ).logits
+            during = base.model(input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs).logits
     assert torch.equal(before, during)
     assert not any(one._forward_hooks or one._forward_pre_hooks for one in base.model.modules())
 
@@ -443,10 +431,7 @@ def test_a_large_domain_does_not_take_all_words():
     states = torch.randn(1000, 4)  # nothing tells the domains apart
     shares = {
         balance: mix(
-            fit_layer(states, domain, 2, epsilon=0.0, ridge=1.0, weights=domain_weights([900.0, 100.0], balance))(
-                states
-            ),
-            0.0,
+            fit_layer(states, domain, 2, epsilon=0.0, ridge=1.0, weights=domain_weights([900.0, 100.0], balance))(states), 0.0
         ).mean(0)
         for balance in (True, False)
     }

@@ -40,11 +40,7 @@ def plugin_for(base, **options):
 
 def objects(base):
     """Every module and every parameter of the base, as the objects that they are."""
-    held = {
-        full: id(module._parameters[name])
-        for rows in parameter_holders(base.model).values()
-        for full, module, name in rows
-    }
+    held = {full: id(module._parameters[name]) for rows in parameter_holders(base.model).values() for full, module, name in rows}
     return held, {name: id(module) for name, module in base.model.named_modules()}
 
 
@@ -189,9 +185,7 @@ def test_dropout_in_training_is_undone(base):
 def test_dropout_is_that_which_the_base_was_trained_with(base):
     module, layers = module_for(base), [*base.decoder_layers, *base.model.get_encoder().layers]
     with METHOD.attach(base, module):
-        assert float(METHOD.loss(base, module, batch_of(base)).total) == float(
-            METHOD.loss(base, module, batch_of(base)).total
-        )
+        assert float(METHOD.loss(base, module, batch_of(base)).total) == float(METHOD.loss(base, module, batch_of(base)).total)
         try:
             for layer in layers:
                 layer.dropout = 0.3

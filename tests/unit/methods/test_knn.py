@@ -153,9 +153,7 @@ def test_saved_and_opened_it_is_the_same(base, datastore, tmp_path):
     files = datastore.save(tmp_path)
     assert sorted(files) == ["datastore.jsonl", "datastore.safetensors"]
     again = Datastore.open(tmp_path, base.d_model, base.model.config.vocab_size)
-    assert all(
-        getattr(again, name).equal(getattr(datastore, name)) for name in ("keys", "tokens", "sentences", "positions")
-    )
+    assert all(getattr(again, name).equal(getattr(datastore, name)) for name in ("keys", "tokens", "sentences", "positions"))
     assert again.sentence(0) == SENTENCES[0]
     (tmp_path / "datastore.jsonl").unlink()
     assert Datastore.open(tmp_path, base.d_model, base.model.config.vocab_size).sentence(0) == ("", "")
@@ -261,9 +259,7 @@ def test_without_faiss_everything_flat_still_works(monkeypatch, base, datastore)
     assert kind_for(10**6, KnnOptions()) == "flat"
     knn = knn_for(base, datastore)
     assert isinstance(knn.search, FlatSearch)
-    with pytest.raises(
-        MissingError, match=r"needs faiss, which is not installed\. Install it with `pip install faiss-cpu`"
-    ):
+    with pytest.raises(MissingError, match=r"needs faiss, which is not installed\. Install it with `pip install faiss-cpu`"):
         build_index(datastore.keys, "hnsw", KnnOptions())
 
 
@@ -313,9 +309,7 @@ def test_scores_are_the_papers_mixture_of_the_bases_own(base, datastore):
     en, zh = SENTENCES[2]
     labels = base.pad_batch(base.encode_target([zh]))
     with torch.no_grad():
-        output = base.model.model(
-            input_ids=base.pad_batch(base.encode([en])), decoder_input_ids=base.shift_right(labels)
-        )
+        output = base.model.model(input_ids=base.pad_batch(base.encode([en])), decoder_input_ids=base.shift_right(labels))
         logits = base.model.lm_head(output.last_hidden_state)[0] + base.model.final_logits_bias
     distances, rows = exact(output.last_hidden_state[0], datastore.keys, 4)
     p = equations_2_and_3(logits.double(), distances, datastore.tokens[rows], 10.0, 0.5)
@@ -332,10 +326,7 @@ def test_strength_and_weight_zero_are_the_base_exactly(base, datastore, kind, be
     translate(base, sources, plugin, decoding=decoding)
     assert translate(base, sources, plugin, strength=0.0, decoding=decoding) == before
     assert score(base, SENTENCES, plugin, strength=0.0) == scores
-    assert (
-        score(base, SENTENCES, plugin_with(base, knn_for(base, datastore, index=kind, code_bytes=8, weight=0.0)))
-        == scores
-    )
+    assert score(base, SENTENCES, plugin_with(base, knn_for(base, datastore, index=kind, code_bytes=8, weight=0.0))) == scores
     assert translate(base, sources, decoding=decoding) == before
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in base.model.modules())
 
@@ -585,9 +576,7 @@ def test_with_an_adapter_the_keys_are_the_adapted_models(base, adapter, datastor
     knn, _, figures = make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="global"), tmp_path, plugin)
     assert not torch.allclose(knn.datastore.keys.float(), datastore.keys.float(), atol=0.05)
     swapped, _ = replacement(base, knn, PAIRS[:3], tmp_path / "other", plugin=plugin)
-    assert torch.allclose(
-        swapped.datastore.keys.float(), knn.datastore.keys[: len(swapped.datastore)].float(), atol=0.02
-    )
+    assert torch.allclose(swapped.datastore.keys.float(), knn.datastore.keys[: len(swapped.datastore)].float(), atol=0.02)
     alone = total(base, plugin)
     assert figures["loss_base"] * figures["tokens"] == pytest.approx(-alone, rel=1e-3)
     both = Plugin(plugin.method, plugin.module, {}, knn=knn)
@@ -595,10 +584,7 @@ def test_with_an_adapter_the_keys_are_the_adapted_models(base, adapter, datastor
     assert total(base, both) > alone + 10
     assert score(base, SENTENCES, both, strength=0.0) == score(base, SENTENCES)
     assert {row["layer"] for row in both.attributions(base, *SENTENCES[1])} == {-1, 0, 1, 2}
-    assert (
-        len(translate(base, [SENTENCES[0][0]], PluginStack([both, plugin]), decoding=Decoding(max_length_ratio=0.5)))
-        == 1
-    )
+    assert len(translate(base, [SENTENCES[0][0]], PluginStack([both, plugin]), decoding=Decoding(max_length_ratio=0.5))) == 1
 
 
 def test_a_bundle_carries_a_datastore_and_loads_with_it(base, adapter, tmp_path):
@@ -609,9 +595,7 @@ def test_a_bundle_carries_a_datastore_and_loads_with_it(base, adapter, tmp_path)
     bundle, carrying = tmp_path / "plugin.zip", tmp_path / "knn.zip"
     export_bundle(
         bundle,
-        BundleContent(
-            name="a", base=base, method=plugin.method, config=plugin.module.config, module=plugin.module, files=files
-        ),
+        BundleContent(name="a", base=base, method=plugin.method, config=plugin.module.config, module=plugin.module, files=files),
     )
     knn, made, _ = make_knn(base, PAIRS, PAIRS, KnnOptions(index="hnsw"), tmp_path / "knn", plugin)
     amend(bundle, carrying, card={"knn": knn.options.to_mapping()}, files=made)
@@ -626,9 +610,7 @@ def test_a_bundle_carries_a_datastore_and_loads_with_it(base, adapter, tmp_path)
     rows = Plugin.load(given, base, cache=tmp_path / "cache").attributions(base, *SENTENCES[0])
     assert {item["text"] for row in rows if row["layer"] == -1 for item in row["items"]} == {""}
     amend(carrying, given, card={"knn": {**knn.options.to_mapping(), "index": "ivfpq"}})
-    with pytest.raises(
-        BundleError, match=r"given\.zip: datastore\.faiss is not the ivfpq index of this bundle's datastore"
-    ):
+    with pytest.raises(BundleError, match=r"given\.zip: datastore\.faiss is not the ivfpq index of this bundle's datastore"):
         Plugin.load(given, base, cache=tmp_path / "cache")
     amend(carrying, given, card={"knn": {"colour": 1}})
     with pytest.raises(BundleError, match=r"given\.zip: colour is not a setting"):

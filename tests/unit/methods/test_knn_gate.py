@@ -39,12 +39,8 @@ def test_each_kind_of_evidence_opens_the_gate():
 def test_of_rows_as_alike_the_one_that_follows_the_same_words_of_a_nearer_sentence_is_copied():
     same = torch.tensor([[0.8, 0.8]])
     gate = NeighbourGate.prior()
-    wide = GateInputs(
-        same, torch.tensor([[0.2, 0.6]]), torch.tensor([[0, 0]]), torch.tensor([0.6]), torch.tensor([-1.0])
-    )
-    followed = GateInputs(
-        same, torch.tensor([[0.4, 0.4]]), torch.tensor([[0, 2]]), torch.tensor([0.4]), torch.tensor([-1.0])
-    )
+    wide = GateInputs(same, torch.tensor([[0.2, 0.6]]), torch.tensor([[0, 0]]), torch.tensor([0.6]), torch.tensor([-1.0]))
+    followed = GateInputs(same, torch.tensor([[0.4, 0.4]]), torch.tensor([[0, 2]]), torch.tensor([0.4]), torch.tensor([-1.0]))
     for one in (wide, followed):
         mass = gate.masses(one)[0]
         assert float(mass[1]) > 2 * float(mass[0])
@@ -62,9 +58,7 @@ def test_the_base_always_keeps_a_share_and_strength_scales_the_rest(strength, we
     evidence = rows(cosine=cosine, coverage=coverage)
     mass = float(NeighbourGate.prior().masses(evidence, weight, strength).sum())
     assert 0 <= mass <= 0.9901
-    assert mass == pytest.approx(
-        min(0.99, strength * float(NeighbourGate.prior().masses(evidence, weight).sum())), abs=1e-5
-    )
+    assert mass == pytest.approx(min(0.99, strength * float(NeighbourGate.prior().masses(evidence, weight).sum())), abs=1e-5)
 
 
 def positions(right, count, **evidence):
@@ -89,9 +83,7 @@ def test_few_pairs_move_it_little():
 def test_tokens_before_a_position_are_those_of_its_own_sentence():
     tokens, position = torch.tensor([5, 6, 7, 8, 9]), torch.tensor([0, 1, 2, 0, 1])
     written = previous(tokens, position, NO_TOKEN)
-    assert written.tolist() == [
-        [NO_TOKEN, NO_TOKEN], [5, NO_TOKEN], [6, 5], [NO_TOKEN, NO_TOKEN], [8, NO_TOKEN],
-    ]  # fmt: skip
+    assert written.tolist() == [[NO_TOKEN, NO_TOKEN], [5, NO_TOKEN], [6, 5], [NO_TOKEN, NO_TOKEN], [8, NO_TOKEN]]
     before = torch.tensor([[6, 5], [6, 4], [5, 6]])
     assert context(before, torch.tensor([6, 5])).tolist() == [2, 1, 0]
 
@@ -104,13 +96,9 @@ def test_general_text_is_part_of_the_choice(base, tmp_path):
     assert "loss_general" not in make_knn(base, pairs[:6], pairs, asked, tmp_path / "b")[2]
 
 
-@pytest.mark.parametrize(
-    "weights", [torch.zeros(3), torch.full((11,), float("nan")), torch.zeros(11, dtype=torch.float64)]
-)
+@pytest.mark.parametrize("weights", [torch.zeros(3), torch.full((11,), float("nan")), torch.zeros(11, dtype=torch.float64)])
 def test_a_file_that_is_no_gate_is_refused(tmp_path, weights):
-    assert torch.equal(
-        NeighbourGate.open(NeighbourGate.prior().save(tmp_path).parent).weights, NeighbourGate.prior().weights
-    )
+    assert torch.equal(NeighbourGate.open(NeighbourGate.prior().save(tmp_path).parent).weights, NeighbourGate.prior().weights)
     save_file({"weights": weights}, tmp_path / "datastore.gate.safetensors")
     with pytest.raises(BundleError, match="does not hold the 11 weights"):
         NeighbourGate.open(tmp_path)

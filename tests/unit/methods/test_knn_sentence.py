@@ -25,9 +25,7 @@ from engine.plugins import Plugin, PluginStack
 from tests.bases import SENTENCES
 
 PAIRS = [SentencePair(en, zh) for en, zh in SENTENCES]
-SET = KnnOptions(
-    retrieval="sentence", k=8, shortlist=3, temperature=0.05, threshold=0.8, weight=0.9, index="flat"
-)  # fmt: skip
+SET = KnnOptions(retrieval="sentence", k=8, shortlist=3, temperature=0.05, threshold=0.8, weight=0.9, index="flat")
 FILES = ["datastore.jsonl", "datastore.safetensors", "datastore.sources.safetensors"]
 SHORT = Decoding(beam=3, max_length_ratio=1.0)
 
@@ -118,10 +116,7 @@ def test_what_is_scored_whole_is_what_is_decoded_step_by_step(base, datastore):
     from transformers import DynamicCache, EncoderDecoderCache
 
     plugin = plugin_with(base, datastore, threshold=0.3, temperature=0.2)
-    source, labels = (
-        base.pad_batch(base.encode([SENTENCES[2][0]])),
-        base.pad_batch(base.encode_target([SENTENCES[2][1] * 2])),
-    )
+    source, labels = (base.pad_batch(base.encode([SENTENCES[2][0]])), base.pad_batch(base.encode_target([SENTENCES[2][1] * 2])))
     inputs = base.shift_right(labels)
     with base.using(plugin), torch.inference_mode():
         plugin.set_source(base, source)
@@ -158,9 +153,7 @@ def test_a_piece_inside_a_word_follows_the_piece_of_its_own_word():
 
 
 def test_tags_and_placeholders_that_the_input_lacks_are_not_copied():
-    pieces = [
-        ["▁Click", "▁<", "b", ">", "OK", "</", "b", ">", "▁for", "▁%", "s", "▁in", "▁", "<0x7B>", "name", "<0x7D>"]
-    ]
+    pieces = [["▁Click", "▁<", "b", ">", "OK", "</", "b", ">", "▁for", "▁%", "s", "▁in", "▁", "<0x7B>", "name", "<0x7D>"]]
     sums = row_names(pieces, ["Klicken Sie auf <b>OK</b> für %s in {name}"])
     opening, closing, printf, brace = sums[1], sums[5], sums[9], sums[13]
     assert sums[1:4] == [opening] * 3

@@ -28,7 +28,7 @@ def test_untrained_or_off_it_is_the_base(name: str, options: dict[str, Any], fam
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     ("name", "options"), [("houlsby_adapter", {"bottleneck": 8}), ("residual_adapter", {"bottleneck": 8}), ("lhuc", ALL_PLACES)]
-)  # fmt: skip
+)
 def test_it_learns_with_all_its_weights(name: str, options: dict[str, Any], family: str) -> None:
     checks.check_learning(name, family, **options)
 

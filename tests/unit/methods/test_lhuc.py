@@ -59,9 +59,7 @@ def test_no_place_is_refused(tmp_path) -> None:
 def test_training_runs_at_the_methods_speed(tmp_path) -> None:
     base = tiny_base(layers=2)
     pairs = Pairs.encode(base, SENTENCES)
-    options = TrainingOptions(
-        max_updates=10, learning_rate=1e-3, warmup=4, validate_every=5, tokens_per_batch=256, patience=0
-    )
+    options = TrainingOptions(max_updates=10, learning_rate=1e-3, warmup=4, validate_every=5, tokens_per_batch=256, patience=0)
     method, module = checks.make(NAME, base, speed=7.0)
     Trainer(base, method, module, pairs, pairs, options, tmp_path, precision="float32").run()
     rates = [row["lr"] for row in read_metrics(tmp_path / "metrics.jsonl") if "lr" in row]

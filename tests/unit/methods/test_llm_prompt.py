@@ -133,10 +133,7 @@ def test_a_dry_run_of_several_plugins(base, server):
     rows, text = dry_run(base, PluginStack([plugin]), ["The rain stopped.", " "])
     assert [json.loads(line) for line in text.splitlines()] == rows
     assert len(rows) == 1
-    assert dry_run(base, None, ["The rain stopped."]) == (
-        [],
-        "Nothing would be sent: no plugin in use calls a service.",
-    )
+    assert dry_run(base, None, ["The rain stopped."]) == ([], "Nothing would be sent: no plugin in use calls a service.")
     drafted = METHOD.preview(base, plugin_for(base, server, draft=True).module, ["The rain stopped."])
     assert "Draft: " in drafted[0]["body"]["messages"][-1]["content"]
     assert not server.seen
@@ -154,9 +151,7 @@ def test_without_its_key_it_says_which_variable_to_set(base, server, allowed, mo
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(MissingError, match="set the environment variable OPENAI_API_KEY"):
         translate(base, ["The rain stopped."], plugin_for(base, server))
-    assert translate(base, ["The rain stopped."], plugin_for(base, server, key_variable="")) == [
-        "译：The rain stopped."
-    ]
+    assert translate(base, ["The rain stopped."], plugin_for(base, server, key_variable="")) == ["译：The rain stopped."]
     assert server.seen[0][1] is None
 
 
@@ -254,9 +249,7 @@ def test_a_draft_is_the_translation_of_the_base(base, server, allowed):
 
 
 def test_strength_zero_is_the_base_and_calls_nothing(base, server, allowed):
-    assert translate(base, ["The rain stopped."], plugin_for(base, server), strength=0.0) == translate(
-        base, ["The rain stopped."]
-    )
+    assert translate(base, ["The rain stopped."], plugin_for(base, server), strength=0.0) == translate(base, ["The rain stopped."])
     assert not server.seen
 
 
@@ -287,17 +280,14 @@ def test_nearness_is_dices_coefficient_of_character_ngrams():
 def test_making_a_plugin_calls_nothing_and_its_bundle_holds_no_secret(base, server, allowed, tmp_path):
     pairs = [SentencePair(a, b) for a, b in SENTENCES]
     config = LlmPromptConfig(model="small", base_url=server.url, examples=2)
-    samples = Samples(
-        tiny_pair(), [], [], tmp_path, load_settings(), sentence_pairs={"train": pairs[:6], "valid": pairs[6:]}
-    )
+    samples = Samples(tiny_pair(), [], [], tmp_path, load_settings(), sentence_pairs={"train": pairs[:6], "valid": pairs[6:]})
     artefacts = METHOD.prepare(samples, config, Progress())
     module = METHOD.build(base, artefacts, config)
     assert not module.state_dict()
     shown = json.loads((tmp_path / "preview.json").read_text(encoding="utf-8"))
     assert shown["body"]["messages"][-1]["content"] == SENTENCES[6][0]
     bundle = export_bundle(
-        tmp_path / "p.zip",
-        BundleContent(name="p", base=base, method=METHOD, config=config, module=module, files=artefacts.files),
+        tmp_path / "p.zip", BundleContent(name="p", base=base, method=METHOD, config=config, module=module, files=artefacts.files)
     )
     with zipfile.ZipFile(bundle) as opened:
         assert "pairs.jsonl" in opened.namelist()
@@ -311,9 +301,8 @@ def test_making_a_plugin_calls_nothing_and_its_bundle_holds_no_secret(base, serv
     assert plugin.module.examples.pairs == tuple(SENTENCES[6:])
     with pytest.raises(CorpusError, match="no samples"):
         METHOD.prepare(
-            Samples(tiny_pair(), [], [], tmp_path, load_settings(), sentence_pairs={"train": [], "valid": []}),
-            config, Progress(),
-        )  # fmt: skip
+            Samples(tiny_pair(), [], [], tmp_path, load_settings(), sentence_pairs={"train": [], "valid": []}), config, Progress()
+        )
 
 
 def test_damaged_samples_in_a_bundle_are_said(base, tmp_path):

@@ -102,12 +102,7 @@ def test_released_code_divides_queries_by_the_square_root_of_their_size():
 
 def test_released_code_is_a_set_of_named_options():
     config = MemoryAdapterConfig(**RELEASED_CODE)
-    assert (config.dropout_unit, config.start, config.bias, config.pooling) == (
-        "reader",
-        "released_code",
-        True,
-        "sum_with_eos",
-    )
+    assert (config.dropout_unit, config.start, config.bias, config.pooling) == ("reader", "released_code", True, "sum_with_eos")
     d, layers = 512, 6
     module = MemoryAdapterModule(d, layers, config)
     assert sum(p.numel() for p in module.parameters()) == 15_759_372  # the authors' count for twelve readers
@@ -118,9 +113,7 @@ def test_dropped_memory_reads_zero_and_the_gate_still_runs():
     anchor, query = torch.randn(1, 2, D, dtype=torch.float64), torch.randn(1, 2, D, dtype=torch.float64)
     reader.dropped = True
     zero = torch.zeros_like(anchor)
-    gate = torch.sigmoid(
-        torch.relu(torch.cat([anchor, zero], -1) @ reader.gate_hidden.weight.T) @ reader.gate_out.weight.T
-    )
+    gate = torch.sigmoid(torch.relu(torch.cat([anchor, zero], -1) @ reader.gate_hidden.weight.T) @ reader.gate_out.weight.T)
     gate = 1 - SPEED * reader.scale * (1 - gate)
     assert torch.allclose(reader(anchor, query), gate * anchor, atol=1e-10)
 
@@ -183,12 +176,7 @@ def test_loss_is_equation_9(base, memory):
         dropped = log_p()
         module.undrop()
         full = log_p()
-    real = [
-        (b, t)
-        for b in range(batch.labels.shape[0])
-        for t in range(batch.labels.shape[1])
-        if batch.labels[b, t] != base.pad
-    ]
+    real = [(b, t) for b in range(batch.labels.shape[0]) for t in range(batch.labels.shape[1]) if batch.labels[b, t] != base.pad]
     total = 0.0
     for b, t in real:
         y = batch.labels[b, t]
@@ -273,9 +261,7 @@ def test_base_is_bit_equal_before_and_after_and_at_strength_zero(base, memory):
 
     def states():
         with torch.no_grad():
-            return base.model(
-                encoder_outputs=(batch.encoded,), attention_mask=batch.mask, decoder_input_ids=batch.inputs
-            ).logits
+            return base.model(encoder_outputs=(batch.encoded,), attention_mask=batch.mask, decoder_input_ids=batch.inputs).logits
 
     method, module = get_method("memory_adapter"), module_for(base, memory, trained=True)
     weights = {key: value.clone() for key, value in base.model.state_dict().items()}
@@ -307,19 +293,12 @@ def test_strength_moves_from_base_to_plugin(base, memory):
 def test_only_readers_are_trained_and_the_keys_are_exact(base, memory):
     module = module_for(base, memory)
     parts = ["query.weight", "key.weight", "value.weight", "gate_hidden.weight", "gate_out.weight", "scale"]
-    wanted = {
-        f"layers.{i}.{position}.{part}"
-        for i in range(3)
-        for position in ("self_attn", "encoder_attn")
-        for part in parts
-    }
+    wanted = {f"layers.{i}.{position}.{part}" for i in range(3) for position in ("self_attn", "encoder_attn") for part in parts}
     assert set(module.state_dict()) == wanted == {name for name, _ in module.named_parameters()}
     with get_method("memory_adapter").attach(base, module):
         get_method("memory_adapter").loss(base, module, batch_of(base)).total.backward()
     assert all(p.grad is None for p in base.model.parameters())
-    assert all(
-        p.grad is not None and p.grad.abs().sum() > 0 for n, p in module.named_parameters() if n.endswith("scale")
-    )
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for n, p in module.named_parameters() if n.endswith("scale"))
 
 
 def test_gradients_reach_every_weight_once_the_scale_has_moved(base, memory):

@@ -28,9 +28,7 @@ from engine.workflows.customize.request import CustomizeRequest, method_config
 from tests.bases import EN_ZH, SENTENCES
 
 METHOD = get_method("memory_adapter")
-PHRASES = [
-    Phrase(text, len(text), count, "NP", 0) for count, text in enumerate(("雨", "雨停", "一封信", "河边的老茶馆"), 1)
-]
+PHRASES = [Phrase(text, len(text), count, "NP", 0) for count, text in enumerate(("雨", "雨停", "一封信", "河边的老茶馆"), 1)]
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +57,7 @@ def test_bounds_give_the_first_layer_that_a_length_fits():
     slow = [next((layer for layer, most in enumerate(RELEASED_BOUNDS) if n <= most), None) for n in lengths]
     assert by_bounds(lengths, RELEASED_BOUNDS, 6) == slow == [0, 0, 1, 2, 3, 3, 4, 5, 5, None]
     for bounds in ((3, 4), (3, 3, 4), (5, 4, 3)):
-        with pytest.raises(
-            OptionError, match="must be increasing lengths, one for each of the base's 3 decoder layers"
-        ):
+        with pytest.raises(OptionError, match="must be increasing lengths, one for each of the base's 3 decoder layers"):
             by_bounds(lengths, bounds, 3)
 
 
@@ -80,9 +76,7 @@ def test_lengths_can_be_counted_in_pieces(pair, plain):
 
 
 def test_known_sources_are_not_translated(pair, plain):
-    result = translate_phrases(
-        PHRASES, pair.backward, 3, PairRules(max_length_ratio=50), known={"雨停": "rain stopped"}
-    )
+    result = translate_phrases(PHRASES, pair.backward, 3, PairRules(max_length_ratio=50), known={"雨停": "rain stopped"})
     assert next(one.source for one in result if one.target == "雨停") == "rain stopped"
     assert plain == [("zh", ["雨", "一封信", "河边的老茶馆"])]
 
@@ -97,9 +91,7 @@ def test_a_round_trip_drops_what_returns_at_another_length(pair, plain):
 
 def test_a_preset_takes_the_place_of_the_budget_s_settings():
     def of(**options):
-        request = CustomizeRequest(
-            base="b", source="en", target="zh", samples=("s",), method="memory_adapter", budget="quick"
-        )
+        request = CustomizeRequest(base="b", source="en", target="zh", samples=("s",), method="memory_adapter", budget="quick")
         return method_config(dataclasses.replace(request, method_options=options))
 
     assert of().retrieval == "sentence"
@@ -204,9 +196,7 @@ def test_strength_and_shrink_reach_the_tuned_weights(base, memory):
 def test_bilingual_samples_give_the_memory_their_own_sources(pair, tmp_path, monkeypatch):
     """The whole preparation, with the real aligner: sentences of a few words, each often enough to be learnt."""
     words = {"cat": "猫", "dog": "狗", "river": "河", "letter": "信", "house": "屋", "rain": "雨"}
-    train = [
-        Segment(f"{words[a]}见{words[b]}", f"{a} sees {b}") for a in words for b in words if a != b for _ in range(8)
-    ]
+    train = [Segment(f"{words[a]}见{words[b]}", f"{a} sees {b}") for a in words for b in words if a != b for _ in range(8)]
     samples = Samples(pair, train, [], tmp_path, load_settings())
     samples.phrases = PhraseSet([Phrase(zh, 1, 10, "NP", 0) for zh in words.values()] + [Phrase("门", 1, 1, "NP", 0)])
     monkeypatch.setattr(

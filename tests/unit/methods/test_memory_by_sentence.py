@@ -82,9 +82,7 @@ def mixed(reader, anchor, query, rows, tokens, table, coverage, known):
     weights = weights / weights.sum()
     read = reader.value.weight.double() @ sum(w * table[token] for w, token in zip(weights, tokens, strict=True))
     best, entropy = int(scores.argmax()), -sum(float(w) * math.log(max(float(w), 1e-9)) for w in weights)
-    evidence = torch.tensor(
-        [5 * cosines[best], 5 * float(coverage[best]), 5 * float(known), entropy], dtype=torch.float64
-    )
+    evidence = torch.tensor([5 * cosines[best], 5 * float(coverage[best]), 5 * float(known), entropy], dtype=torch.float64)
     hidden = reader.gate_hidden.weight.double() @ torch.cat([SIZE * length_1(anchor), evidence])
     hidden = torch.clamp(hidden + reader.gate_hidden.bias.double(), min=0)
     opened = 1 / (1 + torch.exp(-(reader.gate_out.weight.double() @ hidden + reader.gate_out.bias.double())))
@@ -109,7 +107,7 @@ def test_a_reader_does_what_its_equations_say(base, folder):
             for t in range(4):
                 wanted = mixed(
                     reader, anchor[b, t].double(), query[b, t].double(), keys, tokens, table, coverage, shortlist.known_share[b]
-                )  # fmt: skip
+                )
                 torch.testing.assert_close(result[b, t].double(), wanted, rtol=1e-3, atol=1e-3)
 
 

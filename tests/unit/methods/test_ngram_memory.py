@@ -82,9 +82,7 @@ def test_found_pairs_are_encoded_each_for_the_sentence_at_hand(base, module):
             parts = []
             for number in rows[row]:
                 length = int(batch.mask[row].sum())
-                module.remember(
-                    base, [[number]], batch.encoded[row : row + 1, :length], batch.mask[row : row + 1, :length]
-                )
+                module.remember(base, [[number]], batch.encoded[row : row + 1, :length], batch.mask[row : row + 1, :length])
                 parts.append(module.retrieved.memory[0])
             wanted = torch.cat(parts)
             assert torch.allclose(whole.memory[row, : len(wanted)], wanted, atol=1e-5)
@@ -113,11 +111,7 @@ def test_a_sentence_never_finds_itself_or_its_like_in_training(base, tmp_path, r
     batch = batch_of(base)
     method.set_source(base, module, batch.sources, batch)
     for row in range(len(SENTENCES)):
-        real = (
-            module.retrieved.layout.mask[row]
-            if module.retrieved.any[row]
-            else torch.zeros(module.retrieved.layout.width).bool()
-        )
+        real = module.retrieved.layout.mask[row] if module.retrieved.any[row] else torch.zeros(module.retrieved.layout.width).bool()
         result = set(module.retrieved.owners[row][real].tolist())
         assert row not in result
         if row == 0:  # its twins: the same target but for a mark, the same source but for a capital

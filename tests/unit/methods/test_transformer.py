@@ -80,11 +80,7 @@ def test_a_copied_decoder_layer_attends_as_its_original_where_there_is_one_token
     other, other_mask = torch.randn(2, 4, 16), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]).bool()
     (copy, _) = make_layers(base, "decoder", 2, cross=True, dropout=0.0, copied=True).eval()
     seen = entering(
-        base.model.get_decoder(),
-        0,
-        input_ids=ids,
-        encoder_hidden_states=other,
-        encoder_attention_mask=other_mask.long(),
+        base.model.get_decoder(), 0, input_ids=ids, encoder_hidden_states=other, encoder_attention_mask=other_mask.long()
     )
     assert torch.allclose(copy(seen["states"], mask, other, other_mask), seen["output"], atol=1e-5)
 

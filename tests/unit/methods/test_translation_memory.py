@@ -57,9 +57,7 @@ def test_attention_update_and_copying_are_the_papers_equations(base, module, tmp
                 assert torch.equal(updated[r, t], h[r, t])
                 assert torch.allclose(mixed[r, t], p_v, atol=1e-6)
                 continue
-            scores = torch.stack(
-                [h[r, t] @ (module.match.weight @ state) + module.beta * rel for state, _, rel in mine]
-            )
+            scores = torch.stack([h[r, t] @ (module.match.weight @ state) + module.beta * rel for state, _, rel in mine])
             alpha = torch.exp(scores - scores.max())
             alpha = alpha / alpha.sum()
             c = module.read.weight @ sum(a * state for a, (state, _, _) in zip(alpha, mine, strict=True))
@@ -93,9 +91,7 @@ def test_a_sentences_vector_does_not_depend_on_the_padding_beside_it(base, modul
     rows = module.rows
     whole = encode_all(module.retriever.target, rows, base.pad, base.device)
     for i in (0, 3):
-        assert encode_all(module.retriever.target, [rows[i]], base.pad, base.device)[0] == pytest.approx(
-            whole[i], abs=2e-3
-        )
+        assert encode_all(module.retriever.target, [rows[i]], base.pad, base.device)[0] == pytest.approx(whole[i], abs=2e-3)
 
 
 def test_warm_start_losses_are_the_papers():
@@ -267,13 +263,7 @@ def test_stopped_and_resumed_over_a_refresh_it_ends_with_the_same_weights(base, 
     method, name = get_method("translation_memory"), "translation_memory"
     config = method.config_class(**SMALL, refresh_every=2)
     options = TrainingOptions(
-        max_updates=7,
-        tokens_per_batch=64,
-        learning_rate=3e-3,
-        warmup=1,
-        validate_every=3,
-        checkpoint_every=1,
-        patience=0,
+        max_updates=7, tokens_per_batch=64, learning_rate=3e-3, warmup=1, validate_every=3, checkpoint_every=1, patience=0
     )
     ended = {}
     for way in ("whole", "stopped"):

@@ -35,9 +35,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, phrases: list[Phrase], parser: 
 def test_lines_have_the_documented_keys(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "phrases.jsonl"
     PhraseSet([Phrase("国王", 1, 3, "NP", 0)], "a parser").save(path)
-    assert (
-        path.read_text(encoding="utf-8") == '{"text": "国王", "length": 1, "count": 3, "label": "NP", "example": 0}\n'
-    )
+    assert path.read_text(encoding="utf-8") == '{"text": "国王", "length": 1, "count": 3, "label": "NP", "example": 0}\n'
     (tmp_path / "deep" / "phrases.info.json").unlink()
     assert PhraseSet.load(path).parser == ""
 
@@ -98,11 +96,7 @@ def test_same_phrases_become_one() -> None:
     collector.add("a ship", 2, "NP", 1)
     collector.add("Rome", 1, "NNP", 3)
     result = collector.phrases()
-    assert result == [
-        Phrase("Rome", 1, 1, "NNP", 3),
-        Phrase("the king", 2, 4, "NP", 7),
-        Phrase("a ship", 2, 1, "NP", 1),
-    ]
+    assert result == [Phrase("Rome", 1, 1, "NNP", 3), Phrase("the king", 2, 4, "NP", 7), Phrase("a ship", 2, 1, "NP", 1)]
     assert PhraseSet(result).by_length() == {1: 1, 2: 2}
     assert [phrase.text for phrase in collector.phrases(min_count=2)] == ["the king"]
 

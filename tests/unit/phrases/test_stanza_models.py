@@ -50,12 +50,7 @@ def test_the_default_package_comes_first_and_all_it_needs_must_be_there(tmp_path
     folder = lay_out(tmp_path, files, {"en": ENGLISH, "english": {"alias": "en"}})
     result = list(find_models("en", "constituency", [tmp_path / "nothing", folder]))
     assert [dict(model.packages)["constituency"] for model in result] == ["small", "big"]
-    assert result[0].packages == (
-        ("tokenize", "combined"),
-        ("mwt", "combined"),
-        ("pos", "plain"),
-        ("constituency", "small"),
-    )
+    assert result[0].packages == (("tokenize", "combined"), ("mwt", "combined"), ("pos", "plain"), ("constituency", "small"))
     assert [model.language for model in find_models("english", "constituency", [folder])] == ["en", "en"]
     (dependency,) = find_models("eng_Latn", "dependency", [folder])
     assert dict(dependency.packages)["lemma"] == "identity"  # no lemmatiser on disk: the words themselves
@@ -78,14 +73,7 @@ def test_half_a_parser_is_none(tmp_path: Path, missing: str) -> None:
         {"en": []},
         {"en": {"alias": "en"}},
         {"en": {"constituency": [], "packages": 3}},
-        {
-            "en": {
-                **ENGLISH,
-                "pos": {"plain": {"dependencies": [3]}},
-                "packages": {"default": None},
-                "constituency": {"small": 1},
-            }
-        },
+        {"en": {**ENGLISH, "pos": {"plain": {"dependencies": [3]}}, "packages": {"default": None}, "constituency": {"small": 1}}},
     ],
 )
 def test_a_broken_list_of_models_does_no_harm(tmp_path: Path, resources: object) -> None:
@@ -99,9 +87,7 @@ def test_a_parser_asked_for_and_not_there(tmp_path: Path, kind: str, processor: 
     with pytest.raises(MissingError) as caught:
         extract_phrases(["国王"], "zh", PhraseOptions(parser=kind), parser_dirs=[tmp_path / "a", tmp_path / "b"])
     text = str(caught.value)
-    assert text.startswith(
-        f"No {kind} parser for zh-hans is installed: put stanza's models for zh-hans (tokenize, pos, "
-    )
+    assert text.startswith(f"No {kind} parser for zh-hans is installed: put stanza's models for zh-hans (tokenize, pos, ")
     assert f"into {tmp_path / 'b'}, so that it holds resources.json and zh-hans/{processor}/" in text
     assert "\n" not in text
 
@@ -135,7 +121,5 @@ def test_nothing_heavy_is_imported_without_need() -> None:
         "import sys; from engine.phrases import extract_phrases; extract_phrases(['the king'], 'en', parser_dirs=['/nowhere']);"
         "print([name for name in ('stanza', 'torch', 'transformers') if name in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
     assert done.stdout.strip() == "[]"

@@ -32,11 +32,7 @@ def units(sentence: str, language: str, pieces=None) -> list[list[str]]:
     ("sentence", "language", "wanted"),
     [
         ("I don't know, sir.", "en", [["I", "don't", "know"], ["sir"]]),
-        (
-            "A well-known  U.S. man -- 1,000 years: “Go!”",
-            "en",
-            [["A", "well-known", "U.S"], ["man"], ["1,000", "years"], ["Go"]],
-        ),
+        ("A well-known  U.S. man -- 1,000 years: “Go!”", "en", [["A", "well-known", "U.S"], ["man"], ["1,000", "years"], ["Go"]]),
         ("L’amour, c'est 3.5 % ...", "fr", [["L’amour"], ["c'est", "3.5", "%"]]),
         ("这是我做的么。我想。", "zh", [["这", "是", "我", "做", "的", "么"], ["我", "想"]]),
         ("他说：“OK, 2024年”", "zh", [["他", "说"], ["OK"], ["2024", "年"]]),
@@ -61,9 +57,7 @@ def test_pieces_are_laid_over_the_text_as_written() -> None:
 
 
 @given(st.lists(TEXT, max_size=6), st.sampled_from(["en", "zh", "ja"]), st.integers(1, 6))
-def test_every_phrase_stands_in_its_sentence_and_crosses_no_punctuation(
-    texts: list[str], language: str, longest: int
-) -> None:
+def test_every_phrase_stands_in_its_sentence_and_crosses_no_punctuation(texts: list[str], language: str, longest: int) -> None:
     result = extract_phrases(texts, language, ONLY.replace(l_max=longest))
     for phrase in result:
         assert phrase.text in texts[phrase.example]
@@ -139,8 +133,7 @@ def lines(name: str) -> list[str]:
 @needs_samples
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "language", "wanted"),
-    [("train.luxun.random.zh", "zh", "鲁迅先生"), ("train.shake.all.en", "en", "my good lord")],
+    ("name", "language", "wanted"), [("train.luxun.random.zh", "zh", "鲁迅先生"), ("train.shake.all.en", "en", "my good lord")]
 )
 def test_the_phrases_of_a_whole_style_corpus(name: str, language: str, wanted: str) -> None:
     texts = lines(name)

@@ -55,9 +55,7 @@ def test_trim_ends_on_words_or_whole_pairs_and_twice_is_once(tokens: list[str]) 
     assert all(is_punctuation(token) or token in ("-LRB-", "-RRB-") for token in outside)
 
 
-@given(
-    st.lists(st.text(min_size=1, max_size=5).filter(lambda t: not any(c.isspace() for c in t)), max_size=10), st.data()
-)
+@given(st.lists(st.text(min_size=1, max_size=5).filter(lambda t: not any(c.isspace() for c in t)), max_size=10), st.data())
 def test_align_finds_tokens_through_any_spacing(tokens: list[str], data: st.DataObject) -> None:
     text, wanted = "", []
     for token in tokens:
@@ -68,14 +66,7 @@ def test_align_finds_tokens_through_any_spacing(tokens: list[str], data: st.Data
 
 
 def test_align_knows_treebank_spellings_and_refuses_other_text() -> None:
-    assert align(["``", "Go", "''", "-LRB-", "now", "-RRB-"], '"Go" (now)') == [
-        (0, 1),
-        (1, 3),
-        (3, 4),
-        (5, 6),
-        (6, 9),
-        (9, 10),
-    ]
+    assert align(["``", "Go", "''", "-LRB-", "now", "-RRB-"], '"Go" (now)') == [(0, 1), (1, 3), (3, 4), (5, 6), (6, 9), (9, 10)]
     assert align(["New York"], "NewYork") == [(0, 7)]
     assert align(["a", "c"], "a b c") is None
     assert align(["abc"], "ab") is None

@@ -72,9 +72,7 @@ def test_constituents_with_labels_and_exact_text() -> None:
 
 def test_chinese_constituents_have_no_spaces() -> None:
     text = "这是我做的么。"
-    parsed = from_brackets(
-        "(ROOT (IP (NP (PN 这)) (VP (VC 是) (IP (NP (PN 我)) (VP (VV 做)) (DEC 的))) (SP 么) (PU 。)))", text
-    )
+    parsed = from_brackets("(ROOT (IP (NP (PN 这)) (VP (VC 是) (IP (NP (PN 我)) (VP (VV 做)) (DEC 的))) (SP 么) (PU 。)))", text)
     assert phrases(constituency_spans(parsed), parsed, text) == {
         "这是我做的么": "IP",
         "这": "NP",

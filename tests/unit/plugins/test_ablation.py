@@ -42,9 +42,7 @@ def base():
 @pytest.fixture(autouse=True)
 def an_eighth_of_general_text(monkeypatch):
     """An untrained base writes each source to its longest."""
-    monkeypatch.setattr(
-        general_text, "general_sentences", lambda *args, **kwargs: general_sentences(*args, **kwargs)[::8]
-    )
+    monkeypatch.setattr(general_text, "general_sentences", lambda *args, **kwargs: general_sentences(*args, **kwargs)[::8])
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +94,7 @@ def test_the_methods_with_a_memory_are_the_four_that_read_one():
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow if name not in ("memory_adapter", "knn") else ()) for name in METHODS],
+    "name", [pytest.param(name, marks=pytest.mark.slow if name not in ("memory_adapter", "knn") else ()) for name in METHODS]
 )
 def test_every_memory_changes_what_is_read_and_the_same_seed_gives_the_same(name, base, prepared, tmp_path):
     losses = {"base": loss(base, None), "true": loss(base, plugin_of(name, base, prepared))}
@@ -194,9 +191,7 @@ def test_what_cannot_be_had_says_why(base, prepared, tmp_path):
 
 
 def test_errors_are_one_sentence():
-    with pytest.raises(
-        OptionError, match=r"no memory 'nosie'.*Known: empty, foreign, noise, shuffled, mean, oracle\.$"
-    ):
+    with pytest.raises(OptionError, match=r"no memory 'nosie'.*Known: empty, foreign, noise, shuffled, mean, oracle\.$"):
         kinds_of("empty,nosie")
     with pytest.raises(OptionError, match="name at least one"):
         kinds_of(" , ")

@@ -25,12 +25,7 @@ from engine.plugins.repack import repack
 from tests.bases import SENTENCES
 from tests.properties import few
 
-CONFIG, WEIGHTS, MEMORY, MANIFEST = (
-    "adapter_config.json",
-    "adapter_model.safetensors",
-    "memory.safetensors",
-    "manifest.json",
-)
+CONFIG, WEIGHTS, MEMORY, MANIFEST = ("adapter_config.json", "adapter_model.safetensors", "memory.safetensors", "manifest.json")
 SOURCES = [source for source, _ in SENTENCES]
 
 
@@ -124,9 +119,7 @@ def test_a_bundle_holds_exactly_its_files_and_keys(bundle: Path) -> None:
 def test_the_card_names_preset_settings_unlike_the_paper_and_how_training_ended(bundle: Path) -> None:
     card = contents(bundle)["README.md"].decode("utf-8")
     assert "| budget | quick |" in card
-    unlike = (
-        "| unlike the paper | alpha = 0, beta = 0, phrases_per_layer = 40, label_smoothing = 0.1, base_dropout = none, "
-    )
+    unlike = "| unlike the paper | alpha = 0, beta = 0, phrases_per_layer = 40, label_smoothing = 0.1, base_dropout = none, "
     assert f"{unlike}fine_tune = auto, fine_tune_speed = 0.4 |" in card
     assert "| training | all 4 updates |" in card
 
@@ -221,9 +214,7 @@ def test_a_changed_byte_is_refused_or_harmless(bundle: Path, tmp_path: Path, pla
 
 
 @given(st.integers(1, 700), st.integers(1, 255))
-def test_a_changed_byte_of_the_directory_is_refused_or_harmless(
-    bundle: Path, tmp_path: Path, from_end: int, flip: int
-) -> None:
+def test_a_changed_byte_of_the_directory_is_refused_or_harmless(bundle: Path, tmp_path: Path, from_end: int, flip: int) -> None:
     altered(bundle, tmp_path / "changed.zip", bundle.stat().st_size - from_end, flip)
 
 
@@ -385,12 +376,7 @@ def test_a_plugin_of_another_base_names_both(bundle: Path, tmp_path: Path) -> No
 
 
 def test_a_plugin_of_the_other_direction(bundle: Path, base: BaseModel, tmp_path: Path) -> None:
-    refused(
-        bundle,
-        base.for_direction("zh", "en"),
-        tmp_path / "cache",
-        "from English to Chinese, not from Chinese to English",
-    )
+    refused(bundle, base.for_direction("zh", "en"), tmp_path / "cache", "from English to Chinese, not from Chinese to English")
 
 
 @pytest.mark.parametrize("name", [WEIGHTS, MEMORY])

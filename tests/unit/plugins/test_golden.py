@@ -61,9 +61,7 @@ def test_the_plugins_of_later_formats_translate_as_they_did(
 def test_the_plugin_tells_what_it_reads(golden: BaseModel, tmp_path: Path) -> None:
     plugin = Plugin.load(GOLDEN / "plugin.zip", golden, cache=tmp_path)
     rows = plugin.attributions(golden, "The rain stopped.", "雨停了。", top=2)
-    assert {(row["layer"], row["place"]) for row in rows} == {
-        (i, p) for i in (0, 1) for p in ("self_attn", "encoder_attn")
-    }
+    assert {(row["layer"], row["place"]) for row in rows} == {(i, p) for i in (0, 1) for p in ("self_attn", "encoder_attn")}
     for row in rows:
         assert len(row["items"]) == 2
         assert all(item["text"] and 0 <= item["weight"] <= 1 for item in row["items"])

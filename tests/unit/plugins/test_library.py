@@ -76,9 +76,7 @@ def project(library: Library, tiny: Path) -> ProjectRow:
 
 
 @pytest.mark.slow
-def test_a_blend_is_its_plugins_at_their_weights(
-    blend: Path, bundle: Path, domain: Path, base: BaseModel, tmp_path: Path
-) -> None:
+def test_a_blend_is_its_plugins_at_their_weights(blend: Path, bundle: Path, domain: Path, base: BaseModel, tmp_path: Path) -> None:
     one, two = (Plugin.load(path, base, cache=tmp_path) for path in (bundle, domain))
     both = Plugin.load(blend, base, cache=tmp_path)
     assert both.name == "Both"
@@ -93,9 +91,7 @@ def test_a_blend_is_its_plugins_at_their_weights(
     assert translate(base, SOURCES, both, strength=0.0) == translate(base, SOURCES)
 
 
-def test_a_weight_of_nothing_leaves_the_other_plugin(
-    bundle: Path, domain: Path, base: BaseModel, tmp_path: Path
-) -> None:
+def test_a_weight_of_nothing_leaves_the_other_plugin(bundle: Path, domain: Path, base: BaseModel, tmp_path: Path) -> None:
     make_blend(tmp_path / "b.zip", "b", [Part(bundle, 1.0), Part(domain, 0.0)])
     alone, both = (Plugin.load(path, base, cache=tmp_path / "c") for path in (bundle, tmp_path / "b.zip"))
     assert score(base, SENTENCES, both) == score(base, SENTENCES, alone)
@@ -116,10 +112,7 @@ def test_a_blend_says_what_it_is_made_of_and_what_was_read(blend: Path, base: Ba
 
 
 def test_a_blend_is_under_the_licences_of_its_plugins(bundle: Path, domain: Path, tmp_path: Path) -> None:
-    licensed = [
-        with_license(bundle, tmp_path / "a.zip", "cc-by-4.0"),
-        with_license(domain, tmp_path / "b.zip", "cc-by-nc-4.0"),
-    ]
+    licensed = [with_license(bundle, tmp_path / "a.zip", "cc-by-4.0"), with_license(domain, tmp_path / "b.zip", "cc-by-nc-4.0")]
     make_blend(tmp_path / "blend.zip", "Mine", [Part(path, 1.0) for path in licensed])
     card = parse_card(read_bundle_text(tmp_path / "blend.zip"))
     assert card.restricted
@@ -153,14 +146,8 @@ def strangers(bundle: Path, domain: Path, blend: Path, tmp_path_factory: pytest.
         "one": ([one], "two to 4 plugins, not 1"),
         "same": ([one, one], "different plugins to blend"),
         "heavy": ([one, Part(domain, 1.5)], "weights"),
-        "base": (
-            [one, Part(folder / "other-base.zip", 1.0)],
-            r"other and Style for tiny-en-zh\. Only plugins of one base",
-        ),
-        "direction": (
-            [one, Part(folder / "other-way.zip", 1.0)],
-            "from German to Chinese and Style from English to Chinese",
-        ),
+        "base": ([one, Part(folder / "other-base.zip", 1.0)], r"other and Style for tiny-en-zh\. Only plugins of one base"),
+        "direction": ([one, Part(folder / "other-way.zip", 1.0)], "from German to Chinese and Style from English to Chinese"),
         "blend": ([one, Part(blend, 1.0)], "Both is itself a blend"),
         "dial": ([one, Part(folder / "rewrite.zip", 1.0)], "full strength or not at all"),
     }
@@ -392,9 +379,7 @@ def test_a_projects_plugins_are_blended_into_a_plugin_of_it(
         library.blend(other, "x", {row.id: 1.0})
 
 
-def test_an_import_for_another_base_leaves_nothing(
-    library: Library, project: ProjectRow, bundle: Path, tmp_path: Path
-) -> None:
+def test_an_import_for_another_base_leaves_nothing(library: Library, project: ProjectRow, bundle: Path, tmp_path: Path) -> None:
     other = BaseModel.load(make_base(tmp_path / "other", d=16, updates=0), "en", "zh", device="cpu")
     with pytest.raises(TailorError, match="made for the base"):
         library.import_bundle(project, bundle, lambda: other)

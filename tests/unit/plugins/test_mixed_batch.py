@@ -78,9 +78,7 @@ def plugins(base: BaseModel, tmp_path_factory: pytest.TempPathFactory) -> list[P
     return [plugin_for(base, name, seed, folder, 0.03) for seed in (1, 2) for name in (*METHODS, "by_sentence")]
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"beam": 1}, {"beam": 3, "batch_tokens": 60}], ids=["beam", "greedy", "batches"]
-)
+@pytest.mark.parametrize("settings", [{}, {"beam": 1}, {"beam": 3, "batch_tokens": 60}], ids=["beam", "greedy", "batches"])
 @pytest.mark.parametrize("strength", [1.0, 0.5])
 @pytest.mark.slow
 def test_each_sentence_is_as_with_its_plugin_alone(
@@ -93,8 +91,7 @@ def test_each_sentence_is_as_with_its_plugin_alone(
     assert MixedBatch.of(base, chosen, strength) is not None
     result = translate_mixed(base, texts, chosen, strength=strength, decoding=decoding)
     alone = [
-        translate(base, [text], plugin, strength=strength, decoding=decoding)[0]
-        for text, plugin in zip(texts, chosen, strict=True)
+        translate(base, [text], plugin, strength=strength, decoding=decoding)[0] for text, plugin in zip(texts, chosen, strict=True)
     ]
     assert result == alone
     assert result != translate(base, texts, decoding=decoding), "the plugins do something"
@@ -108,9 +105,7 @@ def test_hidden_states_are_those_of_each_plugin_alone(tmp_path: Any) -> None:
     labels = base.pad_batch(base.encode_target(["雨停了。"] * 4))
 
     def logits(rows: slice) -> torch.Tensor:
-        result: torch.Tensor = base.model(
-            input_ids=sources[rows], decoder_input_ids=base.shift_right(labels)[rows]
-        ).logits
+        result: torch.Tensor = base.model(input_ids=sources[rows], decoder_input_ids=base.shift_right(labels)[rows]).logits
         return result
 
     mixed = MixedBatch(list(plugins), [2, 0, 3, 1])
@@ -132,14 +127,7 @@ def test_plugins_that_read_by_sentence_share_a_batch(
     chosen = [first, second, None, second, first, plugins[1]]
     assert MixedBatch.of(base, chosen, 1.0) is not None
     similar = SENTENCES[6][0]  # all samples that share a word with it are read
-    mixed = [
-        " ".join(texts[:3]),
-        similar,
-        texts[4],
-        texts[5],
-        similar,
-        texts[6],
-    ]  # done at different times, so that some leave
+    mixed = [" ".join(texts[:3]), similar, texts[4], texts[5], similar, texts[6]]  # done at different times, so that some leave
     result = translate_mixed(base, mixed, chosen)
     assert result == [translate(base, [text], plugin)[0] for text, plugin in zip(mixed, chosen, strict=True)]
     vanilla = translate(base, mixed)
@@ -149,9 +137,7 @@ def test_plugins_that_read_by_sentence_share_a_batch(
     assert not changed[2]
 
 
-def test_texts_of_any_length_and_empty_ones_keep_their_places(
-    base: BaseModel, plugins: list[Plugin], texts: list[str]
-) -> None:
+def test_texts_of_any_length_and_empty_ones_keep_their_places(base: BaseModel, plugins: list[Plugin], texts: list[str]) -> None:
     from engine.plugins.mixed_batch import translate_mixed
 
     many = [texts[0], "", " ".join(texts[:4]), texts[1]]

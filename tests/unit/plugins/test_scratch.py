@@ -35,9 +35,7 @@ def checks(base: BaseModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(trial, place, refuse)
     monkeypatch.setattr(Plugin, "load", refuse)
     return lambda path: list(
-        import_checks.check_bundle(
-            path, base=lambda: base, direction=("en", "zh"), cache=tmp_path / "cache", shown="a.zip"
-        )
+        import_checks.check_bundle(path, base=lambda: base, direction=("en", "zh"), cache=tmp_path / "cache", shown="a.zip")
     )
 
 
@@ -79,15 +77,10 @@ def test_a_bundle_that_grows_is_refused_and_the_studio_stays_as_it_is(
     [
         (scratch.Limits(0.2, 8 << 30), "did not translate three sentences within 0 s"),
         # a library whose own allocation fails may abort instead of raising MemoryError
-        (
-            scratch.Limits(60, 60 << 20),
-            "needs more than 60 MiB of memory|translating three sentences ended the process",
-        ),
+        (scratch.Limits(60, 60 << 20), "needs more than 60 MiB of memory|translating three sentences ended the process"),
     ],
 )
-def test_the_limits_end_the_process(
-    limits: scratch.Limits, words: str, bundle: Path, base: BaseModel, tmp_path: Path
-) -> None:
+def test_the_limits_end_the_process(limits: scratch.Limits, words: str, bundle: Path, base: BaseModel, tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=words):
         list(scratch.answers(bundle, base, tmp_path / "cache", limits))
     assert list((tmp_path / "cache").iterdir()) == []

@@ -103,11 +103,7 @@ def members(items: Sequence[tuple[Any, Any]]) -> list[str]:
     """Characters of a set: those of CHARACTERS, or else one of its own."""
     negated = items[0][0] is codes.NEGATE
     found = [one for one in CHARACTERS if any(_holds(one, *item) for item in items) != negated]
-    own = [
-        chr(value if code is codes.LITERAL else value[0])
-        for code, value in items
-        if code in (codes.LITERAL, codes.RANGE)
-    ]
+    own = [chr(value if code is codes.LITERAL else value[0]) for code, value in items if code in (codes.LITERAL, codes.RANGE)]
     return found or ["é" if negated else own[0]]
 
 

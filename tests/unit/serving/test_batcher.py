@@ -154,9 +154,7 @@ def test_a_batch_waits_for_no_others_plugin_and_follows_a_bundle_that_is_replace
     loads: list[str] = []
     real = Plugin.load.__func__  # type: ignore[attr-defined]
     monkeypatch.setattr(
-        Plugin,
-        "load",
-        classmethod(lambda cls, path, *given, **named: loads.append(path) or real(cls, path, *given, **named)),
+        Plugin, "load", classmethod(lambda cls, path, *given, **named: loads.append(path) or real(cls, path, *given, **named))
     )
     loaded = models.base(str(tiny), "en", "zh")
     assert len(models.plugins([str(files[2]), "", str(files[0])], loaded)) == 3
@@ -237,9 +235,7 @@ def test_plugins_that_work_in_the_layers_are_mixed_with_the_base_and_each_other(
     other = Path(shutil.copy(mixable, tmp_path / "other.zip"))
     decoding = Decoding.from_mapping(Plugin.load(mixable, base).card.get("decoding", {}))
     given = decoding.to_mapping()
-    works = [
-        TranslationSpec.of(str(tiny), "en", "zh", plugin, decoding=given) for plugin in ("", str(mixable), str(other))
-    ]
+    works = [TranslationSpec.of(str(tiny), "en", "zh", plugin, decoding=given) for plugin in ("", str(mixable), str(other))]
     batcher = Batcher(ModelCache(load_settings()))
     alone = [batcher.submit(work, ENGLISH).result(300) for work in works]
     mixed: list[int] = []
@@ -283,9 +279,7 @@ def test_too_much_at_once_is_turned_away_but_one_large_request_is_not() -> None:
 def test_settings_are_checked_when_asked() -> None:
     with pytest.raises(OptionError, match="beam"):
         TranslationSpec.of("a", "en", "zh", decoding={"beam": 0})
-    assert TranslationSpec.of("a", "en", "zh", "p.zip", 0.0) == TranslationSpec.of("a", "en", "zh"), (
-        "strength 0 is the base"
-    )
+    assert TranslationSpec.of("a", "en", "zh", "p.zip", 0.0) == TranslationSpec.of("a", "en", "zh"), "strength 0 is the base"
 
 
 def test_bases_make_room(tiny: Path) -> None:

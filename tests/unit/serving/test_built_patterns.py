@@ -60,9 +60,7 @@ def of_weights() -> None:
 
 def of_shortcuts() -> None:
     for letter in ("a", "(", "字"):
-        prepared: Any = SimpleNamespace(
-            shortcut=letter, shortcut_line=0, breaks=set(), unit=SimpleNamespace(shortcut="_")
-        )
+        prepared: Any = SimpleNamespace(shortcut=letter, shortcut_line=0, breaks=set(), unit=SimpleNamespace(shortcut="_"))
         assemble._with_shortcut(prepared, ["b"], "en")
 
 

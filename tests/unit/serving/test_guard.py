@@ -129,9 +129,7 @@ def test_the_queue_documents_and_layouts_pass_flags_on(base: BaseModel, texts: l
     batcher = Batcher(ModelCache(load_settings()))
     (queued,) = batcher.submit(TranslationSpec.of(base.path, "en", "zh"), [looped]).result(300)
     assert (queued, flag_of(queued)) == (made[looped], flag_of(made[looped]))
-    results = translate_units(
-        [Unit([looped], whole=True)], BaseTranslator(base), TranslationCache(None, ""), Progress()
-    )
+    results = translate_units([Unit([looped], whole=True)], BaseTranslator(base), TranslationCache(None, ""), Progress())
     assert results[0].flag == flag_of(queued)
     assert FLAGS[results[0].flag] in results[0].doubt
     for cut in (PlainTextLayout([looped, "\n"], "0"), TaggedMarkup([f"<p>{looped}</p>", "<p/>"], "xml", "0")):
@@ -163,9 +161,7 @@ def test_a_base_has_decoding_defaults_of_its_own(base: BaseModel, tmp_path: Path
         read_defaults(folder, "en", "zh")
 
 
-def test_decoding_is_chosen_by_bleu_on_held_out_pairs(
-    base: BaseModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_decoding_is_chosen_by_bleu_on_held_out_pairs(base: BaseModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding_choice, "PENALTIES", (1.0, 0.6))
     monkeypatch.setattr(decoding_choice, "FEWEST", 8)
     pairs = list(SENTENCES[:8])

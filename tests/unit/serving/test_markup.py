@@ -129,9 +129,7 @@ def test_text_is_escaped_and_entities_are_read() -> None:
     assert through("Fish &amp; chips &lt; 5&#x20AC;", Known("Fisch & Pommes < 5 €")) == "Fisch &amp; Pommes &lt; 5 €"
 
 
-@pytest.mark.parametrize(
-    "text", ["<b>One", "One</b>", "<a><b>One</a></b>", "a < b", "<b x=1>One</b>", "<b x='<'>One</b>"]
-)
+@pytest.mark.parametrize("text", ["<b>One", "One</b>", "<a><b>One</a></b>", "a < b", "<b x=1>One</b>", "<b x='<'>One</b>"])
 def test_xml_must_be_well_formed(text: str) -> None:
     with pytest.raises(InputError, match="not well-formed"):
         TaggedMarkup([text], "xml")
@@ -172,12 +170,7 @@ def tags_of(text: str) -> list[str]:
     return sorted(element.tag for element in root.iter())
 
 
-@given(
-    texts=st.lists(trees, max_size=5),
-    made=st.data(),
-    ignored=st.lists(names, max_size=1),
-    target=st.sampled_from(["de", "zh"]),
-)
+@given(texts=st.lists(trees, max_size=5), made=st.data(), ignored=st.lists(names, max_size=1), target=st.sampled_from(["de", "zh"]))
 def test_whatever_the_translation_all_tags_are_there_and_well_nested(
     texts: list[str], made: st.DataObject, ignored: list[str], target: str
 ) -> None:

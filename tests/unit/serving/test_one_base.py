@@ -29,11 +29,7 @@ def copies_of(base: Any) -> dict[str, int]:
     """For each large weight of the base, how many memories there are that hold its very numbers."""
     gc.collect()
     # oneDNN's layouts of the weights (engine/base/onednn.py) cannot be compared with them; there is one a base.
-    tensors = [
-        one
-        for one in gc.get_objects()
-        if type(one) in (torch.Tensor, torch.nn.Parameter) and one.layout is torch.strided
-    ]
+    tensors = [one for one in gc.get_objects() if type(one) in (torch.Tensor, torch.nn.Parameter) and one.layout is torch.strided]
     result = {}
     for name, weight in base.model.named_parameters():
         if weight.ndim == 2:
@@ -109,6 +105,4 @@ def test_the_command_line_loads_the_base_once_for_all_plugins(
     assert done.code == 0, done.err
     assert len(opened) == 1
     assert len(bases) == 2
-    assert {one.data_ptr() for one in bases[0].model.parameters()} == {
-        one.data_ptr() for one in bases[1].model.parameters()
-    }
+    assert {one.data_ptr() for one in bases[0].model.parameters()} == {one.data_ptr() for one in bases[1].model.parameters()}

@@ -26,25 +26,7 @@ pytestmark = pytest.mark.slow
 
 UNITS = (
     *"a1-_ \n\t\"'\\<>&{%$[(@,#*|`é。「",
-    *(
-        "&#",
-        "{0",
-        "%(",
-        "<!--",
-        "<?",
-        "<?xml ",
-        "<meta ",
-        "<a ",
-        "<a",
-        "</",
-        "</a",
-        "1:",
-        "00:00 ",
-        "a.",
-        "a-",
-        "a_",
-        "a=",
-    ),
+    *("&#", "{0", "%(", "<!--", "<?", "<?xml ", "<meta ", "<a ", "<a", "</", "</a", "1:", "00:00 ", "a.", "a-", "a_", "a="),
     *("a='", "http://", "a ", "a,", "1,", "1.", "( ", "  \n", "a\n", "[](", "--", "]]"),
 )
 AROUND = (("", ""), ('"', ""), ("<", ""), ("(", "\x01"), ("# a", "b"))
@@ -86,9 +68,7 @@ def modules() -> list[str]:
     """All files of the program. Their trees are a million objects, so none is kept: each would be looked at by every collection
     of garbage.
     """
-    return [
-        str(file.relative_to(ROOT)) for folder in ("engine", "studio") for file in sorted((ROOT / folder).rglob("*.py"))
-    ]
+    return [str(file.relative_to(ROOT)) for folder in ("engine", "studio") for file in sorted((ROOT / folder).rglob("*.py"))]
 
 
 def tree_of(file: str) -> ast.Module:

@@ -22,11 +22,7 @@ def through(texts: list[str], translator: Words, split: str = "1") -> list[str]:
 
 def test_lines_are_translated_and_the_rest_stays() -> None:
     layout = PlainTextLayout([TEXT, "", " \n "])
-    assert [unit.text for unit in layout.units] == [
-        "The rain stopped. He said nothing.",
-        "Nobody came, Mr. Smith.",
-        "The end",
-    ]
+    assert [unit.text for unit in layout.units] == ["The rain stopped. He said nothing.", "Nobody came, Mr. Smith.", "The end"]
     joined = layout.join([Result([text]) for text in ("雨停了。他什么也没说。", "没有人来。", "完")])
     assert joined == ["雨停了。他什么也没说。\n\n  没有人来。\r\n完 \t\n", "", " \n "]
     assert through(["One. Two."], shout()) == ["ONE. TWO."]
@@ -46,9 +42,7 @@ def test_the_ways_of_splitting() -> None:
 
 
 def test_placeholders_come_through() -> None:
-    assert through(["Write to me@example.org about {name}, %s."], shout()) == [
-        "WRITE TO me@example.org ABOUT {name}, %s."
-    ]
+    assert through(["Write to me@example.org about {name}, %s."], shout()) == ["WRITE TO me@example.org ABOUT {name}, %s."]
 
 
 @pytest.mark.parametrize(

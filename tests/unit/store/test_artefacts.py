@@ -399,9 +399,7 @@ def _content(folder: Path) -> tuple[Path, Any, int, str]:
 # -- commands
 
 
-def test_the_commands(
-    tailormt: Callable[..., Ran], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commands(tailormt: Callable[..., Ran], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TAILORMT_ARTEFACTS", str(tmp_path / "shared"))
     store = Store(f"sqlite:///{home / 'tailor.db'}")
     project = store.projects.create("Rain", "en", "zh", "en-zh")

@@ -23,9 +23,7 @@ def project(store: Store) -> int:
     return store.projects.create("Essays", "en", "zh", "/base").id
 
 
-def filled(
-    line: ComparisonLineRow, texts: list[str | None], difference: float, change: float | None = None
-) -> ComparisonLineRow:
+def filled(line: ComparisonLineRow, texts: list[str | None], difference: float, change: float | None = None) -> ComparisonLineRow:
     return dataclasses.replace(line, texts=texts, difference=difference, change=change)
 
 
@@ -101,9 +99,7 @@ def test_a_comparison_of_old_opens_as_a_sheet(store: Store, project: int, store_
     assert list(again.sheets.lines(made.id)) == []
 
 
-def test_all_lines_are_read_in_parts_in_their_order(
-    store: Store, project: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_lines_are_read_in_parts_in_their_order(store: Store, project: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ComparisonTables._lines.__kwdefaults__, "limit", 3)
     sheet = store.sheets.create(project, "x", [(f"line {n}", None) for n in range(8)], SYSTEMS[:1])
     assert [line.place for line in store.sheets.lines(sheet.comparison_id)] == list(range(8))

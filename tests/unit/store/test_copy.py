@@ -39,9 +39,7 @@ def filled(tmp_path: Path) -> str:
     return url
 
 
-def test_a_store_moves_to_the_other_database_and_back_with_every_row(
-    filled: str, postgres: Postgres, tmp_path: Path
-) -> None:
+def test_a_store_moves_to_the_other_database_and_back_with_every_row(filled: str, postgres: Postgres, tmp_path: Path) -> None:
     there, back = postgres.database(), f"sqlite:///{tmp_path / 'back.db'}"
     counts = copy_store(filled, there)
     assert counts["project"] == 1
@@ -51,9 +49,7 @@ def test_a_store_moves_to_the_other_database_and_back_with_every_row(
     assert contents(back) == contents(filled)
     for url in (there, back):
         store = Store(url)
-        assert store.projects.create("New", "en", "zh", "b").id == 3, (
-            "the number of a deleted project is not given again"
-        )
+        assert store.projects.create("New", "en", "zh", "b").id == 3, "the number of a deleted project is not given again"
         assert store.jobs.enqueue("prepare", {}).id == 4
         assert store.corpora.create(2, "more").id == 2
         claimed = [store.jobs.claim("w"), store.jobs.claim("w")]

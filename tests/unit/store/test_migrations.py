@@ -117,9 +117,7 @@ def test_a_store_of_before_the_revisions_is_adopted_with_all_its_rows(tmp_path: 
     if not without:
         assert store.tags.of(project.id) == {1: ["style", "文学"]}
         assert store.tokens.list()[0].characters == 1234
-    assert store.projects.create("New", "en", "zh", "base").id == 3, (
-        "the number of a deleted project is not given again"
-    )
+    assert store.projects.create("New", "en", "zh", "base").id == 3, "the number of a deleted project is not given again"
     assert store.jobs.claim("w") is not None
     store.close()
     again = Store(url)
@@ -198,9 +196,7 @@ def test_a_copy_is_kept_before_tables_change_and_nothing_is_lost(tmp_path: Path,
 
 
 def test_a_revision_that_fails_leaves_the_store_as_it_was(tmp_path: Path, later: Path) -> None:
-    later.write_text(
-        later.read_text(encoding="utf-8").replace("    pass", '    raise ValueError("no")'), encoding="utf-8"
-    )
+    later.write_text(later.read_text(encoding="utf-8").replace("    pass", '    raise ValueError("no")'), encoding="utf-8")
     file = tmp_path / "tailor.db"
     url = golden(file)
     before = rows(file)

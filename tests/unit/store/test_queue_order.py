@@ -26,17 +26,13 @@ def turn_back(store: Store, seconds: float) -> None:
             record.not_before -= datetime.timedelta(seconds=seconds)
 
 
-def test_what_somebody_waits_for_comes_before_what_takes_hours_and_that_before_what_starts_by_itself(
-    store: Store,
-) -> None:
+def test_what_somebody_waits_for_comes_before_what_takes_hours_and_that_before_what_starts_by_itself(store: Store) -> None:
     given = (AUTOMATIC, LONG, ASKED, ASKED)
     automatic, long, soon, later = (store.jobs.enqueue("count", {}, priority=number) for number in given)
     assert [claim(store).id for _ in range(4)] == [soon.id, later.id, long.id, automatic.id]
 
 
-def test_what_starts_by_itself_gives_way_to_all_that_users_start_and_training_only_to_what_is_waited_for(
-    store: Store,
-) -> None:
+def test_what_starts_by_itself_gives_way_to_all_that_users_start_and_training_only_to_what_is_waited_for(store: Store) -> None:
     store.jobs.enqueue("count", {}, priority=AUTOMATIC)
     automatic = claim(store)
     other = store.jobs.enqueue("count", {}, priority=AUTOMATIC)

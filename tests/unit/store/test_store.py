@@ -78,9 +78,7 @@ def test_plugins_and_comparisons(store: Store, tmp_path: Path) -> None:
     project = store.projects.create("a", "en", "zh", "base")
     bundle = tmp_path / "p.zip"
     job = store.jobs.enqueue("customize", {}, project_id=project.id)
-    plugin = store.plugins.create(
-        project.id, "p", method="memory_adapter", path=str(bundle), metrics={"bleu": 21.3}, job_id=job.id
-    )
+    plugin = store.plugins.create(project.id, "p", method="memory_adapter", path=str(bundle), metrics={"bleu": 21.3}, job_id=job.id)
     assert not plugin.exists
     bundle.write_bytes(b"zip")
     assert store.plugins.get(plugin.id).exists

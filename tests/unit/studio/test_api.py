@@ -202,9 +202,7 @@ def test_a_file_that_is_sent_as_text_is_asked_for_in_words(api: TestClient, proj
         ("tests", "files"),
     ):
         sentence = said(api.post(f"{here}/{path}", files={field: (None, "just text")}), 422, "invalid")
-        assert re.fullmatch(
-            rf"{field}(\.0)?: a file is expected, as a part with a filename of multipart/form-data\.", sentence
-        )
+        assert re.fullmatch(rf"{field}(\.0)?: a file is expected, as a part with a filename of multipart/form-data\.", sentence)
     answer = api.post("/v2/document", files={"file": (None, "just text"), "target_lang": (None, "ZH")})
     assert (answer.status_code, "a file is expected" in answer.json()["message"]) == (400, True)
 
@@ -217,9 +215,7 @@ def test_reasons_name_the_sentence_and_not_its_values(api: TestClient, project: 
 
     for path in ("/nope/a.txt", str(tmp_path / "b.txt")):
         found = error(json={"path": path})
-        assert found["message"] == f"There is no file at {path}; check the path.", (
-            "whoever gave a path is told it whole"
-        )
+        assert found["message"] == f"There is no file at {path}; check the path.", "whoever gave a path is told it whole"
         assert (found["reason"], found["params"]) == ("there-is-no-file-at-path-check-the", {"path": path})
     assert error(json={"path": "a.txt"})["reason"] == "path-is-not-an-absolute-path-start-it"
     gone = api.delete(f"{here}/tests/none.txt").json()["error"]
@@ -324,13 +320,8 @@ def test_samples_are_uploaded_read_and_paged(api: TestClient, project: ProjectRo
     from engine.corpora import import_corpus
 
     text = (SAMPLES / "literary-zh" / "literary-zh.txt").read_bytes()
-    files = [
-        ("files", ("../../lu xun.txt", io.BytesIO(text))),
-        ("files", ("b.txt", io.BytesIO("雨还在下。\n".encode()))),
-    ]
-    answer = api.post(
-        f"/api/v1/projects/{project.id}/samples", files=files, data={"domains": '{"lu xun.txt": "novels"}'}
-    )
+    files = [("files", ("../../lu xun.txt", io.BytesIO(text))), ("files", ("b.txt", io.BytesIO("雨还在下。\n".encode())))]
+    answer = api.post(f"/api/v1/projects/{project.id}/samples", files=files, data={"domains": '{"lu xun.txt": "novels"}'})
     assert answer.status_code == 202
     assert answer.json()["kind"] == "prepare"
     assert answer.json()["state"] == "queued"
@@ -438,9 +429,7 @@ def test_how_samples_are_read(api: TestClient, project: ProjectRow, tmp_path: Pa
     address = f"/api/v1/projects/{project.id}"
     assert "no samples" in said(api.post(f"{address}/samples/read"), 409, "conflict")
     assert api.get(f"{address}/samples/options").json() == {"options": {}}
-    assert api.put(f"{address}/samples/options", json={"options": {"min_chars": 3}}).json() == {
-        "options": {"min_chars": 3}
-    }
+    assert api.put(f"{address}/samples/options", json={"options": {"min_chars": 3}}).json() == {"options": {"min_chars": 3}}
     said(api.put(f"{address}/samples/options", json={"options": {"nothing": 3}}), 400, "bad_input")
     file = tmp_path / "given.txt"
     file.write_text("雨还在下。\n", encoding="utf-8")
@@ -466,9 +455,7 @@ def test_paths_of_the_server_are_closed_to_others(tmp_path: Path, store: Store) 
     _, secret = store.tokens.create("x", ["write"])
     store.projects.create("x", "en", "zh", str(EN_ZH))
     api = asked(tmp_path, host="0.0.0.0", headers={"Authorization": f"Bearer {secret}"})
-    assert "switched off" in said(
-        api.post("/api/v1/projects/1/samples/paths", json={"path": "/etc/passwd"}), 403, "forbidden"
-    )
+    assert "switched off" in said(api.post("/api/v1/projects/1/samples/paths", json={"path": "/etc/passwd"}), 403, "forbidden")
 
 
 # -- jobs
@@ -576,8 +563,7 @@ def test_a_curve_holds_no_numbers_that_json_lacks(api: TestClient, project: Proj
 
 def test_lines_of_a_comparison_are_paged_and_sorted(api: TestClient, project: ProjectRow, store: Store) -> None:
     rows = [
-        {"source": f"I {n}.", "vanilla": "我。", "customized": "我。" if n % 2 else "吾。", "plugin": "Style"}
-        for n in range(6)
+        {"source": f"I {n}.", "vanilla": "我。", "customized": "我。" if n % 2 else "吾。", "plugin": "Style"} for n in range(6)
     ]
     made = store.comparisons.create(project.id, "First", rows)
     assert api.get(f"/api/v1/projects/{project.id}/comparisons").json()["items"][0]["sentences"] == 6
@@ -624,9 +610,7 @@ def test_plugins_have_cards_defaults_and_copies(
     assert bundle.exists(), "a file outside the project's folder is never removed"
 
 
-def test_plugins_are_found_as_glossaries_and_styles(
-    api: TestClient, project: ProjectRow, store: Store, bundle: Path
-) -> None:
+def test_plugins_are_found_as_glossaries_and_styles(api: TestClient, project: ProjectRow, store: Store, bundle: Path) -> None:
     row = store.plugins.create(project.id, "Style", method="memory_adapter", path=str(bundle))
     (result,) = api.get("/v2/glossaries").json()["glossaries"]
     assert (result["name"], result["source_lang"], result["target_lang"]) == ("Style", "en", "zh")

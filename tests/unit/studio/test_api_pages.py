@@ -133,9 +133,7 @@ def test_terms_of_a_project_come_from_a_termbase(api: TestClient, project: Proje
     assert api.post(f"{address}/file", files={"file": ("a.csv", "snow,雪\n".encode())}).json() == {"text": "snow\t雪"}
     why = said(api.post(f"{address}/file", files={"file": ("our.tbx", b"PK\x03\x04")}), 400, "bad_input")
     assert why.startswith("our.tbx, line 1: the XML is damaged"), why
-    why = said(
-        api.post(f"{address}/file", files={"file": ("long.tsv", b"weather\tWetter\n" * 19_000)}), 400, "bad_input"
-    )
+    why = said(api.post(f"{address}/file", files={"file": ("long.tsv", b"weather\tWetter\n" * 19_000)}), 400, "bad_input")
     assert "long.tsv have more than 200,000 characters" in why
     assert api.get(address).json() == {"text": "snow\t雪"}, "what was refused changes nothing"
 
@@ -236,9 +234,7 @@ def test_documents_are_taken_in_and_given_back(
     assert (row["name"], row["plugin"], row["plugin_name"], row["strength"]) == ("page.html", plugin.id, "Style", 0.5)
     assert (row["job"]["kind"], row["job"]["state"], row["output"]) == ("translate", "queued", "")
     assert str(tmp_path) not in made.text, "no path of this machine"
-    alone = api.post(
-        address, files={"file": ("a.srt", b"1\n00:00:01,000 --> 00:00:02,000\nHi.\n")}, data={"plugin": "base"}
-    )
+    alone = api.post(address, files={"file": ("a.srt", b"1\n00:00:01,000 --> 00:00:02,000\nHi.\n")}, data={"plugin": "base"})
     assert alone.json()["plugin"] is None
     assert [one["name"] for one in api.get(address).json()["items"]] == ["a.srt", "page.html"]
     assert "no translation" in said(api.get(f"/api/v1/documents/{row['id']}/download"), 409, "conflict")
@@ -246,14 +242,7 @@ def test_documents_are_taken_in_and_given_back(
     (folder / "page.zh.html").write_text("<p>雨<b>停了</b>。</p>", encoding="utf-8")
     claimed = store.jobs.claim("here:1")
     assert claimed is not None
-    done = {
-        "output": str(folder / "page.zh.html"),
-        "title": "Web page",
-        "units": 1,
-        "characters": 17,
-        "kept": {},
-        "doubtful": 0,
-    }
+    done = {"output": str(folder / "page.zh.html"), "title": "Web page", "units": 1, "characters": 17, "kept": {}, "doubtful": 0}
     store.jobs.finish(claimed.id, claimed.attempt, done)
     text = api.get(f"/api/v1/documents/{row['id']}").json()
     assert (text["output"], text["report"]["characters"], "output" in text["report"]) == ("page.zh.html", 17, False)
@@ -277,11 +266,7 @@ def test_deepls_documents_need_their_key(api: TestClient, project: ProjectRow, s
     address, key = f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
     assert api.post(address, json=key).json() == {"document_id": handle["document_id"], "status": "queued"}
     assert api.post(address, data=key).json()["status"] == "queued"
-    for wrong in (
-        api.post(address, json={"document_key": "x"}),
-        api.post(address),
-        api.post("/v2/document/zz", json=key),
-    ):
+    for wrong in (api.post(address, json={"document_key": "x"}), api.post(address), api.post("/v2/document/zz", json=key)):
         assert wrong.status_code == 404
         assert set(wrong.json()) == {"message"}
     assert api.post(f"{address}/result", json=key).status_code == 503  # not ready, by DeepL's own words for it
@@ -289,9 +274,7 @@ def test_deepls_documents_need_their_key(api: TestClient, project: ProjectRow, s
     store.jobs.cancel(job.id)
     text = api.post(address, json=key).json()
     assert (text["status"], "cancelled" in text["error_message"]) == ("error", True)
-    back = api.post(
-        "/v2/document", files={"file": ("a.txt", "雨。".encode())}, data={"target_lang": "EN", "source_lang": "ZH"}
-    )
+    back = api.post("/v2/document", files={"file": ("a.txt", "雨。".encode())}, data={"target_lang": "EN", "source_lang": "ZH"})
     assert (back.status_code, "message" in back.json()) == (400, True)
     other = api.post("/v2/document", files={"file": ("a.txt", b"Hi.")}, data={**form, "output_format": "docx"})
     assert "keeps its format" in other.json()["message"]
@@ -302,9 +285,7 @@ def test_deepls_documents_need_their_key(api: TestClient, project: ProjectRow, s
 # -- plugins, trainings
 
 
-def test_a_bundle_is_looked_over_before_it_is_taken_in(
-    api: TestClient, project: ProjectRow, store: Store, bundle: Path
-) -> None:
+def test_a_bundle_is_looked_over_before_it_is_taken_in(api: TestClient, project: ProjectRow, store: Store, bundle: Path) -> None:
     address = f"/api/v1/projects/{project.id}/plugins/check"
     result = api.post(address, files={"file": ("style.zip", bundle.read_bytes())}).json()
     names = [one["name"] for one in result]

@@ -28,9 +28,8 @@ def api(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> TestCl
     store.projects.create("Lu Xun", "en", "zh", str(EN_ZH))
     settings = Settings(home=str(tmp_path), device="cpu", max_upload_mib=1)
     return TestClient(
-        create_api(Service(settings)), raise_server_exceptions=False,
-        base_url="http://127.0.0.1:7860", client=("127.0.0.1", 5000),
-    )  # fmt: skip
+        create_api(Service(settings)), raise_server_exceptions=False, base_url="http://127.0.0.1:7860", client=("127.0.0.1", 5000)
+    )
 
 
 def key(store: Store, **given: Any) -> dict[str, str]:
@@ -45,10 +44,7 @@ def test_over_its_quota_a_token_gets_deepls_456(api: TestClient, store: Store) -
     wish = {"text": [SENTENCE], "source_lang": "EN", "target_lang": "ZH"}
     assert api.post("/v2/translate", json=wish, headers=headers).status_code == 200
     refused = api.post("/v2/translate", json=wish, headers=headers)
-    assert (refused.status_code, refused.json()) == (
-        456,
-        {"message": "Quota for this billing period has been exceeded."},
-    )
+    assert (refused.status_code, refused.json()) == (456, {"message": "Quota for this billing period has been exceeded."})
     usage = {"character_count": len(SENTENCE), "character_limit": len(SENTENCE) + 5}
     assert api.get("/v2/usage", headers=headers).json() == usage, "what was refused is not counted"
     short = wish | {"text": ["Rain."]}
@@ -85,9 +81,7 @@ def test_a_text_in_the_target_language_comes_back_as_it_is(api: TestClient) -> N
     assert (one["detected_source_language"], one["text"]) == ("ZH", "雨停了，没有人来。")
     (one,) = api.post("/v2/translate", json={"text": [SENTENCE], "target_lang": "ZH"}).json()["translations"]
     assert one["billed_characters"] == len(SENTENCE), "another language is translated"
-    assert api.post("/translate", json={"q": SENTENCE, "source": "en", "target": "en"}).json() == {
-        "translatedText": SENTENCE
-    }
+    assert api.post("/translate", json={"q": SENTENCE, "source": "en", "target": "en"}).json() == {"translatedText": SENTENCE}
     answer = api.post("/translate", json={"q": ["雨停了，没有人来。"], "source": "auto", "target": "zh"}).json()
     assert answer["translatedText"] == ["雨停了，没有人来。"]
     assert answer["detectedLanguage"][0]["language"] == "zh"
@@ -119,9 +113,7 @@ def test_a_text_in_the_target_language_comes_back_as_it_is(api: TestClient) -> N
         ("post", "/cat/1/v2/nothing", {}, 404),
     ],
 )  # fmt: skip
-def test_every_refusal_is_json_of_deepls_shape(
-    api: TestClient, verb: str, path: str, given: dict[str, Any], status: int
-) -> None:
+def test_every_refusal_is_json_of_deepls_shape(api: TestClient, verb: str, path: str, given: dict[str, Any], status: int) -> None:
     answer = api.request(verb, path, **given)
     assert answer.status_code == status
     assert set(answer.json()) == {"message"}
@@ -144,9 +136,7 @@ LONG, LONGER = "雨" * 100_001, "雨" * 200_001
         ("/v2/translate", {"text": [LONGER], "source_lang": "ZH", "target_lang": "ZH"}, "200,000"),
     ],
 )
-def test_a_text_that_is_too_long_is_refused_in_one_sentence(
-    api: TestClient, path: str, given: dict[str, Any], most: str
-) -> None:
+def test_a_text_that_is_too_long_is_refused_in_one_sentence(api: TestClient, path: str, given: dict[str, Any], most: str) -> None:
     answer = api.post(path, json=given)
     assert answer.status_code == 413, answer.text[:300]
     assert f"A text has more than {most} characters. Send it in parts, or as a document." in answer.text
@@ -165,17 +155,15 @@ def test_deepls_sentence_for_a_language_that_nothing_translates_from(api: TestCl
     assert answer.status_code == 400
     assert answer.json()["message"].startswith("Value for 'source_lang' not supported.")
     unlikely = api.post("/v2/translate", json=wish | {"source_lang": "DE"}).json()["message"]
-    assert (
-        unlikely == "Nothing here translates from de to zh. Add a base with `tailormt base add`, or make a project."
-    ), "both languages are known, but not together"
+    assert unlikely == "Nothing here translates from de to zh. Add a base with `tailormt base add`, or make a project.", (
+        "both languages are known, but not together"
+    )
 
 
 def test_a_translation_memory_that_is_named_is_refused(api: TestClient) -> None:
     assert api.get("/v3/translation_memories").json() == {"translation_memories": [], "total_count": 0}
     for verb, path in (("get", "translation_memories"), ("post", "style_rules"), ("delete", "style_rules/1")):
-        assert api.request(verb, f"/cat/9/v3/{path}").json() == {
-            "message": "There is no project 9: it may have been deleted."
-        }
+        assert api.request(verb, f"/cat/9/v3/{path}").json() == {"message": "There is no project 9: it may have been deleted."}
     named = {"source_lang": "EN", "target_lang": "ZH", "translation_memory_id": "a74d88fb"}
     for answer in (
         api.post("/v2/translate", json=named | {"text": [SENTENCE]}),
@@ -194,20 +182,14 @@ def test_characters_and_model_are_told_where_they_are_asked_for(api: TestClient)
 
     assert told() == {"detected_source_language", "text", "billed_characters"}
     assert "billed_characters" not in told(show_billed_characters=False)
-    for asked, used in (
-        ("quality_optimized",) * 2,
-        ("latency_optimized",) * 2,
-        ("prefer_quality_optimized", "quality_optimized"),
-    ):
+    for asked, used in (("quality_optimized",) * 2, ("latency_optimized",) * 2, ("prefer_quality_optimized", "quality_optimized")):
         (one,) = api.post("/v2/translate", json=wish | {"model_type": asked}).json()["translations"]
         assert one["model_type_used"] == used
     refused = api.post("/v2/translate", json=wish | {"model_type": "bogus"})
     assert (refused.status_code, "latency_optimized" in refused.json()["message"]) == (400, True)
 
 
-def test_a_glossary_needs_the_source_language_and_has_to_be_there(
-    api: TestClient, store: Store, tmp_path: Path
-) -> None:
+def test_a_glossary_needs_the_source_language_and_has_to_be_there(api: TestClient, store: Store, tmp_path: Path) -> None:
     pair = {"name": "Ours", "source_lang": "en", "target_lang": "zh", "entries": "rain\t雨"}
     own = api.post("/v2/glossaries", json=pair).json()["glossary_id"]
     (tmp_path / "style.zip").write_bytes(b"")
@@ -217,18 +199,14 @@ def test_a_glossary_needs_the_source_language_and_has_to_be_there(
     def answers(**given: Any) -> list[Any]:
         wish = {"target_lang": "ZH", **given}
         paper = {"file": ("a.txt", b"Rain.")}
-        return [
-            api.post("/v2/translate", json={"text": [SENTENCE], **wish}),
-            api.post("/v2/document", data=wish, files=paper),
-        ]
+        return [api.post("/v2/translate", json={"text": [SENTENCE], **wish}), api.post("/v2/document", data=wish, files=paper)]
 
     for answer in answers(glossary_id=own):
         assert (answer.status_code, answer.json()["message"].startswith("source_lang")) == (400, True)
     for answer in answers(glossary_id="nope", source_lang="EN"):
         assert (answer.status_code, answer.json()) == (404, {"message": "There is no glossary nope."})
     at_plugin = api.post(
-        f"/cat/1/{row.id}/v2/translate",
-        json={"text": [SENTENCE], "glossary_id": "nope", "source_lang": "EN", "target_lang": "ZH"},
+        f"/cat/1/{row.id}/v2/translate", json={"text": [SENTENCE], "glossary_id": "nope", "source_lang": "EN", "target_lang": "ZH"}
     )
     assert at_plugin.status_code == 404, "a plugin in the address does not hide that there is no such glossary"
     for number in (own, "style", str(row.id), style["style_id"]):
@@ -289,9 +267,7 @@ def test_a_file_that_is_no_document_is_refused_in_deepls_words(api: TestClient) 
 
 def test_formality_of_documents_is_that_of_texts(api: TestClient) -> None:
     for formality, words in (("more", "'formality' is not supported for given 'target_lang'"), ("rude", "formality")):
-        answer = api.post(
-            "/v2/document", data={"target_lang": "ZH", "formality": formality}, files={"file": ("a.txt", b"Rain.")}
-        )
+        answer = api.post("/v2/document", data={"target_lang": "ZH", "formality": formality}, files={"file": ("a.txt", b"Rain.")})
         assert answer.status_code == 400
         assert words in answer.json()["message"]
     data = {"source_lang": "EN", "target_lang": "ZH", "formality": "prefer_more"}
@@ -332,13 +308,7 @@ def test_weblates_deepl_service_behind_a_project(api: TestClient, store: Store) 
         assert code in {one["language"] for one in api.get(f"{here}/languages?type={side}", headers=headers).json()}
     pairs = api.get(f"{here}/glossary-language-pairs", headers=headers).json()["supported_languages"]
     assert {"source_lang": "en", "target_lang": "zh"} in pairs
-    wish = {
-        "name": "weblate:1:EN:ZH:0",
-        "source_lang": "EN",
-        "target_lang": "ZH",
-        "entries": "rain\t雨",
-        "entries_format": "tsv",
-    }
+    wish = {"name": "weblate:1:EN:ZH:0", "source_lang": "EN", "target_lang": "ZH", "entries": "rain\t雨", "entries_format": "tsv"}
     made = api.post(f"{here}/glossaries", json=wish, headers=headers).json()
     (listed,) = api.get(f"{here}/glossaries", headers=headers).json()["glossaries"]
     assert (listed["name"], listed["glossary_id"]) == (wish["name"], made["glossary_id"])
@@ -401,23 +371,17 @@ def test_deepls_library_tells_that_the_quota_is_used_up(api: TestClient, store: 
     deepl = pytest.importorskip("deepl")
     translator = deepl.Translator("any")
     answer = api.post(
-        "/v2/translate",
-        json={"text": [SENTENCE], "source_lang": "EN", "target_lang": "ZH"},
-        headers=key(store, quota=1),
+        "/v2/translate", json={"text": [SENTENCE], "source_lang": "EN", "target_lang": "ZH"}, headers=key(store, quota=1)
     )
     with pytest.raises(deepl.QuotaExceededException):
         translator._raise_for_status(answer.status_code, answer.text, answer.json())
 
 
-def test_documents_are_counted_when_they_are_queued(
-    api: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_are_counted_when_they_are_queued(api: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     headers, data = key(store, quota=8), {"source_lang": "EN", "target_lang": "ZH"}
 
     def send() -> int:
-        return int(
-            api.post("/v2/document", data=data, files={"file": ("a.txt", b"Rain.")}, headers=headers).status_code
-        )
+        return int(api.post("/v2/document", data=data, files={"file": ("a.txt", b"Rain.")}, headers=headers).status_code)
 
     with monkeypatch.context() as patch:
         patch.setattr("engine.store.queue.Jobs.enqueue", lambda *_, **__: 1 / 0)

@@ -68,9 +68,7 @@ def test_no_card_can_bring_its_own_html_pictures_or_addresses(text: str) -> None
 
 
 def test_markdown_becomes_what_it_means() -> None:
-    shown = render_markdown(
-        "## Data\n\nSee [the page](https://e.org) and [a file](../x.md).\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
-    )
+    shown = render_markdown("## Data\n\nSee [the page](https://e.org) and [a file](../x.md).\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
     assert "<h4>Data</h4>" in shown
     assert '<a href="https://e.org" target="_blank" rel="noopener noreferrer nofollow">the page</a>' in shown
     assert "<a>a file</a>" in shown

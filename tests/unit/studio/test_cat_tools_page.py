@@ -75,9 +75,7 @@ def test_the_connection_can_be_copied_field_by_field(service: Service, project: 
     assert HOSTILE not in card
     assert "&lt;img src=x" in card
     assert '<option value="" selected>Default plugin: Style</option>' in card
-    assert f'<option value="{plugin.id}" selected>' in connection_card(
-        one, project, [("Style", plugin.id)], "", str(plugin.id)
-    )
+    assert f'<option value="{plugin.id}" selected>' in connection_card(one, project, [("Style", plugin.id)], "", str(plugin.id))
     assert "reached from this computer only" in card
     assert "data-choice" not in connection_card(made(service, None), None, [], "", "")
 
@@ -155,9 +153,7 @@ def test_each_tool_has_a_card_whose_fields_are_filled(service: Service, project:
 def test_what_the_tools_are_given_is_what_their_connectors_send_to(service: Service, project: ProjectRow) -> None:
     one = made(service, project, "base")
     values = {guide.name: [fill_placeholders(f.value, one) for s in guide.steps for f in s.fields] for guide in GUIDES}
-    assert values["OmegaT"] == [f"{ORIGIN}/cat/{project.id}/base/translate"], (
-        "the plug-in adds q, source and target alone"
-    )
+    assert values["OmegaT"] == [f"{ORIGIN}/cat/{project.id}/base/translate"], "the plug-in adds q, source and target alone"
     assert values["Weblate"][0] == f"{ORIGIN}/cat/{project.id}/base", "it adds translate and languages"
     assert values["Weblate"][2] == f"{ORIGIN}/cat/{project.id}/base/v2", "it adds translate, languages and glossaries"
     assert ORIGIN in values["Weblate"]

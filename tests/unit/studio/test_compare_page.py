@@ -147,9 +147,7 @@ def test_a_file_with_references_or_many_sentences_is_a_comparison_few_are_typed(
     assert texts(desk, again)[1][0] == "He vanilla 1"
 
 
-def test_a_file_of_another_language_is_refused_by_its_name(
-    desk: Comparisons, project: ProjectRow, tmp_path: Path
-) -> None:
+def test_a_file_of_another_language_is_refused_by_its_name(desk: Comparisons, project: ProjectRow, tmp_path: Path) -> None:
     wrong = tmp_path / "essays.txt"
     wrong.write_text((SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(CorpusError, match=r"^essays\.txt is in Chinese\. Choose a file in English"):
@@ -184,9 +182,7 @@ def test_a_dial_changes_one_column_and_a_shared_comparison_not_at_all(
     job = desk.enqueue(copy)
     assert desk.enqueue(desk.store.sheets.get(copy.comparison_id)).id == job.id, "one job at a time"
     again = desk.set_strength(project, desk.store.sheets.get(copy.comparison_id), 1, 0.5)
-    assert (again.comparison_id, desk.enqueue(again).id) == (copy.comparison_id, job.id), (
-        "the job at work does it as well"
-    )
+    assert (again.comparison_id, desk.enqueue(again).id) == (copy.comparison_id, job.id), "the job at work does it as well"
 
 
 def test_typed_sentences_are_a_job_that_goes_on_when_the_page_is_opened_again(
@@ -283,9 +279,7 @@ def test_where_terms_are_enforced_nothing_is_taken_over_and_the_table_says_so(
     assert texts(desk, asked(enforced, enforce=True)) == [[None, None]], "with other terms it is made again"
 
 
-def test_the_table_says_of_each_term_that_the_source_calls_for_whether_it_was_kept(
-    desk: Comparisons, project: ProjectRow
-) -> None:
+def test_the_table_says_of_each_term_that_the_source_calls_for_whether_it_was_kept(desk: Comparisons, project: ProjectRow) -> None:
     assert termbase(desk.service, project) == ()
     set_terms(desk.service, project, "machine = 机器\nwashing machine = 洗衣机\n<door> = 门<>\n雨\n")
     known = replace(KNOWN, terms=termbase(desk.service, project))
@@ -328,9 +322,7 @@ def test_figures_of_a_plugin_are_greyed_where_its_dial_has_moved() -> None:
     assert "These figures are for strength 1" in moved
 
 
-def test_deleting_a_comparison_cancels_its_job(
-    desk: Comparisons, project: ProjectRow, plugins: list[PluginRow]
-) -> None:
+def test_deleting_a_comparison_cancels_its_job(desk: Comparisons, project: ProjectRow, plugins: list[PluginRow]) -> None:
     sheet = desk.typed(project, "\n".join(EN), [plugins[0].id], None)
     job = desk.enqueue(sheet)
     desk.delete(desk.store.sheets.get(sheet.comparison_id))
@@ -353,9 +345,7 @@ def test_a_comparison_of_another_project_is_not_shown(desk: Comparisons, project
 # -- the address
 
 
-anything = st.text(max_size=20) | st.sampled_from(
-    ["3", "new", "difference", "2.1.0-3", "1.1.9-", "-1", "9" * 40, "٣", "²"]
-)
+anything = st.text(max_size=20) | st.sampled_from(["3", "new", "difference", "2.1.0-3", "1.1.9-", "-1", "9" * 40, "٣", "²"])
 
 
 @given(st.dictionaries(st.sampled_from(["comparison", "order", "offset", "word", "plugin"]), anything))
@@ -384,9 +374,7 @@ def test_menus_and_panels_hold_hostile_text_as_text() -> None:
     made = datetime.datetime(2024, 5, 6, 7, 8, tzinfo=datetime.UTC)
     sheet = sheet_of([[HOSTILE, HOSTILE, HOSTILE]], (HOSTILE,), HOSTILE, HOSTILE, HOSTILE)
     item = {"text": HOSTILE, "source": HOSTILE, "weight": 0.4, "token": HOSTILE, "distance": 1.5, "relevance": 0.5}
-    result = WordAttribution(
-        HOSTILE, 0, 3, [MemoryRead(0, HOSTILE, 0.2, [item]), MemoryRead(1, "self_attn", 0.1, [item])]
-    )
+    result = WordAttribution(HOSTILE, 0, 3, [MemoryRead(0, HOSTILE, 0.2, [item]), MemoryRead(1, "self_attn", 0.1, [item])])
     shown = earlier_menu([(1, HOSTILE, made)], 3, sheet) + export_menu(sheet) + reading_card(HOSTILE)
     shown += waiting_panel(HOSTILE) + reading_panel(result, system=HOSTILE, strength=0.5, source="en", target="zh")
     shown += reading_panel(replace(result, reads=[], why=HOSTILE), system="x", strength=1, source="en", target="zh")
@@ -403,16 +391,11 @@ def test_menus_and_panels_hold_hostile_text_as_text() -> None:
 
 
 def test_what_was_read_says_how_much_and_where() -> None:
-    items = [
-        {"text": "不曾停歇", "source": "no pause yet", "weight": 0.41},
-        {"text": "停", "source": "", "weight": 0.001},
-    ]
+    items = [{"text": "不曾停歇", "source": "no pause yet", "weight": 0.41}, {"text": "停", "source": "", "weight": 0.001}]
     places = [
         MemoryRead(0, "self_attn", -0.22, items), MemoryRead(1, "self_attn", 0.08, items), MemoryRead(-1, "datastore", 0.03, items),
     ]  # fmt: skip
-    shown = reading_panel(
-        WordAttribution("停歇", 0, 2, places), system="Lu Xun", strength=0.8, source="en", target="zh"
-    )
+    shown = reading_panel(WordAttribution("停歇", 0, 2, places), system="Lu Xun", strength=0.8, source="en", target="zh")
     assert "Gate −22\u00a0%" in shown
     assert "<b>8\u00a0%</b> read from memory · 92\u00a0% from the base" in shown
     assert "<b>3\u00a0%</b> of the word's probability came from them" in html.unescape(shown)
@@ -420,9 +403,7 @@ def test_what_was_read_says_how_much_and_where() -> None:
     assert shown.count("data-layer=") == 2, "a column a layer, the output is none"
     assert '<option value="0-self_attn" selected>layer 1, self-attention' in shown, "what weighed most is open"
     assert "at 0.8 it has less" in shown
-    alone = reading_panel(
-        WordAttribution("停", 0, 1, [], "The base alone."), system="x", strength=1, source="en", target="zh"
-    )
+    alone = reading_panel(WordAttribution("停", 0, 1, [], "The base alone."), system="x", strength=1, source="en", target="zh")
     assert "The base alone." in alone
     assert "Candidates" not in alone
 
@@ -442,13 +423,7 @@ def test_the_candidates_of_base_and_plugin_stand_side_by_side() -> None:
 
 
 def test_the_words_of_a_neighbour_are_marked_in_sentence_and_source() -> None:
-    item = {
-        "text": "<雨>停了。",
-        "source": "The rain stopped.",
-        "weight": 1.0,
-        "text_span": (3, 5),
-        "source_span": (9, 16),
-    }
+    item = {"text": "<雨>停了。", "source": "The rain stopped.", "weight": 1.0, "text_span": (3, 5), "source_span": (9, 16)}
     position = MemoryRead(-1, "datastore", 0.6, [item])
     shown = reading_panel(WordAttribution("停了", 0, 2, [position]), system="x", strength=1, source="en", target="zh")
     assert '&lt;雨&gt;<mark class="new">停了</mark>。' in shown
@@ -459,10 +434,7 @@ def test_a_neighbours_word_is_the_one_that_is_looked_up_there_with_its_source() 
     base = BaseModel.load(EN_ZH, "en", "zh", device="cpu")
     source, text = "The letter is in the house.", "信在房子里。"
     at = next(i for i, span in enumerate(spans(base, text)) if span and span[0] <= 2 < span[1])
-    items = [
-        {"text": text, "source": source, "weight": 1.0, "at": at},
-        {"text": "信", "source": "", "weight": 0.2, "at": 99},
-    ]
+    items = [{"text": text, "source": source, "weight": 1.0, "at": at}, {"text": "信", "source": "", "weight": 0.2, "at": 99}]
     (position,) = with_words(base, [MemoryRead(-1, "datastore", 0.5, items)])
     result, lost = position.items
     assert text[slice(*result["text_span"])] in "房子"
@@ -483,9 +455,7 @@ def test_pages_orders_and_the_open_word() -> None:
     assert "largest gain" not in shown, "without scores there is no gain"
     assert "largest gain" in compare_table(replace(sheet, references=3), lines_of(rows), KNOWN, counts=(53, 9))
     assert "sentences differ" in shown
-    assert "sentences differ" not in compare_table(sheet, lines_of(rows), KNOWN, counts=None), (
-        "a job says how far it is"
-    )
+    assert "sentences differ" not in compare_table(sheet, lines_of(rows), KNOWN, counts=None), "a job says how far it is"
 
 
 def test_plugins_of_one_name_are_told_apart(plugins: list[PluginRow]) -> None:

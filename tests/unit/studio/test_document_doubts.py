@@ -24,18 +24,14 @@ from tests.translators import Words
 
 def doubt(text: str, *dropped: str, placeholders: tuple[str, ...] = ("plain",)) -> str:
     """Of a text whose translation lacks some words."""
-    said = Words(
-        lambda words: [(k, word.upper()) for k, word in enumerate(words) if not word.startswith(dropped)], target="zh"
-    )
+    said = Words(lambda words: [(k, word.upper()) for k, word in enumerate(words) if not word.startswith(dropped)], target="zh")
     (result,) = translate_units([Unit([text], placeholders=placeholders)], said, TranslationCache(None, ""), Progress())
     return result.doubt
 
 
 def test_doubts_are_said_in_the_language_of_the_reader() -> None:
     lost = doubt("Delete %s of 12.50 now", "X", "2", "D", "T", "N", "K", "1")
-    assert lost == (
-        "%s was lost in translation and put back: check its place. The number 12.50 is not in the translation."
-    )
+    assert lost == ("%s was lost in translation and put back: check its place. The number 12.50 is not in the translation.")
     with speaking("zh"):
         assert translate_message(lost) == "%s 在翻译时丢失，现已补回，请检查其位置。译文中缺少数字 12.50。"
         assert translate_message(doubt("1,250 metres", "1")) == "译文中缺少数字 1,250。"

@@ -41,9 +41,7 @@ def path_of(service: Service, project: ProjectRow) -> Path:
     return service.workspace(project.id) / "samples" / EDITED
 
 
-def test_a_pair_becomes_a_sample_file_and_the_samples_are_read(
-    service: Service, project: ProjectRow, chinese: Path
-) -> None:
+def test_a_pair_becomes_a_sample_file_and_the_samples_are_read(service: Service, project: ProjectRow, chinese: Path) -> None:
     first = learn(service, project, "  The rain\nstopped. ", "雨停了。")
     assert (first.count, first.added) == (1, True)
     assert first.job is not None
@@ -73,9 +71,7 @@ def test_a_few_pairs_alone_wait_for_more(service: Service, project: ProjectRow) 
     assert learn(service, project, "The last.", "最后一句。").job is not None
 
 
-def test_beside_samples_without_translations_and_with_a_removed_file(
-    service: Service, project: ProjectRow, chinese: Path
-) -> None:
+def test_beside_samples_without_translations_and_with_a_removed_file(service: Service, project: ProjectRow, chinese: Path) -> None:
     learn(service, project, *PAIR)
     corpus = import_corpus(service.sample_files(project.id), "zh", source_language="en")
     assert sum(one.source is not None for one in corpus.segments) == 1
@@ -118,9 +114,7 @@ def test_over_rest(api: TestClient, project: ProjectRow, chinese: Path) -> None:
     assert answer.json()["job"]["kind"] == "prepare"
     assert api.post(address, json=wish).json() == {"added": False, "pairs": 1, "job": None}
     other = api.post(address, json={**wish, "source": "zh", "target": "en"})
-    assert "translates from English to Chinese, and this pair is from Chinese to English" in said(
-        other, 400, "bad_input"
-    )
+    assert "translates from English to Chinese, and this pair is from Chinese to English" in said(other, 400, "bad_input")
     assert "is empty" in said(api.post(address, json={**wish, "translation": " "}), 400, "bad_input")
     assert api.post(address, json={"text": "x"}).status_code == 422
     assert api.post("/api/v1/projects/99/samples/pairs", json=wish).status_code == 404

@@ -40,12 +40,7 @@ def door(home: Path, *, url: str = HOST, address: str = "127.0.0.1", **changes: 
     service = Service(Settings(home=str(home), device="cpu", **{"sign_in": "on", **changes}))
     app = FastAPI()
     app.add_middleware(
-        Gateway,
-        settings=service.settings,
-        store=service.store,
-        uploads=home / "uploads",
-        is_api=is_api,
-        error_response=shaped,
+        Gateway, settings=service.settings, store=service.store, uploads=home / "uploads", is_api=is_api, error_response=shaped
     )
     add_door_routes(app, service)
 
@@ -96,9 +91,7 @@ def test_a_session_begins_and_ends(tmp_path: Path, store: Store) -> None:
     with store.read() as session:
         assert secret not in repr(session.execute(text("SELECT * FROM sign_in")).all())
     assert client.post("/sign-out").status_code == 303
-    assert client.get("/", cookies={"tailormt_session": secret}).status_code == 403, (
-        "the session is over, not the cookie"
-    )
+    assert client.get("/", cookies={"tailormt_session": secret}).status_code == 403, "the session is over, not the cookie"
     assert acts(store)[:2] == [("Ann", "sign out"), ("Ann", "sign in")]
 
 
@@ -225,13 +218,7 @@ def test_a_body_is_bounded_whatever_it_says(tmp_path: Path, store: Store) -> Non
 def test_programs_are_slowed_down(tmp_path: Path, store: Store) -> None:
     client = door(tmp_path, api_rate=3)
     texts = [client.get("/api/v1/projects", headers={"Authorization": "Bearer tmt_x"}) for _ in range(5)]
-    assert [answer.status_code for answer in texts] == [
-        404,
-        404,
-        404,
-        429,
-        429,
-    ]  # there is no interface behind this door
+    assert [answer.status_code for answer in texts] == [404, 404, 404, 429, 429]  # there is no interface behind this door
     assert texts[-1].json()["error"]["code"] == "busy"
     assert all(door(tmp_path, sign_in="auto", api_rate=1).get("/api/v1/projects").status_code == 404 for _ in range(4))
 
@@ -254,14 +241,7 @@ def test_addresses_that_no_page_needs_are_closed() -> None:
     for path in ("/gradio_api/proxy=http://a", "/gradio_api/file=https://a/b", "/gradio_api/call/x", "/gradio_api/deep_link",
                  "/gradio_api/vibe-edit", "/login", "/monitoring/summary", "/gradio_api/dev/reload", "/gradio_api"):  # fmt: skip
         assert closed(path), path
-    for path in (
-        "/gradio_api/queue/join",
-        "/gradio_api/file=/tmp/a b.txt",
-        "/gradio_api/upload",
-        "/samples",
-        "/config",
-        "/login2",
-    ):
+    for path in ("/gradio_api/queue/join", "/gradio_api/file=/tmp/a b.txt", "/gradio_api/upload", "/samples", "/config", "/login2"):
         assert not closed(path), path
 
 
@@ -349,13 +329,7 @@ def test_passwords_are_argon2_hashes_with_salt() -> None:
 
 def test_every_table_is_known_to_the_guard() -> None:
     """A table hangs on a project by a foreign key that is removed with it, or it is named here with the reason."""
-    closed_ones = {
-        "app_user",
-        "api_token",
-        "sign_in",
-        "audit",
-        "job_turn",
-    }  # accounts' own, and what only the program reads
+    closed_ones = {"app_user", "api_token", "sign_in", "audit", "job_turn"}  # accounts' own, and what only the program reads
     free = {name for name in Base.metadata.tables if name != "project" and belongs(name) is None}
     assert free - set(OPEN) == closed_ones
 
@@ -424,10 +398,7 @@ def test_who_cancelled_and_resumed_a_job_is_in_the_log(store: Store) -> None:
         store.jobs.cancel(job.id)
         store.jobs.cancel(job.id)  # it has ended: nothing is done, and nothing noted
         store.jobs.resume(job.id)
-    noted = [
-        (row.who, row.address, row.action, row.project_id, row.target, row.detail)
-        for row in store.audit.list(action="job ")
-    ]
+    noted = [(row.who, row.address, row.action, row.project_id, row.target, row.detail) for row in store.audit.list(action="job ")]
     about = (project.id, str(job.id), "prepare")
     assert noted[:2] == [("Ann", "10.0.0.7", "job resumed", *about), ("Ann", "10.0.0.7", "job cancelled", *about)]
     assert [row[2] for row in noted[2:]] == ["job added"]

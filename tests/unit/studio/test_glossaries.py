@@ -52,13 +52,7 @@ def test_a_glossary_is_made_listed_read_and_deleted(api: TestClient) -> None:
 
 
 def test_entries_as_csv_and_in_a_form(api: TestClient) -> None:
-    form = {
-        "name": "CSV",
-        "source_lang": "EN",
-        "target_lang": "ZH",
-        "entries": 'rain,"雨，大"\n',
-        "entries_format": "csv",
-    }
+    form = {"name": "CSV", "source_lang": "EN", "target_lang": "ZH", "entries": 'rain,"雨，大"\n', "entries_format": "csv"}
     answer = api.post("/v2/glossaries", data=form)
     assert answer.json()["entry_count"] == 1
     assert api.get(f"/v2/glossaries/{answer.json()['glossary_id']}/entries").text == "rain\t雨，大"
@@ -84,15 +78,11 @@ def test_a_translation_uses_the_terms_of_the_glossary_that_it_names(api: TestCli
     wish = {"text": [LINE, "It is raining."], "source_lang": "EN", "target_lang": "ZH"}
     without = [one["text"] for one in api.post("/v2/translate", json=wish).json()["translations"]]
     number = made(api)["glossary_id"]
-    within = [
-        one["text"] for one in api.post("/v2/translate", json={**wish, "glossary_id": number}).json()["translations"]
-    ]
+    within = [one["text"] for one in api.post("/v2/translate", json={**wish, "glossary_id": number}).json()["translations"]]
     assert TERM not in without[0]
     assert TERM in within[0]
     assert within[1] == without[1]
-    back = api.post(
-        "/v2/translate", json={"text": ["下雨。"], "source_lang": "ZH", "target_lang": "EN", "glossary_id": number}
-    )
+    back = api.post("/v2/translate", json={"text": ["下雨。"], "source_lang": "ZH", "target_lang": "EN", "glossary_id": number})
     assert back.json() == {"message": "The glossary Ours has no terms from zh to en."}
     gone = api.post("/v2/translate", json={**wish, "glossary_id": "0f6a9d61-0000-4000-8000-000000000000"})
     assert gone.status_code == 404
@@ -218,8 +208,7 @@ def test_a_token_of_a_project_without_an_account_sees_what_such_tokens_made(tmp_
     api = asked(tmp_path, host="0.0.0.0")
     projects = [store.projects.create(name, "en", "zh", str(EN_ZH)) for name in ("One", "Two")]
     heads = [
-        {"Authorization": f"Bearer {store.tokens.create('CAT', ['translate', 'write'], project_id=one.id)[1]}"}
-        for one in projects
+        {"Authorization": f"Bearer {store.tokens.create('CAT', ['translate', 'write'], project_id=one.id)[1]}"} for one in projects
     ]
     wish = {"name": "One's", "source_lang": "en", "target_lang": "zh", "entries": "rain\t雨"}
     address = f"/v2/glossaries/{api.post('/v2/glossaries', json=wish, headers=heads[0]).json()['glossary_id']}"
@@ -256,9 +245,7 @@ def test_a_projects_terms_are_enforced_where_that_is_asked_for(
 
     assert TERM not in text()
     assert TERM in text(terminology=True)
-    there = api.post(
-        "/api/v1/translate", json={**wish, "source": "zh", "target": "en", "texts": ["下雨。"], "terminology": True}
-    )
+    there = api.post("/api/v1/translate", json={**wish, "source": "zh", "target": "en", "texts": ["下雨。"], "terminology": True})
     assert there.status_code == 200, "the other direction has no terms"
     store.projects.delete(project.id)
     without = api.post("/api/v1/translate", json={"texts": [LINE], "source": "en", "target": "zh", "terminology": True})
@@ -285,9 +272,7 @@ def test_a_documents_job_has_the_terms(api: TestClient, project: ProjectRow, sto
     address = f"/api/v1/projects/{project.id}"
     api.put(f"{address}/terms", json={"text": f"committee = {TERM}\n"})
     for wanted in (False, True):
-        api.post(
-            f"{address}/documents", files={"file": ("a.txt", LINE.encode())}, data={"terminology": str(wanted).lower()}
-        )
+        api.post(f"{address}/documents", files={"file": ("a.txt", LINE.encode())}, data={"terminology": str(wanted).lower()})
     with_terms, without = (job.arguments for job in store.jobs.list(project.id))
     assert with_terms["terms"] == f"committee = {TERM}\n"
     assert "terms" not in without

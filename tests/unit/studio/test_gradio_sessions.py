@@ -108,8 +108,6 @@ def test_an_event_does_not_sum_up_those_before_it(monkeypatch: pytest.MonkeyPatc
         for number in range(3):
             body = {"data": ["Ann"], "fn_index": 0, "session_hash": f"page {number}"}
             assert client.post("/gradio_api/queue/join", json=body).status_code == 200
-            assert (
-                '"success":true' in client.get("/gradio_api/queue/data", params={"session_hash": f"page {number}"}).text
-            )
+            assert '"success":true' in client.get("/gradio_api/queue/data", params={"session_hash": f"page {number}"}).text
     assert summed_up == []
     assert len(demo._queue.event_analytics) == 1

@@ -28,12 +28,7 @@ def client(home: Path, *, here: bool = True, **changes: str) -> TestClient:
     service = Service(Settings(home=str(home), assets=str(home / "none"), device="cpu", **changes))  # type: ignore[arg-type]
     app = FastAPI()
     app.add_middleware(
-        Gateway,
-        settings=service.settings,
-        store=service.store,
-        uploads=home / "uploads",
-        is_api=is_api,
-        error_response=shaped,
+        Gateway, settings=service.settings, store=service.store, uploads=home / "uploads", is_api=is_api, error_response=shaped
     )
     app.add_middleware(MetricsMiddleware)
     add_health_routes(app, service)
@@ -156,23 +151,12 @@ def test_no_line_gives_a_secret_away(line: str, lines: io.StringIO) -> None:
 
 
 def test_what_is_no_secret_stays() -> None:
-    for line in (
-        "Phrases are the constituents found by parser.",
-        "tokens_per_batch=4096",
-        "http://127.0.0.1:7860/rating/",
-    ):
+    for line in ("Phrases are the constituents found by parser.", "tokens_per_batch=4096", "http://127.0.0.1:7860/rating/"):
         assert redacted(line) == line
 
 
 def test_kinds_of_requests_are_few() -> None:
-    for path in (
-        "/",
-        "/samples",
-        "/api/v1/projects/1",
-        "/gradio_api/queue/join",
-        "/gradio_api/queue/data",
-        "/download/plugins/1",
-    ):
+    for path in ("/", "/samples", "/api/v1/projects/1", "/gradio_api/queue/join", "/gradio_api/queue/data", "/download/plugins/1"):
         assert kind_of(path) in ("page", "api", "event", "stream", "download")
 
 

@@ -76,9 +76,7 @@ def sheet_of(rows: Sequence[Sequence[str | None]], plugins: Sequence[str] = ("Lu
              title: str = "Rain", file: str = "", references: int = 0) -> ComparisonRecord:  # fmt: skip
     """A comparison of rows of (source, vanilla, a text a plugin)."""
     systems = [{"name": "vanilla", "plugin_id": None, "method": "", "strength": 1.0}]
-    systems += [
-        {"name": name, "plugin_id": index, "method": method, "strength": 0.8} for index, name in enumerate(plugins, 1)
-    ]
+    systems += [{"name": name, "plugin_id": index, "method": method, "strength": 0.8} for index, name in enumerate(plugins, 1)]
     return ComparisonRecord(1, 3, title, NOW, file, len(rows), references, systems, {}, None, False, 0)
 
 
@@ -102,12 +100,7 @@ def test_hostile_text_stays_text() -> None:
     sheet = sheet_of(rows, (HOSTILE, HOSTILE), HOSTILE, HOSTILE, HOSTILE)
     page = shown(sheet, lines_of(rows, HOSTILE), Languages('en"><script>', "zh", HOSTILE, HOSTILE))
     page += file_card(sheet, 3) + share_menu(sheet)
-    page += (
-        tag(HOSTILE, HOSTILE)
-        + note(HOSTILE)
-        + piece("figure", HOSTILE, HOSTILE, HOSTILE, HOSTILE)
-        + lang_attribute(HOSTILE)
-    )
+    page += tag(HOSTILE, HOSTILE) + note(HOSTILE) + piece("figure", HOSTILE, HOSTILE, HOSTILE, HOSTILE) + lang_attribute(HOSTILE)
     read = Reader(page)
     assert "img" not in read.names
     assert "script" not in read.names
@@ -147,10 +140,7 @@ def test_compare_table_is_well_formed_with_any_text(rows: list[tuple[str, ...]],
 
 
 def test_only_changes_are_marked() -> None:
-    rows = [
-        ["The rain had not stopped.", "雨还没有停。", "雨竟还不曾停歇。"],
-        ["The door opened.", "门开了。", "门开了。"],
-    ]
+    rows = [["The rain had not stopped.", "雨还没有停。", "雨竟还不曾停歇。"], ["The door opened.", "门开了。", "门开了。"]]
     page = shown(sheet_of(rows), lines_of(rows))
     read = Reader(page)
     body, foot = page.split("<tbody>")[1].split("</tbody>")
@@ -193,9 +183,7 @@ def test_numbers() -> None:
 def test_exported_data_has_one_line_a_sentence_and_a_text_a_system(given_lines: list[str]) -> None:
     rows = [[line, line, None] for line in given_lines]
     sheet, lines = sheet_of(rows, (HOSTILE + "\t\nx",)), lines_of(rows)
-    content = Content(
-        sheet.title, "en", "zh", "en-zh", NOW, sheet.systems, {}, lambda: iter(lines), len(rows), sheet.references
-    )
+    content = Content(sheet.title, "en", "zh", "en-zh", NOW, sheet.systems, {}, lambda: iter(lines), len(rows), sheet.references)
     data = json.loads("".join(as_json(content)))
     assert [line["source"] for line in data["lines"]] == given_lines
     assert all(len(line["texts"]) == 2 for line in data["lines"])

@@ -91,9 +91,7 @@ def test_a_translation_cannot_bring_markup_into_a_page(monkeypatch: pytest.Monke
 
 def test_an_error_of_the_engine_is_shown_in_the_readers_language_with_its_values() -> None:
     error = StorageError(
-        "{what} could not be written to {where}: no permission. Choose another folder.",
-        what=capitalised("the plugin"),
-        where="/a",
+        "{what} could not be written to {where}: no permission. Choose another folder.", what=capitalised("the plugin"), where="/a"
     )
     report = Message("Only {share:.0%} of the sentences look like {language}{looks}; check the samples.",
                      share=0.25, language=Message("German"), looks="")  # fmt: skip

@@ -57,9 +57,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Service:
     (folder / "samples" / "a.txt").write_text("\n".join(texts), encoding="utf-8")
     import_corpus([folder / "samples" / "a.txt"], "zh").save(folder)
     runs = list(dict.fromkeys(text[i : i + n] for text in texts[:4000] for n in (3, 4, 5) for i in range(0, 20, 3)))
-    phrases = [
-        Phrase(text=one, length=len(one), count=2, label="NP", example=0) for one in runs[:30_000] if one.strip()
-    ]
+    phrases = [Phrase(text=one, length=len(one), count=2, label="NP", example=0) for one in runs[:30_000] if one.strip()]
     PhraseSet(phrases, "x").save(folder / "phrases.jsonl")
     corpus = store.corpora.create(project.id, "a.txt", folder=str(folder))
     report = json.loads((folder / "import_report.json").read_text(encoding="utf-8"))
@@ -72,9 +70,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Service:
     systems = [{"name": "vanilla", "plugin_id": None, "method": "", "strength": 1.0},
                {"name": "Large 1", "plugin_id": 1, "method": "lhuc", "strength": 1.0}]  # fmt: skip
     sheet = store.sheets.create(project.id, "x", [(f"Sentence {n}.", None) for n in range(3000)], systems, file="x.txt")
-    done = [
-        ComparisonLineRow(n, f"Sentence {n}.", None, texts[n : n + 2], [None, None], 0.5, None) for n in range(3000)
-    ]
+    done = [ComparisonLineRow(n, f"Sentence {n}.", None, texts[n : n + 2], [None, None], 0.5, None) for n in range(3000)]
     store.sheets.fill(sheet.comparison_id, sheet.revision, done)
     new_round(store, project.id, texts_of(store, sheet.comparison_id), RoundPlan("vanilla", "Large 1", raters=["Ann"]))
     return service

@@ -43,11 +43,7 @@ def test_fields_give_back_what_was_changed_and_name_a_bad_value() -> None:
 def test_figures_of_a_real_evaluation() -> None:
     from engine.evaluation import evaluate
 
-    references = [
-        "the rain had not stopped at all",
-        "he opened the old wooden door",
-        "nobody said a word that night",
-    ] * 5
+    references = ["the rain had not stopped at all", "he opened the old wooden door", "nobody said a word that night"] * 5
     systems = {"vanilla": [line.replace("the", "a") for line in references], "customized": references}
     style = evaluate(systems, references, language="en", baseline="vanilla", samples=100).to_mapping()
     result = {one.title: one for one in scores({"style": style, "general": style, "seconds": 3.2})}

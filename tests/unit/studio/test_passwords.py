@@ -98,9 +98,9 @@ def test_a_new_password_revokes_tokens_where_asked(tmp_path: Path, store: Store)
     assert store.tokens.list(user_id=user) == []
 
 
-@pytest.mark.parametrize("name", [
-    "Ada", "ada", "\uff21da", "\u0410da", "\u0410\u0501\u0430", "A d a", "Ad\u0430", "Ad\u200ba", "\u0391nn", "V1c", "VIC",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["Ada", "ada", "\uff21da", "\u0410da", "\u0410\u0501\u0430", "A d a", "Ad\u0430", "Ad\u200ba", "\u0391nn", "V1c", "VIC"]
+)
 def test_a_name_that_looks_like_another_is_refused(store: Store, name: str) -> None:
     with pytest.raises(InputError):
         store.accounts.create(name, PASSWORD)

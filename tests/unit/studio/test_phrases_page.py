@@ -242,11 +242,7 @@ def test_the_map_is_up_to_date_however_late_the_page_asks(project: ProjectRow, t
     job = store.jobs.enqueue("phrase_map", {}, project_id=project.id)
     version = 1
     source: Any = SimpleNamespace(
-        project=project,
-        decoder_layers=4,
-        domains=[],
-        map_version=lambda: version,
-        map_job=lambda: store.jobs.get(job.id),
+        project=project, decoder_layers=4, domains=[], map_version=lambda: version, map_job=lambda: store.jobs.get(job.id)
     )
     with gr.Blocks():
         card = PhraseMap()

@@ -23,10 +23,7 @@ def check_policy(text: str, policy: str, *, script: bool) -> None:
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     hashes = re.findall(r"'sha256-([^']+)'", policy)
-    styles, scripts = (
-        re.findall(r"<style>(.*?)</style>", text, re.DOTALL),
-        re.findall(r"<script>(.*?)</script>", text, re.DOTALL),
-    )
+    styles, scripts = (re.findall(r"<style>(.*?)</style>", text, re.DOTALL), re.findall(r"<script>(.*?)</script>", text, re.DOTALL))
     assert [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in [*styles, *scripts]] == hashes
     assert (len(styles), len(scripts)) == (1, int(script))
     for sign in (" style=", " onclick=", "alert(1)</script>"):
@@ -52,10 +49,6 @@ def test_a_raters_page(tmp_path: Path) -> None:
 
 
 def test_the_page_of_the_rest_interface() -> None:
-    operation = {
-        "summary": "x",
-        "description": EVIL,
-        "parameters": [{"name": EVIL, "in": "query", "schema": {"type": "string"}}],
-    }
+    operation = {"summary": "x", "description": EVIL, "parameters": [{"name": EVIL, "in": "query", "schema": {"type": "string"}}]}
     answer = page_of({"info": {"version": "1", "description": EVIL}, "paths": {"/x": {"get": operation}}})
     check_policy(bytes(answer.body).decode(), answer.headers["content-security-policy"], script=False)

@@ -82,11 +82,7 @@ def test_versions_of_one_name_are_one_card_with_older_ones_folded(service: Servi
 def test_what_a_user_gave_is_text_on_a_card(service: Service, project: ProjectRow) -> None:
     row = plugin(service, project, HOSTILE, GOLDEN / "format-1" / "plugin.zip")
     page = shown(service, project, tags={row.id: [HOSTILE]}, wanted=HOSTILE)
-    page += (
-        default_menu([row], row.id)
-        + blend_box([card_data(row), card_data(row)])
-        + check_list(HOSTILE, [], done=HOSTILE)
-    )
+    page += default_menu([row], row.id) + blend_box([card_data(row), card_data(row)]) + check_list(HOSTILE, [], done=HOSTILE)
     assert "<img" not in page
     assert "&lt;img" in page
     gone = service.store.plugins.create(project.id, "Gone", method="knn", path=f"/nowhere/{HOSTILE}.zip")
@@ -107,9 +103,7 @@ def test_a_blend_is_made_of_plugins_with_a_dial(service: Service, project: Proje
     assert "Blended from Golden (memory adapter, weight 0.6), Golden" in shown(service, project)
 
 
-def test_a_method_that_reads_sentences_says_why_they_stay(
-    service: Service, project: ProjectRow, tmp_path: Path
-) -> None:
+def test_a_method_that_reads_sentences_says_why_they_stay(service: Service, project: ProjectRow, tmp_path: Path) -> None:
     amend(GOLDEN / "format-1" / "plugin.zip", tmp_path / "p.zip", card={"method": "ngram_memory"})
     plugin(service, project, "Looks up", tmp_path / "p.zip")
     page = shown(service, project)
@@ -129,9 +123,7 @@ def test_an_import_shows_its_checks_and_ends_in_the_project(service: Service, pr
     assert list((service.library.folder(project.id) / "incoming").iterdir()) == []
 
 
-def test_a_failed_import_leaves_nothing_and_a_licence_waits(
-    service: Service, project: ProjectRow, tmp_path: Path
-) -> None:
+def test_a_failed_import_leaves_nothing_and_a_licence_waits(service: Service, project: ProjectRow, tmp_path: Path) -> None:
     spoilt = tmp_path / "spoilt.zip"
     spoilt.write_bytes(b"PK no bundle")
     assert "Nothing was imported." in list(bring_in(service, project, spoilt))[-1]
@@ -177,9 +169,7 @@ def test_a_round_as_the_page_shows_it(service: Service, project: ProjectRow) -> 
     assert "is better in content, fluency and style." in page
     assert "p = 0.004" in page
     assert '<td class="num">94.4 %</td>' in page
-    page += rater_table([mei, jan], service.store.ratings.done(row.id), row, "http://host:7860") + manage_box(
-        row, [mei, jan]
-    )
+    page += rater_table([mei, jan], service.store.ratings.done(row.id), row, "http://host:7860") + manage_box(row, [mei, jan])
     assert f"http://host:7860/rating/{mei.token}" in page
     assert page.count(">done<") == 2
     assert "<img" not in page
@@ -190,14 +180,10 @@ def test_a_round_as_the_page_shows_it(service: Service, project: ProjectRow) -> 
 
 def test_a_verdict_names_what_is_sure_only(service: Service, project: ProjectRow) -> None:
     rows = [{"source": f"s{n}", "vanilla": "a", "customized": f"b{n}", "plugin": "Lu Xun"} for n in range(12)]
-    row = new_round(
-        service.store, project.id, saved(service, project, rows), RoundPlan("Lu Xun", "vanilla", raters=["Mei"])
-    )
+    row = new_round(service.store, project.id, saved(service, project, rows), RoundPlan("Lu Xun", "vanilla", raters=["Mei"]))
     worse = {n: {"content": "lose", "fluency": "tie", "style": "win" if n < 7 else "lose"} for n in range(12)}
     result = summarize({"Mei": worse})
-    assert (
-        verdict(result, row) == "<b>vanilla</b> is better in content; no significant difference in fluency and style."
-    )
+    assert verdict(result, row) == "<b>vanilla</b> is better in content; no significant difference in fluency and style."
     even = summarize({"Mei": {n: {"style": "tie"} for n in range(12)}})
     assert verdict(even, row) == "No significant difference in style."
     text = re.sub(r"<[^>]+>", " ", rating_result(result, row))

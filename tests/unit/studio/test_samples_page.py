@@ -131,9 +131,7 @@ def test_decisions_show_in_every_view_and_can_be_made_for_all(read: Path, tmp_pa
         chosen(read, report, decisions, view, "0" * 20)
     usable = chosen(read, report, Decisions(), View(view="skipped"), "")
     assert usable
-    assert "duplicate" not in {
-        one.notes[0] for one in listing(read, report, Decisions(), View(view="skipped")).items if one.usable
-    }
+    assert "duplicate" not in {one.notes[0] for one in listing(read, report, Decisions(), View(view="skipped")).items if one.usable}
 
 
 @given(
@@ -197,15 +195,12 @@ def test_lines_of_a_file_that_is_being_written(tmp_path: Path) -> None:
     assert list(lines.search("Grosse")) == []
 
 
-def test_a_page_of_a_large_corpus_parses_no_sentence_of_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_of_a_large_corpus_parses_no_sentence_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "corpus.jsonl"
     with path.open("w", encoding="utf-8") as file:
         for i in range(4_000):
             file.write(
-                json.dumps({"text": f"这是第{i}个句子，它不长也不短。", "file": "a.txt", "line": i}, ensure_ascii=False)
-                + "\n"
+                json.dumps({"text": f"这是第{i}个句子，它不长也不短。", "file": "a.txt", "line": i}, ensure_ascii=False) + "\n"
             )
     report: dict[str, object] = {"kept": 4_000}
     listing(tmp_path, report, Decisions(), View(view="kept"))
@@ -350,9 +345,7 @@ def test_files_say_what_they_hold_and_lead_to_every_sentence() -> None:
     assert "take effect at the next import or training" in unread_card({}, changed=True)
     refused = unread_card({"a.tmx": "damaged"}, (), {'a ".png': "no <b> text"})
     assert 'data-dismiss="a &#34;.png"' in refused
-    assert re.findall(r"(?<=>)\w+(?=</button>)", refused) == ["Remove", "Remove"], (
-        "one word for what is one thing to a user"
-    )
+    assert re.findall(r"(?<=>)\w+(?=</button>)", refused) == ["Remove", "Remove"], "one word for what is one thing to a user"
     assert "no &lt;b&gt; text" in unread_card({}, (), {"a.png": "no <b> text"})
     assert "no &lt;b&gt; text" in leak_card({}, [], 5, {"a.png": "no <b> text"})
     assert "12 pages" in files_card({"files": [{**file, "unit": "page", "lines": 12}]})
@@ -427,10 +420,7 @@ def test_cards_say_where_a_project_stands(service: Service, project: ProjectRow)
     assert "480 sentences · 6,000 phrases · 2 plugins" in shown
     assert "<s>7.8</s> → <b>13.4</b>" in shown
     job = service.store.jobs.enqueue("customize", {}, project_id=project.id)
-    assert {one.project.id: one.state for one in project_summaries(service)}[project.id] == (
-        "training: waiting",
-        "accent",
-    )
+    assert {one.project.id: one.state for one in project_summaries(service)}[project.id] == ("training: waiting", "accent")
     claimed = service.store.jobs.claim("w")
     assert claimed is not None
     service.store.jobs.fail(job.id, claimed.attempt, "It broke.")
@@ -646,9 +636,7 @@ def test_a_file_removed_before_it_was_read_is_not_read(service: Service, project
     read = service.store.jobs.claim("worker")
     assert read is not None
     assert service.reading_files(project.id)
-    import_to(
-        service.workspace(project.id), SampleFiles([str(path) for path in service.sample_files(project.id)], "zh")
-    )
+    import_to(service.workspace(project.id), SampleFiles([str(path) for path in service.sample_files(project.id)], "zh"))
     assert not service.reading_files(project.id), "it goes on with phrases"
     assert service.remove_sample(project, "extra.txt") is None
     assert service.files_changed(project.id)
@@ -663,9 +651,7 @@ def test_the_language_of_dropped_files_is_recognised(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("file", "into"), [(SAMPLES / "it-help-en" / "it-help.txt", "en"), (ZH, "zh")])
-def test_the_form_takes_its_languages_from_the_files_wherever_they_were_dropped(
-    service: Service, file: Path, into: str
-) -> None:
+def test_the_form_takes_its_languages_from_the_files_wherever_they_were_dropped(service: Service, file: Path, into: str) -> None:
     form = NewProjectForm(service)
     with gr.Blocks():
         form.layout()

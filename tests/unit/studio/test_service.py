@@ -78,8 +78,7 @@ def test_the_project_of_an_address(service: Service, project: ProjectRow) -> Non
 
 
 @pytest.mark.parametrize(
-    ("upload", "words"),
-    [(("photo.png", 10), "photo.png cannot be read as samples"), (("big.txt", 2**20 + 1), "larger than 1 MiB")],
+    ("upload", "words"), [(("photo.png", 10), "photo.png cannot be read as samples"), (("big.txt", 2**20 + 1), "larger than 1 MiB")]
 )
 def test_uploads_that_cannot_be_taken_are_listed_beside_those_that_are(
     service: Service, project: ProjectRow, tmp_path: Path, upload: tuple[str, int], words: str
@@ -101,12 +100,7 @@ def test_uploads_that_cannot_be_taken_are_listed_beside_those_that_are(
 def test_every_refused_upload_has_its_reason_until_a_file_of_its_name_is_taken(
     service: Service, project: ProjectRow, tmp_path: Path
 ) -> None:
-    files = {
-        "photo.png": b"x",
-        "big.txt": b"x" * (2**20 + 1),
-        "empty.txt": b"",
-        "essay.docx": b"PK\x03\x04 no document",
-    }
+    files = {"photo.png": b"x", "big.txt": b"x" * (2**20 + 1), "empty.txt": b"", "essay.docx": b"PK\x03\x04 no document"}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     paths = [tmp_path / name for name in files]
@@ -243,9 +237,7 @@ def test_the_frame_of_a_page_reads_no_jobs_that_are_done_and_no_plugins(
     assert (seen.waiting, seen.active and seen.active.state) == (3, "running")
 
 
-def test_the_first_page_asks_the_store_as_often_for_many_projects_as_for_one(
-    service: Service, project: ProjectRow
-) -> None:
+def test_the_first_page_asks_the_store_as_often_for_many_projects_as_for_one(service: Service, project: ProjectRow) -> None:
     service.store.jobs.enqueue("count", {}, project_id=project.id)
     before = statements(service, lambda: project_summaries(service))
     for name in "abc":

@@ -39,9 +39,7 @@ def send(client: TestClient, number: int, event: Any, session: str) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def test_a_page_carries_no_style_sheet_and_links_the_one_that_is_served(
-    studio: tuple[TestClient, dict[int, Any]],
-) -> None:
+def test_a_page_carries_no_style_sheet_and_links_the_one_that_is_served(studio: tuple[TestClient, dict[int, Any]]) -> None:
     client, _ = studio
     page = client.get("/train", headers={"Accept": "text/html"}).text
     (address,) = re.findall(r'<link rel="stylesheet" href="(/tm/[^"]+)">', page)
@@ -140,9 +138,7 @@ def test_one_client_has_half_of_the_events_that_read_files(
         try:
             assert all(entered.acquire(timeout=300) for _ in range(half))
             guarded()
-            assert said == [
-                f"{half} of your files are already being read or written. Wait until one is done, then try again."
-            ]
+            assert said == [f"{half} of your files are already being read or written. Wait until one is done, then try again."]
             client = "ben"
             with layout.OWN.slot(client):
                 pass

@@ -52,9 +52,7 @@ class World:
                 text = fresh.post("/sign-in", data={"name": name, "password": PASSWORD})
                 assert text.status_code == 303, text.text
                 self.sessions[name] = dict(fresh.cookies)
-        return httpx.Client(
-            base_url=self.url, cookies=self.sessions.get(name), headers={"Origin": self.url}, timeout=120,
-        )  # fmt: skip
+        return httpx.Client(base_url=self.url, cookies=self.sessions.get(name), headers={"Origin": self.url}, timeout=120)
 
     def files(self) -> dict[str, str]:
         """The project's files, to see that none changes."""
@@ -88,9 +86,7 @@ def furnish(store: Store, settings: Settings) -> tuple[str, Path]:
         (folder / name).mkdir(parents=True)
     for name in ("samples/a.txt", "tests/t.txt", "documents/0011223344556677/source.txt"):
         (folder / name).write_text(TEXT, encoding="utf-8")
-    line = json.dumps(
-        {"text": TEXT, "source": TEXT, "file": f"{WORD}.txt", "line": 1, "length": 3, "count": 2, "label": "NP"}
-    )
+    line = json.dumps({"text": TEXT, "source": TEXT, "file": f"{WORD}.txt", "line": 1, "length": 3, "count": 2, "label": "NP"})
     for name in ("corpus.jsonl", "phrases.jsonl"):
         (folder / name).write_text(line + "\n", encoding="utf-8")
     (folder / "import_report.json").write_text(json.dumps({"kept": 1, "files": [{"name": f"{WORD}.txt"}]}), "utf-8")
@@ -114,20 +110,15 @@ def furnish(store: Store, settings: Settings) -> tuple[str, Path]:
         from engine.store import tables
 
         log = str(settings.home_dir / "jobs" / f"{job.id}.log")
-        done = {
-            "state": "succeeded",
-            "log_path": log,
-            "result": {"output": str(paper / "translated.txt"), "document": {}},
-        }
+        done = {"state": "succeeded", "log_path": log, "result": {"output": str(paper / "translated.txt"), "document": {}}}
         session.execute(update(tables.Job).where(tables.Job.id.in_([job.id, document.id])).values(**done))
     bundle = folder / "plugins" / f"{WORD}.zip"
     bundle.write_bytes(b"PK" + TEXT.encode())
     plugin = store.plugins.create(project.id, f"{WORD} plugin", method="lhuc", path=str(bundle), job_id=job.id)
     store.tags.set(plugin.id, [WORD])
     sheet = store.sheets.create(
-        project.id, WORD, [(TEXT, TEXT)], [{"name": WORD, "plugin_id": None, "method": "", "strength": 1.0}],
-        texts={0: [TEXT]},
-    )  # fmt: skip
+        project.id, WORD, [(TEXT, TEXT)], [{"name": WORD, "plugin_id": None, "method": "", "strength": 1.0}], texts={0: [TEXT]}
+    )
     store.sheets.mirror(sheet.comparison_id)
     items = [{"source": TEXT, "one": TEXT, "two": TEXT}]
     rating = store.ratings.create(
@@ -251,16 +242,7 @@ def body_for(method: str, path: str, spec: dict[str, Any]) -> dict[str, Any]:
     if path.startswith(("/members", "/account", "/admin")) and method == "POST":
         return {"data": {"name": "Bob", "role": "owner", "user": "3", "active": "no", "password": PASSWORD}}
     return (
-        {
-            "json": {
-                "session_hash": "bobsession",
-                "data": [],
-                "fn_index": 0,
-                "item": 0,
-                "question": "better",
-                "side": "tie",
-            }
-        }
+        {"json": {"session_hash": "bobsession", "data": [], "fn_index": 0, "item": 0, "question": "better", "side": "tie"}}
         if method in ("POST", "PUT", "PATCH")
         else {}
     )
@@ -296,9 +278,7 @@ def test_no_route_gives_a_stranger_anything_of_a_project(world: World, who: str)
         client.headers.update({"Authorization": f"Bearer {secret}"})
     wrong, asked = [], 0
     for method, path in all_routes(world):
-        if path in ("/sign-out", "/account/password") or (
-            path.startswith("/api/v1/jobs/") and path.endswith("/events")
-        ):
+        if path in ("/sign-out", "/account/password") or (path.startswith("/api/v1/jobs/") and path.endswith("/events")):
             continue
         for address in filled(path, world):
             if method == "GET" and address == "/gradio_api/queue/data":
@@ -315,9 +295,7 @@ def test_no_route_gives_a_stranger_anything_of_a_project(world: World, who: str)
             echo = WORD in json.dumps(body, default=str) + address
             if (TEXT if echo else WORD).encode() in answer.content:
                 wrong.append((method, address, "tells", answer.text[:200]))
-            if (
-                path.endswith("/v2/usage") and answer.status_code == 200
-            ):  # what the caller has had translated, of any project
+            if path.endswith("/v2/usage") and answer.status_code == 200:  # what the caller has had translated, of any project
                 assert set(answer.json()) <= {"character_count", "character_limit"}
                 continue
             belongs = PARAMETER.search(path) is not None and re.search(
@@ -384,13 +362,7 @@ def test_no_file_is_reached_by_its_path(world: World) -> None:
         if path.is_file() and str(path) != position:
             assert ann.get(f"{before}{path}").status_code == 404, path
     for path in (world.plugin, Path(world.settings.home) / "tailor.db", Path("/etc/passwd")):
-        for form in (
-            f"{position}/../../../{path.name}",
-            f"/..{path}",
-            f"//{path}",
-            f"{path}?x=1",
-            str(path).replace("/", "%2f"),
-        ):
+        for form in (f"{position}/../../../{path.name}", f"/..{path}", f"//{path}", f"{path}?x=1", str(path).replace("/", "%2f")):
             for start in (before, "/gradio_api/file/", "/file=", "/static/", "/assets/", "/svelte/"):
                 assert bob.get(f"{start}{form}").status_code in (403, 404), (start, form)
     for address in ("http://169.254.169.254/latest", "HTTP://127.0.0.1:1/", "file:///etc/passwd"):
@@ -401,9 +373,7 @@ def test_no_file_is_reached_by_its_path(world: World) -> None:
 # -- events
 
 
-def events_of(
-    world: World, client: httpx.Client, session: str, *, files: list[str] | None = None
-) -> list[dict[str, Any]]:
+def events_of(world: World, client: httpx.Client, session: str, *, files: list[str] | None = None) -> list[dict[str, Any]]:
     """Send every event of every page, for Ann's project, and read all answers."""
     config = client.get("/config").json()
     query = "?project=1&comparison=1&plugin=1&phrase=1&run=1&rating=1&files=1"
@@ -465,12 +435,7 @@ def test_events_of_others_are_not_heard(world: World) -> None:
     assert bob.get("/gradio_api/queue/data", params={"session_hash": "annevents"}).status_code == 404
     assert bob.get("/gradio_api/heartbeat/annevents").status_code == 404
     for act in ("cancel", "reset"):
-        assert (
-            bob.post(
-                f"/gradio_api/{act}", json={"session_hash": "annevents", "fn_index": 0, "event_id": "x"}
-            ).status_code
-            == 404
-        )
+        assert bob.post(f"/gradio_api/{act}", json={"session_hash": "annevents", "fn_index": 0, "event_id": "x"}).status_code == 404
     position = ann.post("/gradio_api/upload", files={"files": ("b.txt", b"mine", "text/plain")}).json()[0]
     given = {"path": position, "orig_name": "b.txt", "meta": {"_type": "gradio.FileData"}}
     body = {"data": [[given]], "fn_index": 0, "session_hash": "bobfiles"}

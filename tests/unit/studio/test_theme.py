@@ -152,9 +152,7 @@ def test_a_domain_has_the_same_colour_on_all_pages() -> None:
     order = ["law", "", "IT", "general"]
     law, unnamed, it, general = domain_colours(order)
     assert len({law, unnamed, it, general}) == 4
-    assert domain_colours(["general", "IT", "elsewhere", "samples", "law"], order) == [
-        general, it, DOMAINS[3], unnamed, law,
-    ]  # fmt: skip
+    assert domain_colours(["general", "IT", "elsewhere", "samples", "law"], order) == [general, it, DOMAINS[3], unnamed, law]
     samples = side_cards({"domains": {"law": 20, "": 5, "IT": 300, "general": 1}})
     assert re.findall(r"<li><i style=\"background:(.*?)\"></i><span>(.*?)</span>", samples) == [
         (it, "IT"), (law, "law"), (unnamed, "no label"), (general, "general"),

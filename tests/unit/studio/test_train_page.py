@@ -40,23 +40,9 @@ from studio.services.service import Service
 BASE = Path(__file__).resolve().parents[3] / "assets" / "models" / "en-zh"
 SAMPLE = {"sample_source": "<b>The rain", "sample_reference": "雨竟还不曾停歇。"}
 ROWS: list[dict[str, Any]] = [
-    {
-        "step": 0,
-        "valid_loss": 5.2,
-        "style_bleu": 2.0,
-        "general_bleu": 13.0,
-        "sample_translation": "雨还没有停。",
-        **SAMPLE,
-    },
+    {"step": 0, "valid_loss": 5.2, "style_bleu": 2.0, "general_bleu": 13.0, "sample_translation": "雨还没有停。", **SAMPLE},
     {"step": 10, "nll": 4.9, "tokens_per_second": 900.0},
-    {
-        "step": 50,
-        "valid_loss": 4.6,
-        "style_bleu": 4.5,
-        "general_bleu": 12.5,
-        "sample_translation": "雨不曾停。",
-        **SAMPLE,
-    },
+    {"step": 50, "valid_loss": 4.6, "style_bleu": 4.5, "general_bleu": 12.5, "sample_translation": "雨不曾停。", **SAMPLE},
 ]
 
 
@@ -81,9 +67,7 @@ def form() -> PlanForm:
 
 
 def job(service: Service, project: ProjectRow, **changes: Any) -> JobRow:
-    made = service.store.jobs.enqueue(
-        "customize", {"method": "memory_adapter", "budget": "quick"}, project_id=project.id
-    )
+    made = service.store.jobs.enqueue("customize", {"method": "memory_adapter", "budget": "quick"}, project_id=project.id)
     return replace(made, **changes)
 
 
@@ -136,9 +120,7 @@ def test_knn_goes_on_top_of_what_gives_probabilities() -> None:
 
 
 def test_the_estimate_says_how_sure_it_is_and_what_would_not_fit() -> None:
-    made = Estimate(
-        372, 300, 465, {"training": 300.0}, 2 * 2**30, 38_000_000, 41_000_000, 9, "measured", "CPU, 2 threads"
-    )
+    made = Estimate(372, 300, 465, {"training": 300.0}, 2 * 2**30, 38_000_000, 41_000_000, 9, "measured", "CPU, 2 threads")
     machine = {"memory": 24 * 2**30, "free_memory": 20 * 2**30, "free_disk": 10**12}
     shown = estimate_line(made, machine)
     assert "<b>6 min</b>" in shown
@@ -160,9 +142,7 @@ def test_a_form_left_alone_is_the_budget_with_translations_watched(form: PlanFor
             assert made == request_of(method, budget, project.base, training_options={"watch": WATCH})
 
 
-def test_what_was_changed_goes_through_the_address_and_back(
-    form: PlanForm, project: ProjectRow, service: Service
-) -> None:
+def test_what_was_changed_goes_through_the_address_and_back(form: PlanForm, project: ProjectRow, service: Service) -> None:
     runs = Runs(service)
     plan = request_of(
         "lhuc", "quick", project.base, knn=True, method_options={"speed": 5.0},
@@ -205,9 +185,7 @@ def test_a_bad_value_is_named(form: PlanForm, project: ProjectRow) -> None:
         form.plan(project, ["lhuc", "quick", False, None, form.text("lhuc", "quick", values)])
 
 
-@pytest.mark.parametrize(
-    "held", ["", "[", "[1]", "5", '{"of": "lhuc"}', '{"of": "lhuc", "values": 5}', '{"values": {"a": 1}}']
-)
+@pytest.mark.parametrize("held", ["", "[", "[1]", "5", '{"of": "lhuc"}', '{"of": "lhuc", "values": 5}', '{"values": {"a": 1}}'])
 def test_fields_that_hold_nothing_are_those_of_the_budget(form: PlanForm, project: ProjectRow, held: str) -> None:
     made = form.plan(project, ["lhuc", "quick", False, None, held])
     assert made == request_of("lhuc", "quick", project.base, training_options={"watch": WATCH})
@@ -316,9 +294,7 @@ def test_the_queue_is_shown_in_its_order(service: Service, project: ProjectRow) 
 
 
 def test_a_run_shows_how_far_it_is_and_what_it_says_now(service: Service, project: ProjectRow) -> None:
-    running = job(
-        service, project, state="running", step="Training", step_index=5, steps=7, done=62.0, total=100.0, eta=125.0
-    )
+    running = job(service, project, state="running", step="Training", step_index=5, steps=7, done=62.0, total=100.0, eta=125.0)
     shown = progress_card(running, 4, ROWS)
     assert "Run 4 · Memory adapter · quick" in shown
     assert "62 of 100 · 2 min left in this step · 900 tokens/s" in shown
@@ -357,9 +333,7 @@ def test_a_run_that_gave_way_is_paused_and_not_waiting_to_begin(service: Service
     assert [one.state[0] for one in project_summaries(service)] == ["training: paused"]
 
 
-def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
-    service: Service, project: ProjectRow
-) -> None:
+def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(service: Service, project: ProjectRow) -> None:
     short = {"stopped_by": "max_minutes", "updates": 41, "most_updates": 200}
     done = replace(job(service, project), state="succeeded", result=short)
     shown = progress_card(done, 1, ROWS)
@@ -367,9 +341,7 @@ def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
     assert 'data-act="go_on"' in shown
     assert "go_on" not in progress_card(replace(done, result={**short, "stopped_by": "patience"}), 1, ROWS)
     tried = [{"method": "knn", "knn": False, "chosen": False}, {"method": "lhuc", "knn": True, "chosen": True}]
-    several = replace(
-        done, arguments={**done.arguments, "method": AUTO}, result={**short, "method": "lhuc", "tried": tried}
-    )
+    several = replace(done, arguments={**done.arguments, "method": AUTO}, result={**short, "method": "lhuc", "tried": tried})
     shown = progress_card(several, 1, ROWS)
     assert "Continue trains the method that was chosen, LHUC gates, without trying the others again." in shown
     assert 'data-act="go_on"' in shown
@@ -402,9 +374,7 @@ def test_a_run_warns_where_its_plugin_does_harm(service: Service, project: Proje
 def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) -> None:
     running = job(service, project, state="running")
     assert device_card(running, None, 2) == ""
-    service.store.usage.note(
-        running.id, cpu=142.4, memory=1_400_000_000, peak=1_700_000_000, gpu=2**30, gpu_total=2**34
-    )
+    service.store.usage.note(running.id, cpu=142.4, memory=1_400_000_000, peak=1_700_000_000, gpu=2**30, gpu_total=2**34)
     shown = device_card(running, service.store.usage.get(running.id), 2)
     assert "CPU 1.4 of 2 cores" in shown
     assert "memory 1.3 GiB · peak 1.6 GiB · GPU 1.0 of 16 GiB" in shown
@@ -488,15 +458,7 @@ def test_a_look_with_translations_says_the_score_and_else_what_they_are_worth(pr
 
 def looked(source: str, customized: str, vanilla: float, agreement: float, **more: Any) -> dict[str, Any]:
     both = {"vanilla": vanilla, "customized": agreement}
-    return {
-        "kind": "plain",
-        "source": source,
-        "vanilla": "雨。",
-        "customized": customized,
-        "agreement": both,
-        "flags": {},
-        **more,
-    }
+    return {"kind": "plain", "source": source, "vanilla": "雨。", "customized": customized, "agreement": both, "flags": {}, **more}
 
 
 def test_a_look_shows_the_meaning_beside_the_style_and_only_what_the_base_can_translate(project: ProjectRow) -> None:
@@ -511,36 +473,26 @@ def test_a_look_shows_the_meaning_beside_the_style_and_only_what_the_base_can_tr
     assert "Unreadable" not in shown
     assert "Base loops" not in shown
     assert "meaning, by back-translation (chrF) 63 → 45" in shown
-    assert (
-        "Meaning is lost: after back-translation the sentences match their sources with chrF 45 instead of 63" in shown
-    )
+    assert "Meaning is lost: after back-translation the sentences match their sources with chrF 45 instead of 63" in shown
     assert shown.count("Much of the meaning may be lost") == 1
     assert shown.count("repeats itself") == 1
-    assert "Meaning is lost" not in look_card(
-        project, None, {**FOUND, "rows": rows, "agreement_base": 63.3, "agreement": 60.0}
-    )
+    assert "Meaning is lost" not in look_card(project, None, {**FOUND, "rows": rows, "agreement_base": 63.3, "agreement": 60.0})
     assert "Use a better base" in look_card(project, None, {**FOUND, "rows": rows[3:]})
 
 
 def test_a_sample_that_repeats_itself_is_flagged_while_it_trains(service: Service, project: ProjectRow) -> None:
     row = {"step": 50, "valid_loss": 4.0, "sample_source": "It will rain.", "sample_translation": "将将将将将"}
     assert "repeats itself" in figure_card(job(service, project), [row], project)
-    assert "repeats itself" not in figure_card(
-        job(service, project), [{**row, "sample_translation": "雨将至。"}], project
-    )
+    assert "repeats itself" not in figure_card(job(service, project), [{**row, "sample_translation": "雨将至。"}], project)
 
 
-def test_the_method_is_left_to_the_run_unless_one_is_chosen(
-    project: ProjectRow, service: Service, form: PlanForm
-) -> None:
+def test_the_method_is_left_to_the_run_unless_one_is_chosen(project: ProjectRow, service: Service, form: PlanForm) -> None:
     plan, _ = plan_in_address(Runs(service), form, project, {})
     assert plan.method == AUTO
     shown = method_cards([method_card(service, project, get_method("knn")), automatic_card()], AUTO)
     assert shown.index('data-method="auto"') < shown.index('data-method="knn"')
     assert "recommended" in shown
-    made = form.plan(
-        project, [AUTO, "quick", True, None, form.text(AUTO, "quick", form.values(plan.replace(budget="quick")))]
-    )
+    made = form.plan(project, [AUTO, "quick", True, None, form.text(AUTO, "quick", form.values(plan.replace(budget="quick")))])
     assert (made.method_options, made.knn) == ({}, False), "kNN decoding is tried anyway"
     assert candidates(made.replace(samples=("a",)))[0].method == "knn"
 

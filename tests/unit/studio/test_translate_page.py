@@ -33,9 +33,7 @@ def asked(project: ProjectRow) -> Any:
 def test_a_text_in_another_language_is_translated_with_a_warning(
     translate: TranslatePage, project: ProjectRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        Service, "translate", lambda self, project, units, *rest: [Result(["雨停了。"], "") for _ in units]
-    )
+    monkeypatch.setattr(Service, "translate", lambda self, project, units, *rest: [Result(["雨停了。"], "") for _ in units])
     known = {
         "雨还没有停，他开了门，谁也没有说话。": "seems to be in Chinese; this project translates from English to Chinese.",
         "Der Regen hatte nicht aufgehört, und niemand sagte ein Wort.": "seems to be in German",

@@ -145,9 +145,7 @@ def test_files_of_one_client_that_are_slow_to_read_take_no_thread_of_others(
         (DEEPL, {"text": [f"w{i}" for i in range(4 * PART)], "target_lang": "ZH"}),
     ],
 )
-def test_the_rest_is_not_translated_for_a_client_that_has_gone(
-    store: Store, tmp_path: Path, path: str, body: Any
-) -> None:
+def test_the_rest_is_not_translated_for_a_client_that_has_gone(store: Store, tmp_path: Path, path: str, body: Any) -> None:
     studio = Studio(tmp_path)
 
     async def test() -> None:
@@ -190,10 +188,7 @@ def test_beyond_the_bound_a_client_is_asked_to_come_again_and_others_come_in(
     small = {"q": "w", "source": "en", "target": "zh"}
 
     async def test() -> None:
-        many = [
-            asyncio.create_task(studio.ask(LIBRE, small | {"q": f"m{i}"}, token=secrets[0]))
-            for i in range(OWN_THREADS + 3)
-        ]
+        many = [asyncio.create_task(studio.ask(LIBRE, small | {"q": f"m{i}"}, token=secrets[0])) for i in range(OWN_THREADS + 3)]
         line = studio.deps._own_threads
         await until(lambda: any(one.statistics().tasks_waiting == 3 for one in line.values()))
         for path, body in (

@@ -106,20 +106,7 @@ def test_an_event_is_read_as_its_handler_reads_it(tmp_path: Path, store: Store) 
 
 def test_whole_numbers_have_one_way_to_be_read() -> None:
     assert [whole_number(one) for one in ("0", "7", " 12 ", "007", 5)] == [0, 7, 12, 7, 5]
-    for text in (
-        "",
-        None,
-        "\u00b2",
-        "\u0663",
-        "+1",
-        "-1",
-        "1_0",
-        "1.0",
-        "1e3",
-        "99999999999999999999",
-        "9" * 10_000,
-        True,
-    ):
+    for text in ("", None, "\u00b2", "\u0663", "+1", "-1", "1_0", "1.0", "1e3", "99999999999999999999", "9" * 10_000, True):
         assert whole_number(text) is None, text
     assert whole_number("2147483648") is None
     assert whole_number("0", 1) is None
@@ -165,9 +152,8 @@ def test_what_is_no_text_is_refused_in_queries_and_forms(tmp_path: Path, store: 
 def test_a_nul_is_refused_in_json_and_in_fields_beside_files(tmp_path: Path, store: Store) -> None:
     store.projects.create("Rain", "en", "zh", str(EN_ZH))
     own = TestClient(
-        create_api(Service(Settings(home=str(tmp_path), device="cpu"))),
-        base_url="http://127.0.0.1", client=("127.0.0.1", 5000),
-    )  # fmt: skip
+        create_api(Service(Settings(home=str(tmp_path), device="cpu"))), base_url="http://127.0.0.1", client=("127.0.0.1", 5000)
+    )
     wish = {"name": "a\0b", "source": "en", "target": "zh"}
     pair = {"name": "x\0", "source_lang": "en", "target_lang": "zh", "entries": "rain\t雨"}
     paper = {"file": ("a.txt", b"Rain.\0\xff")}
@@ -183,9 +169,7 @@ def test_a_nul_is_refused_in_json_and_in_fields_beside_files(tmp_path: Path, sto
     assert own.get("/api/v1/projects/1").json()["name"] == "Rain"
 
 
-@pytest.mark.parametrize(
-    "body", ['["",{}]', '{{"a": 1,{}}}', '["\\\\",{}]', '["\\"",{}]', "[[],{}]", '{{"a": "b",{}}}']
-)
+@pytest.mark.parametrize("body", ['["",{}]', '{{"a": 1,{}}}', '["\\\\",{}]', '["\\"",{}]', "[[],{}]", '{{"a": "b",{}}}'])
 @pytest.mark.parametrize("value", ["1", '""', "[]", '{"a":1}'])
 def test_a_body_of_more_values_than_any_request_has_is_refused_unread(body: str, value: str) -> None:
     def filled(count: int) -> bytes:

@@ -48,7 +48,4 @@ def test_a_finding_names_the_form_and_the_term() -> None:
         '"No sure difference" in \'No sure\\n difference here\': write "Not statistically significant"',
         '"stamps" in \'Stamps\': write "version or date"',
     ]
-    assert found("zh", ["你的预算"]) == [
-        '"你" in \'你的预算\': write "您"',
-        '"预算" in \'你的预算\': write "训练时长"',
-    ]
+    assert found("zh", ["你的预算"]) == ['"你" in \'你的预算\': write "您"', '"预算" in \'你的预算\': write "训练时长"']

@@ -65,9 +65,7 @@ def test_training_encodes_once_what_the_method_leaves_as_it_is(
     trainer = Trainer(base, method, module, pairs, pairs, options, tmp_path)
     encoded: list[int] = []
     plain = type(base).encoder_states
-    monkeypatch.setattr(
-        type(base), "encoder_states", lambda self, sources: encoded.append(len(sources)) or plain(self, sources)
-    )
+    monkeypatch.setattr(type(base), "encoder_states", lambda self, sources: encoded.append(len(sources)) or plain(self, sources))
     result = trainer.run()
     assert result.updates == 6
     assert result.best_loss < result.first_loss

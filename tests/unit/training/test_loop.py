@@ -19,13 +19,7 @@ from engine.training.metrics_log import read_metrics
 from tests.bases import SENTENCES, tiny_base
 
 OPTIONS = TrainingOptions(
-    max_updates=12,
-    tokens_per_batch=64,
-    learning_rate=3e-3,
-    warmup=4,
-    validate_every=4,
-    checkpoint_every=3,
-    accumulate=2,
+    max_updates=12, tokens_per_batch=64, learning_rate=3e-3, warmup=4, validate_every=4, checkpoint_every=3, accumulate=2
 )
 
 
@@ -57,9 +51,9 @@ def run(base, artefacts, folder, options=OPTIONS, progress=None):
     method = get_method("memory_adapter")
     module = method.build(base, artefacts, method.config_class(memory_dropout=0.4))
     data = Pairs.encode(base, SENTENCES)
-    result = Trainer(
-        base, method, module, data, Pairs.encode(base, SENTENCES[:3]), options, folder, precision="float32"
-    ).run(progress=progress)
+    result = Trainer(base, method, module, data, Pairs.encode(base, SENTENCES[:3]), options, folder, precision="float32").run(
+        progress=progress
+    )
     return result, {key: value.clone() for key, value in module.state_dict().items()}
 
 
@@ -79,9 +73,7 @@ def test_resume_ends_bit_for_bit_as_an_undisturbed_run(base, artefacts, tmp_path
     assert result.updates == 12
 
     def rows(name):
-        return [
-            (r["step"], r["valid_loss"]) for r in read_metrics(tmp_path / name / "metrics.jsonl") if "valid_loss" in r
-        ]
+        return [(r["step"], r["valid_loss"]) for r in read_metrics(tmp_path / name / "metrics.jsonl") if "valid_loss" in r]
 
     assert rows("whole") == rows("parts")
 

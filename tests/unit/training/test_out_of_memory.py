@@ -55,9 +55,7 @@ def hungry(base: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Hungry]:
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_translation_goes_on_with_half_the_batch(
-    base: Any, hungry: Callable[..., Hungry], error: BaseException
-) -> None:
+def test_translation_goes_on_with_half_the_batch(base: Any, hungry: Callable[..., Hungry], error: BaseException) -> None:
     texts = [en for en, _ in SENTENCES]
     expected = translate(base, texts)
     calls = hungry(error, 0)
@@ -127,9 +125,7 @@ def test_training_goes_on_with_half_the_batch(
         assert torch.equal(value, same[name]), name
 
 
-def test_training_that_fits_in_no_half_names_the_setting(
-    base: Any, hungry: Callable[..., Hungry], tmp_path: Path
-) -> None:
+def test_training_that_fits_in_no_half_names_the_setting(base: Any, hungry: Callable[..., Hungry], tmp_path: Path) -> None:
     hungry(ERRORS[0], *range(6, 99))
     with pytest.raises(TailorError, match="tokens_per_batch"):
         learn(base, tmp_path)

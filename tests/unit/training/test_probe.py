@@ -20,9 +20,7 @@ from engine.training.metrics_log import Meter, read_metrics
 from engine.training.probe import TranslationProbe
 from tests.bases import ROOT, SENTENCES, tiny_base, tiny_pair
 
-OPTIONS = TrainingOptions(
-    max_updates=6, tokens_per_batch=64, learning_rate=3e-3, warmup=2, validate_every=3, patience=0
-)
+OPTIONS = TrainingOptions(max_updates=6, tokens_per_batch=64, learning_rate=3e-3, warmup=2, validate_every=3, patience=0)
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +39,11 @@ def run(base: Any, artefacts: Artefacts, folder: Path, watch: TranslationProbe |
     method = get_method("memory_adapter")
     module = method.build(base, artefacts, method.config_class(memory_dropout=0.4, shrink=0.75))
     pairs = Pairs.encode(base, SENTENCES)
-    Trainer(base, method, module, pairs, Pairs.encode(base, SENTENCES[:3]), OPTIONS, folder, precision="float32").run(
-        watch=watch
-    )
+    Trainer(base, method, module, pairs, Pairs.encode(base, SENTENCES[:3]), OPTIONS, folder, precision="float32").run(watch=watch)
     return {key: value.clone() for key, value in module.state_dict().items()}
 
 
-def test_every_validation_tells_bleu_on_both_kinds_and_a_sentence(
-    base: Any, artefacts: Artefacts, tmp_path: Path
-) -> None:
+def test_every_validation_tells_bleu_on_both_kinds_and_a_sentence(base: Any, artefacts: Artefacts, tmp_path: Path) -> None:
     run(base, artefacts, tmp_path, TranslationProbe(base, SENTENCES[:3], SENTENCES[3:6]))
     rows = [row for row in read_metrics(tmp_path / "metrics.jsonl") if "valid_loss" in row]
     assert [row["step"] for row in rows] == [0, 3, 6]
@@ -79,9 +73,7 @@ def test_general_pairs_are_the_bundled_ones_always_the_same_and_none_of_the_user
     assert {target for _, target in result} <= set(bundled)
     assert result == general_pairs(backward, settings, 6)
     mine = [result[0][1]]
-    assert [target for _, target in general_pairs(backward, settings, 6, exclude=mine)[:5]] == [
-        target for _, target in result[1:]
-    ]
+    assert [target for _, target in general_pairs(backward, settings, 6, exclude=mine)[:5]] == [target for _, target in result[1:]]
     assert general_pairs(backward, settings.replace(assets=str(tmp_path)), 6) == []
 
 

@@ -119,11 +119,7 @@ def test_filling_goes_on_where_it_stopped_and_heeds_a_turned_dial(store: Store, 
     store.sheets.set_strength(number, 1, 0.75)
     for _ in fill(store, number, turned_meanwhile, "zh", 8):
         pass
-    assert [line.texts[1] for line in store.sheets.page(number)] == [
-        "The Mine 0.25",
-        "He Mine 0.25",
-        "Nobody Mine 0.25",
-    ]
+    assert [line.texts[1] for line in store.sheets.page(number)] == ["The Mine 0.25", "He Mine 0.25", "Nobody Mine 0.25"]
 
 
 def test_too_many_plugins_are_refused_and_some_have_no_dial(store: Store, number: int) -> None:
@@ -245,10 +241,7 @@ def content() -> Content:
     texts = [[a, b] for a, b in zip(ZH, ["雨竟还没有停。", "他开了门。", HOSTILE], strict=True)]
     lines = [
         judged(
-            ComparisonLineRow(
-                i, EN[i] if i else HOSTILE, ZH[i] if i < 2 else None, list(texts[i]), [None, None], None, None
-            ),
-            "zh",
+            ComparisonLineRow(i, EN[i] if i else HOSTILE, ZH[i] if i < 2 else None, list(texts[i]), [None, None], None, None), "zh"
         )
         for i in range(3)
     ]

@@ -16,9 +16,7 @@ KINDS: tuple[Literal["open", "close", "alone"], ...] = ("open", "close", "alone"
 
 
 def shown(parts: TaggedText) -> str:
-    return "".join(
-        {"open": "[", "close": "]", "alone": "|"}[one.kind] if isinstance(one, Tag) else one for one in parts
-    )
+    return "".join({"open": "[", "close": "]", "alone": "|"}[one.kind] if isinstance(one, Tag) else one for one in parts)
 
 
 @pytest.mark.parametrize(
@@ -41,10 +39,7 @@ def test_what_was_all_in_a_tag_stays_in_it() -> None:
     assert shown(with_text(["他打开", Tag("alone", 1), "门"], "他慢慢打开了门")) == "他慢慢打开|了门"
 
 
-@given(
-    st.lists(st.one_of(st.text("ab 雨。", max_size=6), st.sampled_from(KINDS)), max_size=8),
-    st.text("abc 雨门。", max_size=20),
-)
+@given(st.lists(st.one_of(st.text("ab 雨。", max_size=6), st.sampled_from(KINDS)), max_size=8), st.text("abc 雨门。", max_size=20))
 def test_no_tag_is_lost_or_moved_past_another(parts: list[str], text: str) -> None:
     given = [Tag(one, i) if one in KINDS else one for i, one in enumerate(parts)]  # type: ignore[arg-type]
     made = with_text(given, text)

@@ -26,9 +26,7 @@ from tests.documents import docx, odt
 from tests.translators import Words, identity, reverse, shout
 
 
-def through(
-    folder: Path, name: str, data: str | bytes, translator: Translator, **options: object
-) -> tuple[bytes, DocumentReport]:
+def through(folder: Path, name: str, data: str | bytes, translator: Translator, **options: object) -> tuple[bytes, DocumentReport]:
     """A document's translation, and the report."""
     file, output = folder / name, folder / f"out-{name}"
     file.write_bytes(data if isinstance(data, bytes) else data.encode())
@@ -64,10 +62,7 @@ def test_a_pair_over_two_sentences_is_over_both_translations() -> None:
     ("text", "kept"),
     [
         ("Delete %s from {folder}?", ["%s", "{folder}"]),
-        (
-            "See https://example.org/a_b?c=1. Then write to me@example.org!",
-            ["https://example.org/a_b?c=1", "me@example.org"],
-        ),
+        ("See https://example.org/a_b?c=1. Then write to me@example.org!", ["https://example.org/a_b?c=1", "me@example.org"]),
         ("Hello {{ user.name }} and ${you}", ["{{ user.name }}", "${you}"]),
         ("You have %(count)d new of %d", ["%(count)d", "%d"]),
         ("It is {0:.2f} wide and {name!r} long", ["{0:.2f}", "{name!r}"]),
@@ -92,9 +87,7 @@ class Careless(Words):
     """Drops the words that it does not like."""
 
     def __init__(self, *dropped: str) -> None:
-        super().__init__(
-            lambda words: [(k, word.upper()) for k, word in enumerate(words) if not re.match("|".join(dropped), word)]
-        )
+        super().__init__(lambda words: [(k, word.upper()) for k, word in enumerate(words) if not re.match("|".join(dropped), word)])
 
 
 def test_a_lost_placeholder_is_tried_again_with_another_stand_in() -> None:
@@ -113,9 +106,7 @@ def test_what_is_lost_every_time_is_put_back_and_reported() -> None:
 
 
 def test_a_mangled_stand_in_gives_its_place_to_the_placeholder() -> None:
-    mangled = Words(
-        lambda words: [(k, "11" if re.search(r"\d|DNA", word) else word.upper()) for k, word in enumerate(words)]
-    )
+    mangled = Words(lambda words: [(k, "11" if re.search(r"\d|DNA", word) else word.upper()) for k, word in enumerate(words)])
     (result,) = translate_units([Unit(["You have %d new messages."])], mangled, TranslationCache(None, ""), Progress())
     assert result.parts == ["YOU HAVE %d NEW MESSAGES."]
     assert "check its place" in result.doubt
@@ -127,9 +118,7 @@ def test_numbers_that_go_missing_are_reported() -> None:
     assert result.doubt == "The number 1907 is not in the translation."
 
 
-WORDS = st.sampled_from(
-    ["open", "the", "door,", "%s", "{name}", "now.", "Then", "http://a.b/c", "5", "&", "雨停了。", "<b>"]
-)
+WORDS = st.sampled_from(["open", "the", "door,", "%s", "{name}", "now.", "Then", "http://a.b/c", "5", "&", "雨停了。", "<b>"])
 
 
 @st.composite
@@ -247,9 +236,7 @@ def test_bombs_entities_and_other_files_are_refused(tmp_path: Path) -> None:
         assert not output.exists()
 
     refused(archive(tmp_path / "bomb.docx", {"word/document.xml": b"<a>" + b" " * (64 << 20) + b"</a>"}), "not opened")
-    entities = (
-        b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><xliff version="1.2">&d;</xliff>'
-    )
+    entities = b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><xliff version="1.2">&d;</xliff>'
     (tmp_path / "a.xlf").write_bytes(entities)
     refused(tmp_path / "a.xlf", "declares XML entities")
     (tmp_path / "b.xlf").write_bytes(entities.decode().encode("utf-16"))
@@ -342,9 +329,7 @@ def test_members_written_as_a_stream_are_copied_whole(tmp_path: Path) -> None:
         assert result.read("Pictures/ä.png") == b"picture" * 99
 
 
-def test_a_document_that_cannot_be_rebuilt_keeps_its_translations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_that_cannot_be_rebuilt_keeps_its_translations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from engine.corpora.formats.documents.odt import Odt
 
     file, partial = odt("<text:p>The red house</text:p>", tmp_path / "a.odt"), tmp_path / "partial.jsonl"

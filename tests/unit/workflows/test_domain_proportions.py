@@ -88,9 +88,7 @@ def two(real):
     """Two domains of raw uploads, some sentences of each kept aside."""
     domains = {name: sentences_of(name, "en") for name in ("it-help-en", "patient-info-en")}
     selected = {name: some[::8] for name, some in domains.items()}
-    model = fit_proportions(
-        real, {name: [s for s in some if s not in selected[name]] for name, some in domains.items()}
-    )
+    model = fit_proportions(real, {name: [s for s in some if s not in selected[name]] for name, some in domains.items()})
     return model, selected
 
 
@@ -181,9 +179,7 @@ def test_batches_do_not_change_a_sentence(real, two):
 def test_one_domain_against_the_general_sample(real):
     medical = sentences_of("patient-info-en", "en")
     general = general_sentences(ROOT / "assets", "en")
-    model = fit_proportions(
-        real, {"samples": medical[::2], "general": general[::2]}, DomainMixingConfig(words=1500, ridge=0.01)
-    )
+    model = fit_proportions(real, {"samples": medical[::2], "general": general[::2]}, DomainMixingConfig(words=1500, ridge=0.01))
     right = [result["mean"][0] > 0.5 for result in proportions_of(real, model, medical[1:60:2])]
     plain = [result["mean"][1] > 0.5 for result in proportions_of(real, model, general[1:60:2])]
     assert sum(right + plain) / len(right + plain) > 0.7

@@ -59,12 +59,8 @@ def test_a_part_of_the_base_is_counted_as_what_it_holds(which: str) -> None:
     assert method.cost(config, work).weights == pytest.approx(real, rel=0.15)
 
 
-@pytest.mark.parametrize(
-    ("method", "setting", "less"), [("fine_tuning", "which", 4), ("memory_adapter", "fine_tune", 2)]
-)
-def test_sentences_without_sources_are_said_to_tune_the_decoder(
-    settings: Settings, method: str, setting: str, less: float
-) -> None:
+@pytest.mark.parametrize(("method", "setting", "less"), [("fine_tuning", "which", 4), ("memory_adapter", "fine_tune", 2)])
+def test_sentences_without_sources_are_said_to_tune_the_decoder(settings: Settings, method: str, setting: str, less: float) -> None:
     pairs = CorpusStats(sentences=487, characters=13_600, phrases=6_000, language="zh", sourced=1.0)
     alone = estimated(settings, method=method)
     assert alone == estimated(settings, method=method, method_options={setting: "decoder"})
@@ -84,9 +80,7 @@ def test_every_method_has_an_estimate_before_anything_was_measured(settings: Set
 
 def test_the_estimates_of_a_page_are_those_of_its_requests(settings: Settings) -> None:
     ThroughputLog(settings, SHAPE).note_all({"weighing": 5000.0, "training memory_adapter": 900.0})
-    requests = {
-        name: CustomizeRequest(method=name, base=str(EN_ZH), budget="quick") for name in ("auto", *method_names())
-    }
+    requests = {name: CustomizeRequest(method=name, base=str(EN_ZH), budget="quick") for name in ("auto", *method_names())}
     impossible = requests["auto"].replace(method="memory_adapter", method_options={"gate": 3})
     made = estimate_each(requests | {"impossible": impossible}, COUNTS, settings, {"phrases"})
     assert made == {name: estimate(request, COUNTS, settings, {"phrases"}) for name, request in requests.items()}
@@ -110,11 +104,7 @@ KINDS = (
     "start", "phrases", "sources", "filtering", "datastore", "translations",
     *(f"{kind} {name}" for kind in ("method", "training", "evaluation") for name in ("memory_adapter", "houlsby_adapter", "knn")),
 )  # fmt: skip
-SHARES = [
-    f"share {name} {budget}"
-    for name in ("memory_adapter", "houlsby_adapter")
-    for budget in ("quick", "balanced", "best")
-]
+SHARES = [f"share {name} {budget}" for name in ("memory_adapter", "houlsby_adapter") for budget in ("quick", "balanced", "best")]
 
 
 @trials(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -137,8 +127,7 @@ def test_a_larger_budget_is_never_said_to_take_less(
     counts = CorpusStats(sentences=sentences, characters=28 * sentences, sourced=sourced, language="zh")
     own = {} if minutes is None else {"training_options": {"max_minutes": minutes}}
     quick, balanced, best = (
-        estimated(settings, counts=counts, method=method, budget=budget, **own)
-        for budget in ("quick", "balanced", "best")
+        estimated(settings, counts=counts, method=method, budget=budget, **own) for budget in ("quick", "balanced", "best")
     )
     for end in ("low", "seconds", "high"):
         assert getattr(quick, end) <= getattr(balanced, end) <= getattr(best, end)

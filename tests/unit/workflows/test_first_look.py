@@ -12,9 +12,7 @@ from engine.workflows import preview
 
 def test_what_comes_back_and_what_repeats_itself_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     back = {"雨停了。": "The rain stopped.", "将将将将将": "will be willing to", "开门。": "The rain stopped."}
-    monkeypatch.setattr(
-        "engine.decoding.greedy_search.back_translate", lambda model, texts, **more: [back[text] for text in texts]
-    )
+    monkeypatch.setattr("engine.decoding.greedy_search.back_translate", lambda model, texts, **more: [back[text] for text in texts])
     rows: list[dict[str, Any]] = [
         {"source": "The rain stopped.", "vanilla": "雨停了。", "customized": "将将将将将"},
         {"source": "He opened the door.", "vanilla": "开门。", "customized": "雨停了。"},

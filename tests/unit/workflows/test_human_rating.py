@@ -81,9 +81,7 @@ def prefer(store: Store, rater: RaterRow, wanted: str, times: int = 100) -> None
 
 
 def test_a_comparison_has_two_systems_and_same_sentences_are_left_out(store: Store) -> None:
-    texts = saved(
-        store, [*ROWS, {"source": "not translated", "vanilla": "没有", "customized": None, "plugin": "Lu Xun"}]
-    )
+    texts = saved(store, [*ROWS, {"source": "not translated", "vanilla": "没有", "customized": None, "plugin": "Lu Xun"}])
     assert list(texts.systems) == ["vanilla", "Lu Xun"]
     assert texts.sources == SOURCES
     items, same = pick_items(texts, "Lu Xun", "vanilla")

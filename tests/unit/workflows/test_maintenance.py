@@ -265,9 +265,7 @@ def test_files_that_are_gone_damaged_or_named_by_nothing(settings: Settings) -> 
     assert {Path(one.place).name for one in seen(result, "leftovers")} == {".summary.json.abc.tmp", "checkpoint.tmp"}
     mended = [one for one in examine(settings, repair=True) if one.mended]
     assert len(mended) == 5
-    assert (home / "lost+found" / "projects" / "1" / "plugins" / "lone.zip").read_bytes() == b"x", (
-        "nothing is thrown away"
-    )
+    assert (home / "lost+found" / "projects" / "1" / "plugins" / "lone.zip").read_bytes() == b"x", "nothing is thrown away"
     assert (home / "lost+found" / "jobs" / "99.log").exists()
     left = examine(settings, repair=True)
     assert {one.check for one in left} - {"libraries", "disk"} == {"bundles", "missing"}
@@ -279,9 +277,7 @@ def test_files_that_are_gone_come_back_from_the_store_of_artefacts(settings: Set
     folder = settings.home_dir / "projects" / "1"
     WorkspaceSync(folder, "projects/1", store, BlobStore(shared.artefacts), 1).push()
     (folder / "plugins" / "style.zip").unlink()
-    damaged = next(
-        path for path in (tmp_path / "shared" / "blobs").glob("*/*") if path.samefile(folder / "samples" / "a.txt")
-    )
+    damaged = next(path for path in (tmp_path / "shared" / "blobs").glob("*/*") if path.samefile(folder / "samples" / "a.txt"))
     damaged.unlink()
     damaged.write_bytes(b"x")
     result = examine(shared, repair=True)
@@ -336,9 +332,7 @@ def test_bases_and_parsers_with_damaged_files(settings: Settings, tmp_path: Path
     weights.write_bytes(weights.read_bytes()[:-100])
     (assets / "models" / "none").mkdir()
     (assets / "parsers" / "xx" / "pos").mkdir(parents=True)
-    (assets / "parsers" / "resources.json").write_text(
-        json.dumps({"xx": {"pos": {"a": {"md5": "0" * 32}}}}), encoding="utf-8"
-    )
+    (assets / "parsers" / "resources.json").write_text(json.dumps({"xx": {"pos": {"a": {"md5": "0" * 32}}}}), encoding="utf-8")
     (assets / "parsers" / "xx" / "pos" / "a.pt").write_bytes(b"x")
     result = examine(settings.replace(assets=str(assets)))
     assert len(seen(result, "bases")) == 2

@@ -44,9 +44,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_sentences_to_compare(
-    service: Service, project: ProjectRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sentences_to_compare(service: Service, project: ProjectRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = write(tmp_path / "a.tsv", "source\ttarget\nThe rain had not stopped.\t雨还没有停。\n")
     sheet, _ = Comparisons(service).opened(project, [table])
     assert sheet is not None

@@ -32,9 +32,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def run(home: Path, base: str, general: Sequence[str]) -> Any:
     forward = SimpleNamespace(name=base, source="en", target="zh", fingerprint=lambda: base)
     settings = Settings(home=str(home))
-    return SimpleNamespace(
-        pair=SimpleNamespace(forward=forward), settings=settings, progress=Progress(), general=general
-    )
+    return SimpleNamespace(pair=SimpleNamespace(forward=forward), settings=settings, progress=Progress(), general=general)
 
 
 def test_general_text_is_translated_once_for_a_base(tmp_path: Path, calls: list[list[str]]) -> None:

@@ -39,17 +39,10 @@ def test_one_of_several_works_and_its_death_leaves_the_workspace_free(tmp_path: 
     workspace, samples = tmp_path / "workspace", tmp_path / "samples.txt"
     samples.write_text("雨停了。\n", encoding="utf-8")
     request = CustomizeRequest(
-        base=str(EN_ZH),
-        source="en",
-        target="zh",
-        samples=(str(samples),),
-        method="lhuc",
-        output=str(tmp_path / "x.zip"),
+        base=str(EN_ZH), source="en", target="zh", samples=(str(samples),), method="lhuc", output=str(tmp_path / "x.zip")
     )
     processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", HOLD, workspace], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        subprocess.Popen([sys.executable, "-c", HOLD, workspace], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
     try:

@@ -49,11 +49,7 @@ class Paragraph(RunParagraph):
                 yield from self._run(child)
             elif name == "sdt":
                 content = child.find(f"{self.space}sdtContent")
-                yield (
-                    Piece(kind="open", elements=[child], shell=content)
-                    if content is not None
-                    else Piece(elements=[child])
-                )
+                yield (Piece(kind="open", elements=[child], shell=content) if content is not None else Piece(elements=[child]))
             elif name in WRAPPERS:
                 yield Piece(kind="open", elements=[child], shell=child)
             elif name in ("oMath", "fldSimple"):
@@ -95,9 +91,7 @@ class Paragraph(RunParagraph):
         if name in ("t", "noBreakHyphen"):
             yield Piece("\u2011" if name == "noBreakHyphen" else child.text or "", look)
         elif name == "ruby":  # without the reading aid
-            yield Piece(
-                "".join(text.text or "" for text in child.iterfind(f"{self.space}rubyBase//{self.space}t")), look
-            )
+            yield Piece("".join(text.text or "" for text in child.iterfind(f"{self.space}rubyBase//{self.space}t")), look)
         elif name not in DROPPED:
             kind = "break" if name in BREAKS else "word" if name == "sym" else "alone"
             yield Piece(run=run, elements=[child], kind=kind)
@@ -125,9 +119,7 @@ class Docx(PackedDocument):
         super().__init__(path, context)
         self.original = read_archive(path, context, MEMBERS.fullmatch)
         if not any(name.startswith("word/document") for name in self.original):
-            raise DocumentError(
-                "{context} is not a Word document: it contains no text. Save it as DOCX.", context=context.name
-            )
+            raise DocumentError("{context} is not a Word document: it contains no text. Save it as DOCX.", context=context.name)
         self.paragraphs: list[tuple[str, RunParagraph]] = []
         # The document comes first, so that its sentences are displayed first.
         names = sorted(self.original, key=lambda name: ("document" not in name, name))
@@ -167,7 +159,5 @@ class Docx(PackedDocument):
 def _paragraphs(root: Any) -> list[Any]:
     space = root.tag.rpartition("}")[0] + "}"
     return [
-        element
-        for element in root.iter(f"{space}p")
-        if not any(local(ancestor) == "del" for ancestor in element.iterancestors())
+        element for element in root.iter(f"{space}p") if not any(local(ancestor) == "del" for ancestor in element.iterancestors())
     ]

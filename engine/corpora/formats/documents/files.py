@@ -171,22 +171,14 @@ def parse_xml(data: bytes, where: str) -> etree._ElementTree:
     from lxml import etree
 
     if len(data) > MOST_XML:
-        raise DocumentError(
-            "{where} is larger than {most_xml} MiB. Split the document.", where=where, most_xml=MOST_XML >> 20
-        )
+        raise DocumentError("{where} is larger than {most_xml} MiB. Split the document.", where=where, most_xml=MOST_XML >> 20)
     if b"<!ENTITY" in _prolog(data):
-        raise DocumentError(
-            "{where} declares XML entities, which is refused for safety. Save it without them.", where=where
-        )
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False
-    )  # fmt: skip
+        raise DocumentError("{where} declares XML entities, which is refused for safety. Save it without them.", where=where)
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False)
     try:
         return etree.ElementTree(etree.fromstring(data, parser))
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise DocumentError(
-            "{where}: the XML is damaged ({error}). Save or export it again.", where=where, error=error
-        ) from None
+        raise DocumentError("{where}: the XML is damaged ({error}). Save or export it again.", where=where, error=error) from None
 
 
 def _prolog(data: bytes) -> bytes:
@@ -219,8 +211,4 @@ def xml_bytes(tree: Any, original: bytes) -> bytes:
     if b"\r\n" in original[begin : begin + 4096]:
         body = body.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
     body = declaration + body
-    return (
-        codecs.BOM_UTF8 + body
-        if original.startswith(codecs.BOM_UTF8) and not body.startswith(codecs.BOM_UTF8)
-        else body
-    )
+    return codecs.BOM_UTF8 + body if original.startswith(codecs.BOM_UTF8) and not body.startswith(codecs.BOM_UTF8) else body

@@ -37,9 +37,7 @@ def open_document(path: Path, context: Context, *, most_bytes: int = MOST_BYTES)
     if name is None:
         extensions = ", ".join(sorted({endings.split()[0].lstrip(".") for _, endings in FORMATS.values()}))
         raise DocumentError(
-            "{context} is in no format that can be translated here. Known: {known}.",
-            context=context.name,
-            known=extensions,
+            "{context} is in no format that can be translated here. Known: {known}.", context=context.name, known=extensions
         )
     size = check_file(path)
     if size > most_bytes:
@@ -47,9 +45,7 @@ def open_document(path: Path, context: Context, *, most_bytes: int = MOST_BYTES)
             "{context} has {size:,.0f} MiB, more than the {most_bytes:,} MiB allowed. Split it.",
             context=context.name, size=size / 2 ** 20, most_bytes=most_bytes >> 20,
         )  # fmt: skip
-    reader: type[Document] = getattr(
-        importlib.import_module(f"engine.corpora.formats.documents.{name}"), FORMATS[name][0]
-    )
+    reader: type[Document] = getattr(importlib.import_module(f"engine.corpora.formats.documents.{name}"), FORMATS[name][0])
     try:
         document = reader.read(path, context)
     except RecursionError:

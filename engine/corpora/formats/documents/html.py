@@ -232,11 +232,7 @@ class Html(TextDocument):
             quotes = value[0] if value[0] in "\"'" else ""
             begin, end = match.start(2) + len(quotes), match.end(2) - len(quotes)
             position = (piece.begin + begin, piece.begin + end)
-            if (
-                name in ("lang", "xml:lang")
-                and language
-                and primary_language(language) == primary_language(self.context.source)
-            ):
+            if name in ("lang", "xml:lang") and language and primary_language(language) == primary_language(self.context.source):
                 self.languages.append(position)
             translatable = name in ATTRIBUTES or (name == "content" and described) or (name == "value" and button)
             if not translatable or not self.context.options.attributes or _closed(piece) or not raw[begin:end].strip():
@@ -259,9 +255,7 @@ class Html(TextDocument):
                 value = html.escape(text_of(parts), quote=True)
                 values.append((begin, end, value if quotes else f'"{value}"'))
         values.sort()
-        texts = [
-            (run.begin, run.end, self._written(run, parts, values)) for run, parts in changes if isinstance(run, Run)
-        ]
+        texts = [(run.begin, run.end, self._written(run, parts, values)) for run, parts in changes if isinstance(run, Run)]
         outside = [edit for edit in values if not any(begin <= edit[0] < end for begin, end, _ in _around(texts, edit))]
         return self.file.encoded(_edited(text, 0, len(text), sorted([*texts, *outside])), "xmlcharrefreplace")
 
@@ -309,9 +303,7 @@ def _element_end(pieces: Sequence[Piece], start: int) -> int:
     for position in range(start, len(pieces)):
         piece = pieces[position]
         if piece.kind == "open":
-            implied = (
-                name in OPTIONAL and opened == [name] and (piece.name == name or (name == "p" and _block(piece.name)))
-            )
+            implied = name in OPTIONAL and opened == [name] and (piece.name == name or (name == "p" and _block(piece.name)))
             if implied:
                 return position
             opened.append(piece.name)

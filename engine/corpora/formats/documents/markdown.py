@@ -149,9 +149,7 @@ class Markdown(TextDocument):
             position = self._line(number) + len(file_line) - len(stripped)
             if cell or not file_line.endswith(stripped) or position < at:
                 forms = (stripped, stripped.replace("|", "\\|")) if cell else (stripped,)
-                position, stripped = next(
-                    ((k, form) for form in forms if (k := text.find(form, at, end)) >= 0), (-1, "")
-                )
+                position, stripped = next(((k, form) for form in forms if (k := text.find(form, at, end)) >= 0), (-1, ""))
             if position < 0 or not stripped:
                 return None
             at = position + len(stripped)

@@ -73,9 +73,7 @@ class Spelling:
     @cached_property
     def labels(self) -> dict[tuple[str, str], str]:
         """{(address, title): the first label in brackets that refers to it}."""
-        labelled = [
-            (match[0], self.references.get(normalizeReference(match[1]))) for match in LABEL.finditer(self.content)
-        ]
+        labelled = [(match[0], self.references.get(normalizeReference(match[1]))) for match in LABEL.finditer(self.content)]
         return {(reference["href"], reference["title"]): label for label, reference in reversed(labelled) if reference}
 
     def address(self, href: object, title: object) -> Address:
@@ -117,13 +115,7 @@ def _flanked(pieces: list[Written]) -> list[Written]:
             after = pieces[index + 3].text[0] if index + 3 < len(pieces) else ""
             if _stray(inner.text, before) or _stray(inner.text[::-1], after):
                 first, middle, last = inner.text[0], inner.text[1:-1], inner.text[-1]
-                pieces[index : index + 3] = [
-                    Written("text", first),
-                    opened,
-                    Written("text", middle),
-                    closed,
-                    Written("text", last),
-                ]
+                pieces[index : index + 3] = [Written("text", first), opened, Written("text", middle), closed, Written("text", last)]
     for index in range(len(pieces) - 2, -1, -1):
         if pieces[index].kind == "open" and pieces[index + 1].kind == "text":
             outside = pieces[index - 1].text[-1] if index else ""
@@ -136,11 +128,7 @@ def _flanked(pieces: list[Written]) -> list[Written]:
             outside = pieces[index + 1].text[0] if index + 1 < len(pieces) else ""
             if size := _stray(pieces[index - 1].text[::-1], outside):
                 text = pieces[index - 1].text
-                pieces[index - 1 : index + 1] = [
-                    Written("text", text[:-size]),
-                    pieces[index],
-                    Written("text", text[-size:]),
-                ]
+                pieces[index - 1 : index + 1] = [Written("text", text[:-size]), pieces[index], Written("text", text[-size:])]
         index += 1
     done: list[Written] = []
     for piece in pieces:
@@ -160,11 +148,7 @@ def _stray(text: str, outside: str) -> int:
 
 
 def _in_brackets(text: str) -> bool:
-    return (
-        len(text) > 2
-        and unicodedata.category(text[0]) in ("Ps", "Pi")
-        and unicodedata.category(text[-1]) in ("Pe", "Pf")
-    )
+    return len(text) > 2 and unicodedata.category(text[0]) in ("Ps", "Pi") and unicodedata.category(text[-1]) in ("Pe", "Pf")
 
 
 def _sign(character: str) -> bool:

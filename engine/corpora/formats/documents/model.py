@@ -30,12 +30,9 @@ class DocumentError(InputError):
 class DocumentOptions(Options):
     """Documents: what is translated in a file, and what is left as it is."""
 
-    retranslate: bool = option(
-        False, "Translate again what a PO or XLIFF file has translations for; else they are kept."
-    )
+    retranslate: bool = option(False, "Translate again what a PO or XLIFF file has translations for; else they are kept.")
     review: bool = option(
-        False,
-        "PO files: mark every translation as fuzzy, not only the doubtful ones. In XLIFF all are marked for review.",
+        False, "PO files: mark every translation as fuzzy, not only the doubtful ones. In XLIFF all are marked for review."
     )
     wrapped: str = option(
         "auto",

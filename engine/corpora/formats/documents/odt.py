@@ -32,9 +32,7 @@ class Odt(PackedDocument):
         super().__init__(path, context)
         self.original = read_archive(path, context, MEMBERS.fullmatch)
         if "content.xml" not in self.original:
-            raise DocumentError(
-                "{context} is not an OpenDocument text: it has no content. Save it as ODT.", context=context.name
-            )
+            raise DocumentError("{context} is not an OpenDocument text: it has no content. Save it as ODT.", context=context.name)
         self.trees = {name: parse_xml(data, f"{context.name}: {name}") for name, data in sorted(self.original.items())}
         self.paragraphs: list[tuple[str, Any, Content]] = []
         for name, tree in self.trees.items():
@@ -50,9 +48,7 @@ class Odt(PackedDocument):
                     continue
                 self.paragraphs.append((name, element, content))
                 position = f"paragraph {number}" if name == "content.xml" else f"styles, paragraph {number}"
-                self.units.append(
-                    Unit(content.parts, position, words=frozenset(content.words), breaks=frozenset(content.breaks))
-                )
+                self.units.append(Unit(content.parts, position, words=frozenset(content.words), breaks=frozenset(content.breaks)))
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         written = set()

@@ -94,11 +94,7 @@ class Package:
             self.fetch(level)
             level = list(
                 dict.fromkeys(
-                    link.part
-                    for part in level
-                    if part in self
-                    for link in self.links(part, *kinds)
-                    if link.part not in seen
+                    link.part for part in level if part in self for link in self.links(part, *kinds) if link.part not in seen
                 )
             )
             seen.update(level)

@@ -25,9 +25,7 @@ KINDS: dict[str, str] = {
 }
 PLAIN = ("url", "mail", "template", "named", "brace", "printf-strict")
 CLOSING = re.compile(r"</([A-Za-z][\w:.-]{0,40})")
-TAG = re.compile(
-    r"<(/?)([A-Za-z][\w:.-]{0,40})((?:\s+[\w:.@-]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))?)*)\s*(/?)>"
-)
+TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,40})((?:\s+[\w:.@-]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))?)*)\s*(/?)>")
 VOID = names("area base br col embed hr img input link meta source track wbr")
 CODE = names("code kbd samp var")  # kept as they are, as a word
 CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")  # ICU messages, which contain texts
@@ -105,9 +103,7 @@ def find_signs(text: str, kinds: Sequence[str]) -> list[tuple[int, int, str, str
     placeholders = find_placeholders(text, kinds) if signs else []
     places = [bisect.bisect_right(placeholders, (begin, len(text))) - 1 for begin, _ in signs]
     return [
-        (begin, end, "alone", "sign")
-        for (begin, end), k in zip(signs, places, strict=True)
-        if k < 0 or placeholders[k][1] <= begin
+        (begin, end, "alone", "sign") for (begin, end), k in zip(signs, places, strict=True) if k < 0 or placeholders[k][1] <= begin
     ]
 
 

@@ -151,9 +151,7 @@ class Po(TextDocument):
         """(number of plural forms, the header's new text or None if it is complete)."""
         text = self.header.texts.get("msgstr", "") if self.header else ""
         match = re.search(r"nplurals\s*=\s*(\d+)", text)
-        forms, rule = (
-            PLURALS.get(self.context.target) or PLURALS.get(primary_language(self.context.target)) or (2, "(n != 1)")
-        )
+        forms, rule = PLURALS.get(self.context.target) or PLURALS.get(primary_language(self.context.target)) or (2, "(n != 1)")
         new_text = text
         language = re.search(r"^Language:[ \t]*(\S*)", text, re.MULTILINE)
         if language and language[1] and primary_language(language[1]) != primary_language(self.context.target):

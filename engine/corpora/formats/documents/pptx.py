@@ -36,8 +36,7 @@ class Pptx(PackedDocument):
         main = self.package.main("presentation")
         if not main:
             raise DocumentError(
-                "{context} is not a PowerPoint presentation: it has no slides. Save it as PPTX.",
-                context=self.context.name,
+                "{context} is not a PowerPoint presentation: it has no slides. Save it as PPTX.", context=self.context.name
             )
         parts = {link.id: link.part for link in self.package.links(main, "slide")}
         listed = [

@@ -241,17 +241,11 @@ class Writable(Protocol):
 def unit_of(paragraph: Writable, location: str, *, keep_lines: bool = False) -> Unit:
     """The unit of a paragraph; `location` is its location for messages."""
     return Unit(
-        paragraph.parts,
-        location,
-        words=frozenset(paragraph.words),
-        breaks=frozenset(paragraph.breaks),
-        keep_lines=keep_lines,
+        paragraph.parts, location, words=frozenset(paragraph.words), breaks=frozenset(paragraph.breaks), keep_lines=keep_lines
     )
 
 
-def write_changed(
-    paragraphs: Sequence[tuple[str, Writable]], units: Sequence[Unit], results: Sequence[Result | None]
-) -> set[str]:
+def write_changed(paragraphs: Sequence[tuple[str, Writable]], units: Sequence[Unit], results: Sequence[Result | None]) -> set[str]:
     """Write the changed results into their paragraphs; returns the names of the parts that contain them."""
     names = set()
     for (name, paragraph), parts in changed(paragraphs, units, results):

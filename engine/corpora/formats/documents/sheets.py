@@ -58,9 +58,7 @@ class Sheets:
         parts = {link.id: link.part for link in self.package.links(main, *SHEETS)}
         result: dict[str, str] = {}
         elements = list(self.package.tree(main).getroot().iterfind("{*}sheets/{*}sheet"))
-        ids = [
-            next((value for key, value in element.attrib.items() if key.endswith("}id")), "") for element in elements
-        ]
+        ids = [next((value for key, value in element.attrib.items() if key.endswith("}id")), "") for element in elements]
         self.package.fetch(parts.get(id, "") for id in ids)
         for element, id in zip(elements, ids, strict=True):
             part, name = parts.get(id, ""), str(element.get("name") or "")
@@ -107,9 +105,7 @@ class Sheets:
 
     def _read(self, part: str, name: str) -> None:
         links = self.package.links(part, "table")
-        tables = [
-            Table.read(link.part, self.package.tree(link.part).getroot()) for link in links if link.part in self.package
-        ]
+        tables = [Table.read(link.part, self.package.tree(link.part).getroot()) for link in links if link.part in self.package]
         labels: dict[str, list[Label]] = {}
         for label in (label for table in tables for label in table.labels):
             labels.setdefault(label.cell, []).append(label)

@@ -53,8 +53,7 @@ class Subtitles(TextDocument):
         captions = self._captions()
         if not captions:
             raise DocumentError(
-                "{context} contains no caption with a time, such as 00:00:01,000 --> 00:00:02,500.",
-                context=context.name,
+                "{context} contains no caption with a time, such as 00:00:01,000 --> 00:00:02,500.", context=context.name
             )
         for group in self._joined(captions):
             self._add(group)

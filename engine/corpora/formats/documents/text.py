@@ -39,9 +39,7 @@ class PlainText(TextDocument):
         self.lines = [line for line in LINE.findall(file.text) if line]
         self.blocks: list[Block] = []
         wrapped = context.options.wrapped
-        self.width = (
-            self._width() if wrapped == "auto" else max(map(columns, self.lines), default=0) * (wrapped == "yes")
-        )
+        self.width = self._width() if wrapped == "auto" else max(map(columns, self.lines), default=0) * (wrapped == "yes")
         for first, last in self._paragraphs():
             lines = self.lines[first:last]
             bodies = [line.strip() for line in lines]

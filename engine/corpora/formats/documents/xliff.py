@@ -52,9 +52,7 @@ class Xliff(Document):
         root = self.tree.getroot()
         if local(root) != "xliff":
             raise DocumentError(
-                "{context} is not an XLIFF file: its first element is <{local}>.",
-                context=context.name,
-                local=local(root),
+                "{context} is not an XLIFF file: its first element is <{local}>.", context=context.name, local=local(root)
             )
         self.space = root.tag.rpartition("}")[0] + "}" if root.tag.startswith("{") else ""
         if str(root.get("version", "1.2")).startswith("2"):
@@ -164,7 +162,7 @@ class Xliff(Document):
             target = unit.find(f"{self.space}target")
             definition = next(
                 (element for element in unit.iter() if local(element) == "seg" and number and element.get("id") == number), None
-            )  # fmt: skip
+            )
             if definition is not None:  # Trados stores states per segment
                 definition.set("conf", "Draft")
                 definition.set("origin", "mt")
@@ -243,10 +241,7 @@ class Xliff(Document):
         for entry, result in zip(self.entries, results, strict=True):
             sizes[id(entry.unit)] += len(text_of(result.parts))
         return [
-            replace(
-                result,
-                doubt=together(result.doubt, Message("It is longer than {limit:,} characters.", limit=entry.limit)),
-            )
+            replace(result, doubt=together(result.doubt, Message("It is longer than {limit:,} characters.", limit=entry.limit)))
             if entry.limit is not None and sizes[id(entry.unit)] > entry.limit
             else result
             for entry, result in zip(self.entries, results, strict=True)

@@ -38,9 +38,7 @@ class Xlsx(PackedDocument):
         self.package = Package(path, context)
         self.main = self.package.main("workbook")
         if not self.main:
-            raise DocumentError(
-                "{context} is not an Excel workbook: it has no sheets. Save it as XLSX.", context=context.name
-            )
+            raise DocumentError("{context} is not an Excel workbook: it has no sheets. Save it as XLSX.", context=context.name)
         self.sheets = Sheets(self.package, self.main)
         self.keys: list[Hashable] = []  # of the units for texts of cells, which come first
         self.paragraphs: list[tuple[str, Writable]] = []  # of the other units

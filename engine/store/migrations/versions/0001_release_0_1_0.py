@@ -71,9 +71,7 @@ sa.Table(
     sa.Column("rows", sa.JSON(), nullable=False),
     sa.Column("created", MOMENT, nullable=False),
     sa.PrimaryKeyConstraint("id", name="pk_comparison"),
-    sa.ForeignKeyConstraint(
-        ["project_id"], ["project.id"], name="fk_comparison_project_id_project", ondelete="CASCADE"
-    ),
+    sa.ForeignKeyConstraint(["project_id"], ["project.id"], name="fk_comparison_project_id_project", ondelete="CASCADE"),
     sa.Index("ix_comparison_project_id", "project_id"),
     sqlite_autoincrement=True,
 )
@@ -239,9 +237,7 @@ sa.Table(
     sa.ForeignKeyConstraint(
         ["comparison_id"], ["comparison.id"], name="fk_rating_round_comparison_id_comparison", ondelete="SET NULL"
     ),
-    sa.ForeignKeyConstraint(
-        ["project_id"], ["project.id"], name="fk_rating_round_project_id_project", ondelete="CASCADE"
-    ),
+    sa.ForeignKeyConstraint(["project_id"], ["project.id"], name="fk_rating_round_project_id_project", ondelete="CASCADE"),
     sa.Index("ix_rating_round_project_id", "project_id"),
     sqlite_autoincrement=True,
 )
@@ -251,12 +247,8 @@ sa.Table(
     sa.Column("project_id", sa.Integer(), nullable=False),
     sa.Column("plugin_id", sa.Integer(), nullable=True),
     sa.PrimaryKeyConstraint("project_id", name="pk_default_plugin"),
-    sa.ForeignKeyConstraint(
-        ["plugin_id"], ["plugin.id"], name="fk_default_plugin_plugin_id_plugin", ondelete="CASCADE"
-    ),
-    sa.ForeignKeyConstraint(
-        ["project_id"], ["project.id"], name="fk_default_plugin_project_id_project", ondelete="CASCADE"
-    ),
+    sa.ForeignKeyConstraint(["plugin_id"], ["plugin.id"], name="fk_default_plugin_plugin_id_plugin", ondelete="CASCADE"),
+    sa.ForeignKeyConstraint(["project_id"], ["project.id"], name="fk_default_plugin_project_id_project", ondelete="CASCADE"),
 )
 sa.Table(
     "plugin_tag",
@@ -275,9 +267,7 @@ sa.Table(
     sa.Column("token", sa.String(64), nullable=False),
     sa.Column("created", MOMENT, nullable=False),
     sa.PrimaryKeyConstraint("id", name="pk_rating_rater"),
-    sa.ForeignKeyConstraint(
-        ["round_id"], ["rating_round.id"], name="fk_rating_rater_round_id_rating_round", ondelete="CASCADE"
-    ),
+    sa.ForeignKeyConstraint(["round_id"], ["rating_round.id"], name="fk_rating_rater_round_id_rating_round", ondelete="CASCADE"),
     sa.UniqueConstraint("round_id", "name", name="uq_rating_rater_round_id_name"),
     sa.UniqueConstraint("token", name="uq_rating_rater_token"),
     sa.Index("ix_rating_rater_round_id", "round_id"),
@@ -293,9 +283,7 @@ sa.Table(
     sa.Column("choice", sa.String(16), nullable=False),
     sa.Column("moment", MOMENT, nullable=False),
     sa.PrimaryKeyConstraint("id", name="pk_rating_answer"),
-    sa.ForeignKeyConstraint(
-        ["rater_id"], ["rating_rater.id"], name="fk_rating_answer_rater_id_rating_rater", ondelete="CASCADE"
-    ),
+    sa.ForeignKeyConstraint(["rater_id"], ["rating_rater.id"], name="fk_rating_answer_rater_id_rating_rater", ondelete="CASCADE"),
     sa.UniqueConstraint("rater_id", "item", "question", name="uq_rating_answer_rater_id_item_question"),
     sa.Index("ix_rating_answer_rater_id", "rater_id"),
     sqlite_autoincrement=True,

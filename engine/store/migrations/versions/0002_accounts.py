@@ -11,8 +11,7 @@ down_revision = "0001"
 MOMENT = sa.DateTime(timezone=True)
 # The log can be added to, and nothing else.
 KEEP_SQLITE = tuple(
-    f"CREATE TRIGGER audit_no_{act.lower()} BEFORE {act} ON audit "
-    "BEGIN SELECT RAISE(ABORT, 'the audit log is append only'); END"
+    f"CREATE TRIGGER audit_no_{act.lower()} BEFORE {act} ON audit BEGIN SELECT RAISE(ABORT, 'the audit log is append only'); END"
     for act in ("UPDATE", "DELETE")
 )
 KEEP_POSTGRES = (
@@ -55,12 +54,8 @@ def upgrade() -> None:
         sa.Column("user_id", sa.Integer(), nullable=False),
         sa.Column("role", sa.String(16), nullable=False),
         sa.PrimaryKeyConstraint("project_id", "user_id", name="pk_project_member"),
-        sa.ForeignKeyConstraint(
-            ["project_id"], ["project.id"], name="fk_project_member_project_id_project", ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(
-            ["user_id"], ["app_user.id"], name="fk_project_member_user_id_app_user", ondelete="CASCADE"
-        ),
+        sa.ForeignKeyConstraint(["project_id"], ["project.id"], name="fk_project_member_project_id_project", ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["user_id"], ["app_user.id"], name="fk_project_member_user_id_app_user", ondelete="CASCADE"),
     )
     op.create_index("ix_project_member_user_id", "project_member", ["user_id"])
     op.create_table(

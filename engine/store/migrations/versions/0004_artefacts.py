@@ -18,8 +18,6 @@ def upgrade() -> None:
         sa.Column("files", sa.JSON(), nullable=False),
         sa.Column("changed", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("workspace", name="pk_artefact_set"),
-        sa.ForeignKeyConstraint(
-            ["project_id"], ["project.id"], name="fk_artefact_set_project_id_project", ondelete="CASCADE"
-        ),
+        sa.ForeignKeyConstraint(["project_id"], ["project.id"], name="fk_artefact_set_project_id_project", ondelete="CASCADE"),
     )
     op.create_index("ix_artefact_set_project_id", "artefact_set", ["project_id"])

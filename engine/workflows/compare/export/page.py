@@ -37,14 +37,7 @@ def _template() -> Template:
         lstrip_blocks=True,
         finalize=lambda item: printable(item) if isinstance(item, str) else item,
     )
-    environment.globals |= {
-        "marks": marks,
-        "value": value,
-        "sure": sure,
-        "change": _change,
-        "flags_of": flags_of,
-        "FLAGS": FLAGS,
-    }
+    environment.globals |= {"marks": marks, "value": value, "sure": sure, "change": _change, "flags_of": flags_of, "FLAGS": FLAGS}
     return environment.get_template("page.html")
 
 

@@ -34,9 +34,7 @@ def write_xlsx(content: Content, path: Path) -> None:
         texts = [line.source, *([line.reference] if content.references else []), *line.texts]
         scores = line.scores if content.references else []
         noted = cell(page, remarks(content, line), alignment=wrapped)
-        page.append(
-            [line.place + 1, *(cell(page, text, alignment=wrapped) for text in texts), line.difference, *scores, noted]
-        )
+        page.append([line.place + 1, *(cell(page, text, alignment=wrapped) for text in texts), line.difference, *scores, noted])
     if content.figures:
         add_figures(book, content, bold)
     book.save(path)
@@ -46,16 +44,7 @@ def add_figures(book: Any, content: Content, bold: Any) -> None:
     page = book.create_sheet("Figures")
     for index, width in enumerate([28, 28, 10, 10, 10, 10, 14, 24]):
         page.column_dimensions[letter(index)].width = width
-    heads = [
-        "figure",
-        "system",
-        "score",
-        "95 % from",
-        "to",
-        "change",
-        "p against vanilla",
-        "p, approximate randomisation",
-    ]
+    heads = ["figure", "system", "score", "95 % from", "to", "change", "p against vanilla", "p, approximate randomisation"]
     page.append([cell(page, head, font=bold) for head in heads])
     for row in figure_rows(content.figures):
         change = None if row.before is None else round(row.score - row.before, 2)
