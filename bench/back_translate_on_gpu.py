@@ -162,22 +162,22 @@ def translations(
     for chosen in batches:
         if time.monotonic() > until:
             break
-        some = [sentences[i] for i in chosen]
-        sizes = torch.tensor([len(s) for s in some], device=device).repeat(1 + samples)  # (n·B,)
-        source = padded(some, [model.tags[languages[1]]], model.pad, device).repeat(1 + samples, 1)  # (n·B, S)
-        drawn = torch.arange(len(source), device=device) >= len(some) if samples else None
-        output = model.translate(source, int(1.5 * max(map(len, some))) + 10, drawn)  # (n·B, T)
+        batch = [sentences[i] for i in chosen]
+        sizes = torch.tensor([len(s) for s in batch], device=device).repeat(1 + samples)  # (n·B,)
+        source = padded(batch, [model.tags[languages[1]]], model.pad, device).repeat(1 + samples, 1)  # (n·B, S)
+        drawn = torch.arange(len(source), device=device) >= len(batch) if samples else None
+        output = model.translate(source, int(1.5 * max(map(len, batch))) + 10, drawn)  # (n·B, T)
         ends = torch.where((output == EOS).any(1), (output == EOS).int().argmax(1), 0)  # (n·B,)
         places = torch.arange(output.shape[1], device=device)  # (T,)
         output = output.masked_fill(places > ends[:, None], model.pad)
         tag = torch.full_like(output[:, :1], model.tags[languages[0]])
         inputs = torch.cat([tag, output], 1)[:, : int(ends.max()) + 2]  # (n·B, T')
-        targets = padded(some, [], model.pad, device).repeat(1 + samples, 1)  # (n·B, S')
+        targets = padded(batch, [], model.pad, device).repeat(1 + samples, 1)  # (n·B, S')
         parts = zip(inputs.split(2048), targets.split(2048), strict=True)
         likely = torch.cat([model.log_likelihood(*part) for part in parts])  # (n·B,)
         likely = likely.masked_fill(~are_sound(output, ends, sizes), -np.inf).view(1 + samples, -1)  # (n, B)
         score, best = likely.max(0)  # (B,)
-        rows = best * len(some) + torch.arange(len(some), device=device)
+        rows = best * len(batch) + torch.arange(len(batch), device=device)
         for i, row, end, value in zip(
             chosen, output[rows].cpu().numpy().astype(np.uint16), ends[rows].tolist(), score.tolist(), strict=True
         ):
@@ -232,21 +232,21 @@ def back_translate(args: argparse.Namespace) -> None:
     for name, language, weight, samples in json.loads((args.mono / "mono.json").read_text(encoding="utf-8")):
         begun = time.monotonic()
         sentences = split(np.load(args.mono / f"{name}.pieces.npy"), np.load(args.mono / f"{name}.lengths.npy"))
-        own = languages.index(language)
-        best, scores = translations(model, sentences, (language, languages[1 - own]), samples, until)
+        side = languages.index(language)
+        best, scores = translations(model, sentences, (language, languages[1 - side]), samples, until)
         if not np.isfinite(scores).any():
             continue
         least = float(np.quantile(scores[np.isfinite(scores)], args.drop))
-        number, made = len(record["made_of"]["files"]), 0
+        number, count = len(record["made_of"]["files"]), 0
         for sentence, translation, score in zip(sentences, best, scores, strict=True):
             if translation is not None and score >= least:
-                sides[own].append(np.array([*sentence, EOS], dtype=np.uint16))
-                sides[1 - own].append(np.array([vocabulary.synthetic, *translation, EOS], dtype=np.uint16))
-                made += 1
-        of += [number] * made
-        record["made_of"]["files"].append([name, 0, 0, languages[1 - own]])
+                sides[side].append(np.array([*sentence, EOS], dtype=np.uint16))
+                sides[1 - side].append(np.array([vocabulary.synthetic, *translation, EOS], dtype=np.uint16))
+                count += 1
+        of += [number] * count
+        record["made_of"]["files"].append([name, 0, 0, languages[1 - side]])
         provenance["files"].append({"file": name, "weight": weight})
-        print(f"{name}: {made:,} of {len(sentences):,} in {time.monotonic() - begun:.0f} s", flush=True)
+        print(f"{name}: {count:,} of {len(sentences):,} in {time.monotonic() - begun:.0f} s", flush=True)
     write(args.run, args.output, sides, of, record, provenance)
 
 

@@ -84,10 +84,10 @@ def unstack(weights: dict[str, Tensor], model: Any) -> None:
         model.model.shared.weight.copy_(weights["embeddings"])
         for side, layers, attentions in sides(model):
             for index, layer in enumerate(layers):
-                for kind, own in parts(layer, attentions):
+                for kind, parameters in parts(layer, attentions):
                     new = weights[f"{side}.{kind}"][index]
-                    for place, weight in enumerate(own):
-                        weight.copy_(new[place] if len(own) > 1 else new)
+                    for part, weight in enumerate(parameters):
+                        weight.copy_(new[part] if len(parameters) > 1 else new)
 
 
 # -- the model
@@ -138,10 +138,10 @@ def smoothed_loss(states: Tensor, table: Tensor, labels: Tensor, real: Tensor, s
     words = len(table)
     padded = functional.pad(table.to(states.dtype), (0, 0, 0, -words % 64))  # (V', d)
     logits = (states.flatten(0, 1) @ padded.T).float()  # (B*L, V')
-    own = torch.arange(len(padded), device=logits.device) < words  # (V',)
-    total = torch.logsumexp(logits.masked_fill(~own, -1e9), -1)  # (B*L,)
+    is_word = torch.arange(len(padded), device=logits.device) < words  # (V',)
+    total = torch.logsumexp(logits.masked_fill(~is_word, -1e9), -1)  # (B*L,)
     label = logits.gather(1, labels.view(-1, 1))[:, 0]  # (B*L,)
-    uniform = total - (logits * own).sum(-1) / words  # (B*L,)
+    uniform = total - (logits * is_word).sum(-1) / words  # (B*L,)
     loss = (1 - smoothing) * (total - label) + smoothing * uniform  # (B*L,)
     return (loss * real.flatten()).sum() / real.sum()
 

@@ -88,8 +88,8 @@ def main() -> None:
         for waiting in ("", "spin", "sleep"):
             for sharing in (False, True):
                 # A process of its own for each: one that has more threads than cores, even idle ones, spins less.
-                with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
-                    times = fresh.submit(_timed, args, lines, texts, waiting, sharing).result()
+                with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                    times = pool.submit(_timed, args, lines, texts, waiting, sharing).result()
                 cores = "half" if sharing else "all"
                 print(f"| {waiting or 'no job'} | {cores} | {statistics.median(times):.2f} | {max(times):.2f} |", flush=True)
 

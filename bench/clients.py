@@ -48,9 +48,9 @@ def make_plugins(folder: Path, count: int) -> list[Path]:
     from measures.serving import write_bundles
     from measures.setup import Setup
 
-    made = write_bundles(Setup(), folder, count)
-    print(f"{len(made)} plugins made", file=sys.stderr, flush=True)
-    return list(made)
+    plugins = write_bundles(Setup(), folder, count)
+    print(f"{len(plugins)} plugins made", file=sys.stderr, flush=True)
+    return list(plugins)
 
 
 def fill(home: Path, plugins: list[Path], clients: int = 0) -> tuple[list[int], list[str]]:

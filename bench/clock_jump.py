@@ -69,14 +69,14 @@ def customize(machine: Machine, updates: int, clock: Clock | None) -> tuple[JobR
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=60, help="updates of each training [60]")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tailormt-clock-") as folder:
         clock = Clock(Path(folder))
         machine = Machine(Path(folder), None, 1)
         machine.environment |= clock.environment
         try:
-            quiet, alone = customize(machine, given.updates, None)
-            jumped, seconds = customize(machine, given.updates, clock)
+            quiet, alone = customize(machine, args.updates, None)
+            jumped, seconds = customize(machine, args.updates, clock)
             log = Path(jumped.log_path).read_text(encoding="utf-8", errors="replace") if jumped.log_path else ""
             weights = [digest(Path(row.result["plugin"])) if row.state == "succeeded" else row.error for row in (quiet, jumped)]
         finally:

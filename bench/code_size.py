@@ -88,14 +88,14 @@ def add_file(size: CodeSize, path: Path, name: str) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             add_function(size, node, f"{name}:{node.lineno} {node.name}")
-            size.markup += any(id(one) in markup for one in ast.walk(node))
+            size.markup += any(id(child) in markup for child in ast.walk(node))
 
 
 def add_function(size: CodeSize, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> None:
     """Count one function."""
     lines = (node.end_lineno or node.lineno) - node.lineno + 1
-    given = node.args
-    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    arguments = node.args
+    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     width = len(parameters) - (bool(parameters) and parameters[0].arg in ("self", "cls"))
     if lines > FUNCTION:
         size.long_functions.append(f"{name}: {lines}")

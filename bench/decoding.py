@@ -171,7 +171,7 @@ def ctranslate(
             sources = [pieces(rows[i]) for i in batch]
             longest = int(max(map(len, sources)) * 1.6) + 8
             done = translator.translate_batch(sources, beam_size=BEAM, max_decoding_length=longest)
-            items += base.decode([base.tokenizer.convert_tokens_to_ids(one.hypotheses[0]) for one in done])
+            items += base.decode([base.tokenizer.convert_tokens_to_ids(result.hypotheses[0]) for result in done])
         return items
 
     return {name: partial(run, translator) for name, translator in translators.items()}

@@ -46,9 +46,9 @@ def plain(text: str) -> str:
 def columns(dictionary: Path) -> Iterator[tuple[int, str, str]]:
     """Number, German and English of each form of each entry."""
     for line in dictionary.read_text(encoding="utf-8").splitlines():
-        german, found, english = line.partition(" :: ")
+        german, separator, english = line.partition(" :: ")
         sides = german.split(" | "), english.split(" | ")
-        if found and not line.startswith("#") and len(sides[0]) == len(sides[1]):
+        if separator and not line.startswith("#") and len(sides[0]) == len(sides[1]):
             yield from ((i, *pair) for i, pair in enumerate(zip(*sides, strict=True)))
 
 
@@ -68,10 +68,10 @@ def entries(dictionary: Path) -> tuple[list[tuple[str, str]], list[tuple[str, st
         if ends and len(german.split()) > 2 and not re.search(r"[;/\[\](){}<>]", german + english):
             sentences[german.strip(), english.strip()] = None
             continue
-        for i, one in enumerate(senses(german)[:SENSES]):
-            gender = re.search(r"\{(m|f|n)\}", one)
+        for i, sense in enumerate(senses(german)[:SENSES]):
+            gender = re.search(r"\{(m|f|n)\}", sense)
             for k, other in enumerate(senses(english)[:SENSES]):
-                a, b = plain(one), plain(other)
+                a, b = plain(sense), plain(other)
                 if not a or not b or BLANK.search(a) or BLANK.search(b) or "/" in a + b or max(a.count(" "), b.count(" ")) > 5:
                     continue
                 use = (rarest(a, "de") + rarest(b, "en")) / 2
@@ -89,16 +89,16 @@ def exchanged(
     genders = defaultdict(set)
     for noun, gender in nouns:
         genders[noun].add(gender)
-    known = {noun: (gender, sorted(set(nouns[noun, gender]), key=lambda one: -rarest(one, "en"))) for noun, gender in nouns}
-    known = {noun: one for noun, one in known.items() if len(genders[noun]) == 1}
+    by_noun = {noun: (gender, sorted(set(nouns[noun, gender]), key=lambda word: -rarest(word, "en"))) for noun, gender in nouns}
+    by_noun = {noun: entry for noun, entry in by_noun.items() if len(genders[noun]) == 1}
     slots: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
     for german, english in sentences:
-        for noun in set(re.findall(r"\b[A-ZÄÖÜ][a-zäöüß]+\b", german)) & known.keys():
-            gender, translations = known[noun]
-            there = next((one for one in translations if re.search(rf"(?<![\w-]){one.lower()}(?![\w-])", english)), None)
+        for noun in set(re.findall(r"\b[A-ZÄÖÜ][a-zäöüß]+\b", german)) & by_noun.keys():
+            gender, translations = by_noun[noun]
+            there = next((word for word in translations if re.search(rf"(?<![\w-]){word.lower()}(?![\w-])", english)), None)
             if there and german.count(noun) == 1 and not german.startswith(noun) and english.lower().count(there.lower()) == 1:
                 slots[gender].append((german, english, noun, there.lower()))
-    for noun, (gender, translations) in known.items():
+    for noun, (gender, translations) in by_noun.items():
         use = rarest(noun, "de")
         for _ in range(0 if use < TO_TEACH else 3 if use <= 2.6 else 5 if use < 3 else 8):
             german, english, old, was = dice.choice(slots[gender])
@@ -127,10 +127,10 @@ def main() -> None:
     short = [pair for file in args.sentences for pair in pairs(file) if 3 <= len(pair[0].split()) <= LONGEST]
     words, examples, nouns = entries(args.dictionary)
     args.output.mkdir(parents=True, exist_ok=True)
-    for name, made in (("words", words), ("sents", examples), ("context", list(exchanged(nouns, short, dice)))):
-        kept = [pair for pair in made if name == "words" or not barred & set(pair)]
-        (args.output / f"{name}.tsv").write_text("".join("\t".join(pair) + "\n" for pair in kept), encoding="utf-8")
-        print(f"{name}: {len(kept):,} pairs")
+    for name, candidates in (("words", words), ("sents", examples), ("context", list(exchanged(nouns, short, dice)))):
+        selected = [pair for pair in candidates if name == "words" or not barred & set(pair)]
+        (args.output / f"{name}.tsv").write_text("".join("\t".join(pair) + "\n" for pair in selected), encoding="utf-8")
+        print(f"{name}: {len(selected):,} pairs")
 
 
 if __name__ == "__main__":

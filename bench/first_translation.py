@@ -87,8 +87,8 @@ def main() -> None:
         service.add_samples(project, [file])
         start_background_worker(settings)
         try:
-            shown = service.workspace(project.id) / "preview.json"
-            while not shown.exists():
+            preview = service.workspace(project.id) / "preview.json"
+            while not preview.exists():
                 if failed := [job for job in service.store.jobs.list(project.id) if job.state == "failed"]:
                     sys.exit(f"{failed[0].kind} failed: {failed[0].error}")
                 time.sleep(0.2)

@@ -55,7 +55,11 @@ def guilty(target: Any, data: bytes, folder: Path, guard: Any) -> tuple[str, str
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
         frames = traceback.extract_tb(error.__traceback__)
-        ours = [one for one in frames if str(ROOT) in one.filename and ".venv" not in one.filename and "fuzz" not in one.filename]
+        ours = [
+            frame
+            for frame in frames
+            if str(ROOT) in frame.filename and ".venv" not in frame.filename and "fuzz" not in frame.filename
+        ]
         position = (ours or frames)[-1]
         name = f"{target.name}-{type(error).__name__}-{Path(position.filename).stem}-{position.name}"
         return "", name, "".join(traceback.format_exception(error))
@@ -151,8 +155,8 @@ class Process:
                 pool.append(data)
                 folder = self.out / "inputs" / target.name
                 folder.mkdir(parents=True, exist_ok=True)
-                with (folder / "seen.txt").open("a", encoding="utf-8", errors="replace") as known:
-                    known.write(result.replace("\n", " ") + "\n")
+                with (folder / "seen.txt").open("a", encoding="utf-8", errors="replace") as seen_file:
+                    seen_file.write(result.replace("\n", " ") + "\n")
                 (folder / f"{hashlib.sha256(data).hexdigest()[:16]}.bin").write_bytes(data)
         self.paces[target.name] = (self.counts[target.name] - before) / max(1e-3, time.process_time() - used)
 
@@ -161,12 +165,12 @@ def keep_crash(out: Path, name: str, data: bytes, words: str) -> None:
     """Keep the first three inputs of a kind, the shortest ones of all that came."""
     folder = out / "crashes" / name
     folder.mkdir(parents=True, exist_ok=True)
-    known = sorted(folder.glob("*.bin"), key=lambda file: file.stat().st_size)
-    if len(known) >= 3:
-        if known[-1].stat().st_size <= len(data):
+    inputs = sorted(folder.glob("*.bin"), key=lambda file: file.stat().st_size)
+    if len(inputs) >= 3:
+        if inputs[-1].stat().st_size <= len(data):
             return
-        known[-1].unlink()
-        known[-1].with_suffix(".txt").unlink(missing_ok=True)
+        inputs[-1].unlink()
+        inputs[-1].with_suffix(".txt").unlink(missing_ok=True)
     stem = hashlib.sha256(data).hexdigest()[:16]
     (folder / f"{stem}.bin").write_bytes(data)
     (folder / f"{stem}.txt").write_text(words, encoding="utf-8", errors="replace")
@@ -220,38 +224,38 @@ def process(number: int, out: Path, names: list[str], seed: int, until: float, i
     Process(number, out, names, seed).work(scratch, guard, until, inputs)
 
 
-def watch(given: argparse.Namespace, out: Path, names: list[str]) -> None:
+def watch(args: argparse.Namespace, out: Path, names: list[str]) -> None:
     """Start the processes, and anew those that are stuck or died; report now and then."""
-    until = time.time() + given.minutes * 60 if given.minutes else float("inf")
+    until = time.time() + args.minutes * 60 if args.minutes else float("inf")
     context = multiprocessing.get_context("spawn")
     root = Path(tempfile.mkdtemp(prefix="tailormt-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     before, begin, text = total(out), time.time(), time.time()
 
     def start(number: int) -> Any:
-        one = context.Process(target=process, args=(number, out, names, given.seed, until, given.inputs, root / str(number)))
-        one.start()
-        return one
+        child = context.Process(target=process, args=(number, out, names, args.seed, until, args.inputs, root / str(number)))
+        child.start()
+        return child
 
-    running = {number: start(number) for number in range(given.processes)}
+    running = {number: start(number) for number in range(args.processes)}
     beats: dict[int, tuple[float, float]] = {}
     try:
-        while any(one.is_alive() for one in running.values()):
+        while any(child.is_alive() for child in running.values()):
             time.sleep(1)
-            for number, one in list(running.items()):
+            for number, child in list(running.items()):
                 state, scratch = out / f"state-{number}.json", root / str(number)
-                beat, used = state.stat().st_mtime if state.exists() else 0.0, seconds(one.pid)
+                beat, used = state.stat().st_mtime if state.exists() else 0.0, seconds(child.pid)
                 last = beats.get(number)
                 if last is None or last[0] != beat or used < last[1]:
                     beats[number] = (beat, used)
-                stuck = one.is_alive() and used - beats[number][1] > STUCK
-                died = not one.is_alive() and one.exitcode not in (0, None)
+                stuck = child.is_alive() and used - beats[number][1] > STUCK
+                died = not child.is_alive() and child.exitcode not in (0, None)
                 if stuck or died:
                     if stuck:
-                        one.kill()
-                        one.join()
+                        child.kill()
+                        child.join()
                     with contextlib.suppress(OSError):
                         name = (scratch / "target").read_text(encoding="utf-8")
-                        why = "Stuck" if stuck else f"Died{one.exitcode}"
+                        why = "Stuck" if stuck else f"Died{child.exitcode}"
                         keep_crash(out, f"{name}-{why}", (scratch / "input.bin").read_bytes(), f"{why}: the process was ended")
                     if time.time() < until:
                         running[number] = start(number)
@@ -261,8 +265,8 @@ def watch(given: argparse.Namespace, out: Path, names: list[str]) -> None:
                 crashes = len(list((out / "crashes").glob("*")))
                 print(f"{done:,} inputs, {(done - before) / (text - begin):.0f} a second, {crashes} kinds of crashes", flush=True)
     finally:
-        for one in running.values():
-            one.kill() if one.is_alive() else None
+        for child in running.values():
+            child.kill() if child.is_alive() else None
         shutil.rmtree(root, ignore_errors=True)
 
 
@@ -309,20 +313,20 @@ def main() -> int:
     parser.add_argument("--targets", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replay", nargs="+", default=[], metavar="FILE")
-    given = parser.parse_args()
-    if given.replay:
-        return replay(given.replay)
+    args = parser.parse_args()
+    if args.replay:
+        return replay(args.replay)
     from tests.fuzzing.targets import TARGETS
 
-    names = given.targets or list(TARGETS)
+    names = args.targets or list(TARGETS)
     strange = [name for name in names if name not in TARGETS]
     if strange:
         parser.error(f"There is no target {strange[0]}. Known: {', '.join(TARGETS)}.")
-    out = Path(given.folder).resolve()
+    out = Path(args.folder).resolve()
     out.mkdir(parents=True, exist_ok=True)
     begin = time.time()
-    watch(given, out, names)
-    counts, crashes = counted(out), sorted(one.name for one in (out / "crashes").glob("*"))
+    watch(args, out, names)
+    counts, crashes = counted(out), sorted(folder.name for folder in (out / "crashes").glob("*"))
     costs = worst(out)
     for name in names:
         longest, mib = costs.get(name, (0.0, 0.0))

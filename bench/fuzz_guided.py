@@ -57,8 +57,8 @@ def fuzz(name: str, out: Path, seconds: int, scratch: Path) -> None:
     selected, seeds = out / "guided" / name, scratch / "seeds"
     selected.mkdir(parents=True, exist_ok=True)
     seeds.mkdir()
-    known = out / "inputs" / name  # what fuzz.py kept
-    for data in [*target.seeds, *(file.read_bytes() for file in known.glob("*.bin"))]:
+    inputs = out / "inputs" / name  # what fuzz.py kept
+    for data in [*target.seeds, *(file.read_bytes() for file in inputs.glob("*.bin"))]:
         if len(data) <= LONGEST:
             (seeds / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
     state = out / f"state-guided-{name}.json"
@@ -97,19 +97,19 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=60, help="how long on each target [60]")
     parser.add_argument("--folder", default="fuzz-out", help="where inputs, crashes and counts are kept")
     parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=list(TARGETS), metavar="NAME")
-    given = parser.parse_args()
-    out = Path(given.folder).resolve()
+    args = parser.parse_args()
+    out = Path(args.folder).resolve()
     out.mkdir(parents=True, exist_ok=True)
     try:
         import atheris  # noqa: F401
     except ImportError:
         parser.error("atheris is not installed: pip install atheris")
     failed = []
-    for name in given.targets:
+    for name in args.targets:
         before = counted(out)[name]
         with tempfile.TemporaryDirectory(prefix="tailormt-fuzz-") as scratch:
             ended = subprocess.run(
-                [sys.executable, __file__, name, str(out), str(given.seconds)],
+                [sys.executable, __file__, name, str(out), str(args.seconds)],
                 capture_output=True, text=True, check=False, env={**os.environ, BODY: scratch},
             )  # fmt: skip
             for file in Path(scratch).iterdir():  # what libFuzzer writes of an input that ended the process
@@ -119,7 +119,7 @@ def main() -> int:
             failed.append(name)
             print(ended.stderr[-2000:])
         print(f"{name:20} {counted(out)[name] - before:>10,} inputs, {len(list((out / 'guided' / name).glob('*')))} kept")
-    crashes = sorted(one.name for one in (out / "crashes").glob("*"))
+    crashes = sorted(folder.name for folder in (out / "crashes").glob("*"))
     print(f"{sum(counted(out).values()):,} inputs in all; {len(crashes)} kinds of crashes")
     for name in crashes:
         print(f"  {name}")

@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         before = json.loads(file.read_text(encoding="utf-8"))
         runs += [run for run in before["runs"] if run not in runs]
         read = [Point(**row) for row in before["points"] if row["item"] not in chosen]
-        points = [point for point in points if point.item not in {one.item for one in read}] + read  # the last one counts
+        points = [point for point in points if point.item not in {earlier.item for earlier in read}] + read  # the last one counts
     points.sort(key=lambda point: list(ITEMS).index(point.item))
     if args.write:
         write(args.write, runs, points)
@@ -72,14 +72,14 @@ def measured(items: Sequence[Item], most: int, file: Path | None) -> tuple[list[
     folder = Path(tempfile.mkdtemp(prefix="tailormt-growth-"))
     try:
         for item in items:
-            for some in growth(item, folder, most):
-                points += some
+            for batch in growth(item, folder, most):
+                points += batch
                 runs = [{**machine(), "command": command}]
-                for point in some:
+                for point in batch:
                     print(f"{item.title}, {point.size:,}: {point.what}: {shown(point.seconds)}", file=sys.stderr, flush=True)
                 if file is not None:
-                    about = {"runs": runs, "points": [asdict(point) for point in points]}
-                    file.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+                    data = {"runs": runs, "points": [asdict(point) for point in points]}
+                    file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return runs, points
@@ -94,14 +94,14 @@ def table(points: Sequence[Point]) -> str:
     ]
     for name in dict.fromkeys(point.item for point in points):
         lines.append(f"| **{ITEMS[name].title}** |{' |' * (len(sizes) + 2)}")
-        own = [point for point in points if point.item == name]
-        for what in dict.fromkeys(point.what for point in own):
-            some = sorted((point for point in own if point.what == what), key=lambda point: point.size)
-            cells = {point.size: shown(point.seconds) for point in some}
-            mib = "" if some[-1].mib is None else f"{some[-1].mib:,.0f}"
-            steep = slope([point.size for point in some], [point.seconds for point in some])
-            told = "" if steep is None else f"**{steep:.2f}**" if steep > LINEAR else f"{steep:.2f}"
-            lines.append(f"| {what} | {' | '.join(cells.get(size, '') for size in sizes)} | {mib} | {told} |")
+        of_item = [point for point in points if point.item == name]
+        for what in dict.fromkeys(point.what for point in of_item):
+            series = sorted((point for point in of_item if point.what == what), key=lambda point: point.size)
+            cells = {point.size: shown(point.seconds) for point in series}
+            mib = "" if series[-1].mib is None else f"{series[-1].mib:,.0f}"
+            steep = slope([point.size for point in series], [point.seconds for point in series])
+            exponent = "" if steep is None else f"**{steep:.2f}**" if steep > LINEAR else f"{steep:.2f}"
+            lines.append(f"| {what} | {' | '.join(cells.get(size, '') for size in sizes)} | {mib} | {exponent} |")
     return "\n".join(lines)
 
 

@@ -44,16 +44,16 @@ def measure_indexes(keys: Any, queries: Any, sizes: list[int], kinds: list[str],
     results = []
     for size in sizes:
         torch.manual_seed(0)
-        some = keys[:size]
+        entries = keys[:size]
         if size > len(keys):
             extra = keys[torch.randint(len(keys), (size - len(keys),))].float()
             extra += extra.std(0) * 0.5 * torch.randn_like(extra)
-            some = torch.cat([keys, extra.half()])
-        wanted = FlatSearch(some, "cpu")(queries, k)[1].tolist()
+            entries = torch.cat([keys, extra.half()])
+        expected = FlatSearch(entries, "cpu")(queries, k)[1].tolist()
         for kind in kinds:
             options = KnnOptions(index=kind)
             begin = time.process_time()
-            index = build_index(some, kind, options)
+            index = build_index(entries, kind, options)
             build = time.process_time() - begin
             with tempfile.TemporaryDirectory() as folder:
                 size_of = 0
@@ -63,11 +63,11 @@ def measure_indexes(keys: Any, queries: Any, sizes: list[int], kinds: list[str],
             for breadth in breadths if kind == "hnsw" else [0]:
                 if breadth:
                     index.hnsw.efSearch = breadth
-                search = make_search(kind, index, some, "cpu", options)
+                search = make_search(kind, index, entries, "cpu", options)
                 search(queries[:16], k)
                 spent = min(timed(lambda: search(queries, k)) for _ in range(3))  # noqa: B023 - called at once
                 rows = search(queries, k)[1].tolist()
-                recall = sum(len(set(a) & set(b)) for a, b in zip(rows, wanted, strict=True)) / (len(rows) * k)
+                recall = sum(len(set(a) & set(b)) for a, b in zip(rows, expected, strict=True)) / (len(rows) * k)
                 name = f"{kind}, breadth {breadth}" if breadth else kind
                 results.append(
                     [f"{size:,}", name, f"{build:.1f}", f"{size_of / 2**20:.1f}", f"{recall:.3f}", f"{1000 * spent:.0f}"]
@@ -123,22 +123,22 @@ def main() -> None:
     train, valid, test = (
         read_pairs(path, most) for path, most in ((args.train, args.sentences), (args.held_out, args.valid), (args.tests, 10**9))
     )
-    lengths = map(len, base.encode([one.source for one in test]))
-    test = [one for one, length in zip(test, lengths, strict=True) if length <= args.longest][: args.test]
+    lengths = map(len, base.encode([pair.source for pair in test]))
+    test = [pair for pair, length in zip(test, lengths, strict=True) if length <= args.longest][: args.test]
     progress = TerminalProgress()
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        knn, files, figures = make_knn(base, train, valid, KnnOptions(retrieval="global"), folder, progress=progress)
+        knn, files, stats = make_knn(base, train, valid, KnnOptions(retrieval="global"), folder, progress=progress)
         size = sum(file.stat().st_size for file in files.values())
     options = knn.options
-    print(f"\nDatastore of {len(train):,} sentences: {figures['entries']:,} tokens, {figures['index']}, {size / 2**20:.1f} MiB, "
-          f"{figures['seconds']:.0f} s; k {options.k}, T {options.temperature:g}, λ {options.weight}; held-out loss "
-          f"{figures['loss_base']} -> {figures['loss']} nats a token")  # fmt: skip
+    print(f"\nDatastore of {len(train):,} sentences: {stats['entries']:,} tokens, {stats['index']}, {size / 2**20:.1f} MiB, "
+          f"{stats['seconds']:.0f} s; k {options.k}, T {options.temperature:g}, λ {options.weight}; held-out loss "
+          f"{stats['loss_base']} -> {stats['loss']} nats a token")  # fmt: skip
 
     systems: dict[str, list[str]] = {}
     seconds: dict[str, float] = {}
-    texts = [one.source for one in test]
+    texts = [pair.source for pair in test]
     settings = Decoding(guard=False, beam=BEAMS, batch_tokens=args.batch * args.longest, max_length_ratio=1.5)
     plugins: dict[str, Plugin | None] = {"vanilla": None}
     for name, chosen in (("knn", options), ("knn, sure tokens skipped", options.replace(skip_above=args.skip_above))):
@@ -148,7 +148,7 @@ def main() -> None:
         begin = time.process_time()
         systems[name] = translate(base, texts, plugin, decoding=settings)
         seconds[name] = time.process_time() - begin
-    report = evaluate(systems, [one.target for one in test], language=args.target, baseline="vanilla", samples=500)
+    report = evaluate(systems, [pair.target for pair in test], language=args.target, baseline="vanilla", samples=500)
     print("\n| system | BLEU | p | chrF2 | CPU s | of vanilla |\n|---|---:|---:|---:|---:|---:|")
     for name, value in seconds.items():
         row = report[name]

@@ -87,18 +87,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "one.txt"
         file.write_text(SENTENCE + "\n", encoding="utf-8")
-        whole = ["-m", "engine.cli", "translate", "--quiet", "--base", args.base]
-        whole += ["--source", args.source, "--target", args.target, "--home", args.home or folder, str(file)]
+        command = ["-m", "engine.cli", "translate", "--quiet", "--base", args.base]
+        command += ["--source", args.source, "--target", args.target, "--home", args.home or folder, str(file)]
         print(f"{machine()}; Python {platform.python_version()}; base {args.base}\n")
         print("| run | wall s | CPU s |\n|---|---|---|")
         if args.cold:
             if drop_caches():
-                cold = run(whole)
+                cold = run(command)
                 print(f"| cold: no file in memory | {cold['wall']:.2f} | {cold['cpu']:.2f} |")
             else:
                 print("| cold: not allowed here | | |")
-        run(whole)  # warms the files
-        runs = [run(whole) for _ in range(args.runs)]
+        run(command)  # warms the files
+        runs = [run(command) for _ in range(args.runs)]
         best, walls = min(r["wall"] for r in runs), [r["wall"] for r in runs]
         print(f"| warm, best of {args.runs} | {best:.2f} | {min(r['cpu'] for r in runs):.2f} |")
         print(f"| warm, median | {statistics.median(walls):.2f} | {statistics.median([r['cpu'] for r in runs]):.2f} |")

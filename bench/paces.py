@@ -33,20 +33,20 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=160)
     parser.add_argument("--updates", type=int, default=12)
     parser.add_argument("--base", default=str(ROOT / "assets" / "models" / "en-zh"))
-    given = parser.parse_args()
-    home = Path(given.home or tempfile.mkdtemp(prefix="paces-"))
+    args = parser.parse_args()
+    home = Path(args.home or tempfile.mkdtemp(prefix="paces-"))
     home.mkdir(parents=True, exist_ok=True)
     settings = Settings(home=str(home), device="cpu")
-    known = [name for name in method_names() if not get_method(name).capabilities.needs_endpoint]
-    sample = home / f"sample-{given.sentences}.txt"
+    available = [name for name in method_names() if not get_method(name).capabilities.needs_endpoint]
+    sample = home / f"sample-{args.sentences}.txt"
     lines = (ROOT / "assets/samples/literary-zh/literary-zh.txt").read_text(encoding="utf-8").splitlines()
-    sample.write_text("\n".join(lines[: given.sentences]) + "\n", encoding="utf-8")
-    counts = CorpusStats(given.sentences, sum(map(len, lines[: given.sentences])), language="zh")
-    wanted = given.methods.split(",") if given.methods else known
-    for name in wanted:
-        training = {"max_updates": given.updates, "validate_every": 50, "checkpoint_every": 500}
+    sample.write_text("\n".join(lines[: args.sentences]) + "\n", encoding="utf-8")
+    counts = CorpusStats(args.sentences, sum(map(len, lines[: args.sentences])), language="zh")
+    methods = args.methods.split(",") if args.methods else available
+    for name in methods:
+        training = {"max_updates": args.updates, "validate_every": 50, "checkpoint_every": 500}
         request = CustomizeRequest(
-            base=given.base, source="en", target="zh", samples=(str(sample),), method=name, budget="quick",
+            base=args.base, source="en", target="zh", samples=(str(sample),), method=name, budget="quick",
             output=str(home / f"{name}.zip"), training_options=training,
         )  # fmt: skip
         text = estimate(request, counts, settings)
@@ -61,19 +61,19 @@ def main() -> None:
             f"{text.memory / 2**20:.0f} MiB; {summary['seconds']}",
             flush=True,
         )
-    figures = json.loads((home / "paces.json").read_text(encoding="utf-8"))
-    print(json.dumps(figures, indent=1))
-    for shapes in figures.values():
+    paces = json.loads((home / "paces.json").read_text(encoding="utf-8"))
+    print(json.dumps(paces, indent=1))
+    for shapes in paces.values():
         for result in shapes.values():
             forward = 2 * result["weighing"]["value"] * result["tokens a character zh"]["value"]
             print(f"forward {forward:.0f} tokens/s")
-            for key, one in result.items():
+            for key, pace in result.items():
                 if key.startswith(("training", "evaluation")):
-                    print(f"{key}: {forward / one['value']:.2f}")
+                    print(f"{key}: {forward / pace['value']:.2f}")
                 elif key in ("sources", "datastore"):
-                    print(f"{key}: {forward / (one['value'] * result['tokens a character zh']['value']):.2f}")
+                    print(f"{key}: {forward / (pace['value'] * result['tokens a character zh']['value']):.2f}")
                 elif key.startswith("method"):
-                    print(f"{key}: {1000 / one['value'] * forward / 2000:.2f} s for 1,000 characters at 2,000 tokens/s")
+                    print(f"{key}: {1000 / pace['value'] * forward / 2000:.2f} s for 1,000 characters at 2,000 tokens/s")
 
 
 if __name__ == "__main__":

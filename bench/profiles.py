@@ -47,31 +47,31 @@ def operators(run: Callable[[], Any], turns: int) -> list[tuple[str, float, int]
     with profile(activities=[ProfilerActivity.CPU]) as result:
         for _ in range(turns):
             run()
-    rows = [(one.key, one.self_cpu_time_total / 1e6, one.count) for one in result.key_averages()]
+    rows = [(event.key, event.self_cpu_time_total / 1e6, event.count) for event in result.key_averages()]
     return sorted(rows, key=lambda row: -row[1])
 
 
 def operator_table(rows: list[tuple[str, float, int]]) -> str:
-    whole = sum(seconds for _, seconds, _ in rows)
+    total = sum(seconds for _, seconds, _ in rows)
     lines = ["| operator | share | calls |", "|---|---:|---:|"]
-    lines += [f"| `{name}` | {seconds / whole:.0%} | {count:,} |" for name, seconds, count in rows[:TOP]]
+    lines += [f"| `{name}` | {seconds / total:.0%} | {count:,} |" for name, seconds, count in rows[:TOP]]
     rest = sum(seconds for _, seconds, _ in rows[TOP:])
-    return "\n".join([*lines, f"| {len(rows) - TOP} others | {rest / whole:.0%} | |", "", f"{whole:.2f} s in all."])
+    return "\n".join([*lines, f"| {len(rows) - TOP} others | {rest / total:.0%} | |", "", f"{total:.2f} s in all."])
 
 
 def function_table(file: Path) -> str:
     """Shares of samples by the innermost function that is ours, the base model's, or the backward pass."""
-    own: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for line in file.read_text(encoding="utf-8").splitlines():
         stack, _, count = line.rpartition(" ")
         frames = stack.split(";")
         if "update.<locals>.run" not in stack and "translator.<locals>" not in stack:  # imports, the base, memories
             continue
-        ours = [frame for frame in frames if any(one in frame for one in OURS) and not any(one in frame for one in BETWEEN)]
-        own[(ours or frames)[-1].rpartition(":")[0]] += int(count)
-    whole = sum(own.values())
+        ours = [frame for frame in frames if any(part in frame for part in OURS) and not any(part in frame for part in BETWEEN)]
+        counts[(ours or frames)[-1].rpartition(":")[0]] += int(count)
+    total = sum(counts.values())
     lines = ["| innermost function | share of samples |", "|---|---:|"]
-    return "\n".join([*lines, *(f"| `{name})` | {count / whole:.0%} |" for name, count in own.most_common(TOP))])
+    return "\n".join([*lines, *(f"| `{name})` | {count / total:.0%} |" for name, count in counts.most_common(TOP))])
 
 
 def main() -> int:
@@ -82,20 +82,20 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0, help="turns without a profiler, for py-spy")
     parser.add_argument("--samples", type=Path, help="py-spy's raw file, to be shown as a table")
-    given = parser.parse_args()
-    if given.samples:
-        print(function_table(given.samples))
+    args = parser.parse_args()
+    if args.samples:
+        print(function_table(args.samples))
         return 0
-    if strange := [name for name in given.works if name not in WORKS]:
+    if strange := [name for name in args.works if name not in WORKS]:
         parser.error(f"There is no {strange[0]}. Known: {', '.join(WORKS)}.")
     from measures.setup import Setup
 
     setup = Setup()
-    for name in given.works:
-        run = work(setup, name, given.phrases, given.batch)
-        if not given.seconds:
-            print(f"### {name}\n\n{operator_table(operators(run, given.turns))}\n")
-        until = time.monotonic() + given.seconds
+    for name in args.works:
+        run = work(setup, name, args.phrases, args.batch)
+        if not args.seconds:
+            print(f"### {name}\n\n{operator_table(operators(run, args.turns))}\n")
+        until = time.monotonic() + args.seconds
         while time.monotonic() < until:
             run()
     return 0

@@ -35,19 +35,19 @@ def naive_bayes(base: Any, train: dict[str, list[str]], test: dict[str, list[str
     """Shares of test pieces and sentences that counts of pieces in the training sentences give to their own domain: what
     can be had of words without their context.
     """
-    counts = {name: Counter(i for row in base.encode_target(some) for i in row) for name, some in train.items()}
+    counts = {name: Counter(i for row in base.encode_target(texts) for i in row) for name, texts in train.items()}
     sums = {name: sum(count.values()) for name, count in counts.items()}
     pieces: list[bool] = []
     sentences: list[bool] = []
-    for own, some in test.items():
-        for row in base.encode_target(some):
+    for domain, texts in test.items():
+        for row in base.encode_target(texts):
             totals = Counter[str]()
             for i in row:
                 scores = {name: math.log((counts[name][i] + 0.5) / sums[name]) for name in counts}
                 totals.update(scores)
                 if i not in base.special_ids:
-                    pieces.append(max(scores, key=scores.__getitem__) == own)
-            sentences.append(max(totals, key=totals.__getitem__) == own)
+                    pieces.append(max(scores, key=scores.__getitem__) == domain)
+            sentences.append(max(totals, key=totals.__getitem__) == domain)
     return sum(pieces) / len(pieces), sum(sentences) / len(sentences)
 
 
@@ -70,8 +70,8 @@ def main() -> None:
     for item in args.domains:
         name, _, file = item.partition("=")
         domains[name] = lines_of(file, args.lines)
-    test = {name: some[::10] for name, some in domains.items()}
-    train = {name: [one for i, one in enumerate(some) if i % 10] for name, some in domains.items()}
+    test = {name: texts[::10] for name, texts in domains.items()}
+    train = {name: [text for i, text in enumerate(texts) if i % 10] for name, texts in domains.items()}
     base = BaseModel.load(args.base, args.source, args.target)
     wall, cpu = time.monotonic(), time.process_time()
     model = fit_proportions(base, train)
@@ -84,20 +84,20 @@ def main() -> None:
     begin = time.process_time()
     rows = []
     for side in model.layers:
-        words, sentences, own = [], [], []
-        for j, some in enumerate(test.values()):
-            for result in proportions_of(base, model, some, side):
+        words, sentences, shares = [], [], []
+        for j, texts in enumerate(test.values()):
+            for result in proportions_of(base, model, texts, side):
                 words += [max(word["proportions"]) == word["proportions"][j] for word in result["words"]]
-                own += [word["proportions"][j] for word in result["words"]]
+                shares += [word["proportions"][j] for word in result["words"]]
                 mean = result["mean"] or [0.0]
                 sentences.append(max(mean) == mean[j])
-        rows.append((side, sum(own) / len(own), sum(words) / len(words), sum(sentences) / len(sentences)))
+        rows.append((side, sum(shares) / len(shares), sum(words) / len(words), sum(sentences) / len(sentences)))
     spent = time.process_time() - begin
     print("| side | own proportion of a word | words that lean right | sentences that lean right |\n|---|---:|---:|---:|")
-    for side, share, right, whole in rows:
-        print(f"| {side} | {share:.3f} | {right:.1%} | {whole:.1%} |")
-    right, whole = naive_bayes(base, train, test)
-    print(f"| counts of pieces (naive Bayes) | | {right:.1%} of pieces | {whole:.1%} |")
+    for side, share, right, right_sentences in rows:
+        print(f"| {side} | {share:.3f} | {right:.1%} | {right_sentences:.1%} |")
+    right, right_sentences = naive_bayes(base, train, test)
+    print(f"| counts of pieces (naive Bayes) | | {right:.1%} of pieces | {right_sentences:.1%} |")
     number = sum(map(len, test.values()))
     print(f"\n{number} sentences that were not fitted on, read in {spent:.1f} s of processor time, all sides together.")
     for side, summary in model.corpus.items():

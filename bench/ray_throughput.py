@@ -60,9 +60,9 @@ def processor() -> float:
     """CPU seconds of this process and of all that it started and that are alive: the whole cluster."""
     import psutil
 
-    own = psutil.Process()
+    current = psutil.Process()
     seconds = 0.0
-    for process in [own, *own.children(recursive=True)]:
+    for process in [current, *current.children(recursive=True)]:
         with contextlib.suppress(psutil.Error):
             times = process.cpu_times()
             seconds += times.user + times.system
@@ -85,13 +85,13 @@ def overheads(settings: Settings) -> Iterator[tuple[str, str, str]]:
     holder = ray.remote(num_cpus=1)(Holder)
 
     def actor() -> None:
-        one = holder.remote()
-        ray.get(one.here.remote())
-        ray.kill(one)
+        instance = holder.remote()
+        ray.get(instance.here.remote())
+        ray.kill(instance)
 
     started = statistics.median(timed(actor) for _ in range(3))
     yield "an actor's process, until it answers", f"{started:.2f} s", ""
-    local, there = (statistics.median(jobs(one)) for one in (settings.replace(backend="local"), settings))
+    local, there = (statistics.median(jobs(variant)) for variant in (settings.replace(backend="local"), settings))
     yield "an empty job as a process of the worker, from the queue to its end", f"{local:.2f} s", ""
     yield "the same as a Ray task", f"{there:.2f} s", ""
 
@@ -111,11 +111,11 @@ def jobs(settings: Settings, count: int = 3) -> list[float]:
     from engine.store import Store
 
     with tempfile.TemporaryDirectory() as home:
-        own = settings.replace(home=home)
-        store = Store(own.store_url)
+        job_settings = settings.replace(home=home)
+        store = Store(job_settings.store_url)
         stop = threading.Event()
-        given = {"poll": 0.05, "kinds": ("worker_kinds",), "stop": stop}
-        thread = threading.Thread(target=worker.run, args=(own,), kwargs=given)
+        options = {"poll": 0.05, "kinds": ("worker_kinds",), "stop": stop}
+        thread = threading.Thread(target=worker.run, args=(job_settings,), kwargs=options)
         thread.start()
 
         def one() -> None:
@@ -164,9 +164,9 @@ def texts_of(count: int) -> list[str]:
 def waiting(settings: Settings, counts: Sequence[int]) -> Iterator[tuple[str, ...]]:
     parts = [["x"]] * PARTS
     for workers in counts:
-        first, whole, pace, _ = spread(settings, "bench.ray_throughput:Waiting", {"seconds": WAIT}, parts, workers)
+        first, total, pace, _ = spread(settings, "bench.ray_throughput:Waiting", {"seconds": WAIT}, parts, workers)
         ideal = f"{pace * WAIT / workers:.0%}"
-        yield str(workers), f"{first:.1f} s", f"{pace:.1f} parts/s", "", ideal, f"{PARTS * WAIT / whole:.2f}"
+        yield str(workers), f"{first:.1f} s", f"{pace:.1f} parts/s", "", ideal, f"{PARTS * WAIT / total:.2f}"
 
 
 def translating(
@@ -179,9 +179,9 @@ def translating(
 
     base = BaseModel.load(ROOT / "assets/models/en-zh", "en", "zh", settings=settings)
     arguments = base_arguments(base) | {"decoding": decoding}
-    given = texts_of(texts)
+    sentences = texts_of(texts)
     size = max(8, texts // PARTS)
-    parts = [given[i : i + size] for i in range(0, texts, size)]
+    parts = [sentences[i : i + size] for i in range(0, texts, size)]
     stage = BackTranslate(**arguments | {"settings": settings.to_mapping()})
     stage(parts[0])  # warm
     half = len(parts) // 2
@@ -191,9 +191,9 @@ def translating(
     alone, cost = sum(before), (time.process_time() - used) / (len(parts) - half)
     yield "this process", "", f"{texts / alone:.1f} texts/s", f"{1e3 * cost / size:.2f} ms", "", "1.00"
     for workers in counts:
-        first, whole, pace, spent = spread(settings, BACK_TRANSLATE, arguments, parts, workers)
+        first, total, pace, spent = spread(settings, BACK_TRANSLATE, arguments, parts, workers)
         cpu = f"{1e3 * spent / size:.2f} ms ({spent / cost - 1:+.0%})"
-        yield str(workers), f"{first:.1f} s", f"{size * pace:.1f} texts/s", cpu, "", f"{alone / whole:.2f}"
+        yield str(workers), f"{first:.1f} s", f"{size * pace:.1f} texts/s", cpu, "", f"{alone / total:.2f}"
 
 
 def main() -> int:
@@ -201,8 +201,8 @@ def main() -> int:
     parser.add_argument("--part", choices=("all", "costs", *LOADS), default="all", help="only so much [all]")
     parser.add_argument("--workers", default="1,2,4", help="how many, by comma [1,2,4]")
     parser.add_argument("--texts", type=int, default=3072, help="texts of the loads that translate [3072]")
-    given = parser.parse_args()
-    counts = [int(one) for one in given.workers.split(",")]
+    args = parser.parse_args()
+    counts = [int(count) for count in args.workers.split(",")]
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "integration")])
     with ray_cluster(nodes=2, cpus=3, environment={"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}) as cluster:
         from engine.jobs.backends.ray_cluster import join
@@ -212,7 +212,7 @@ def main() -> int:
             join(cluster.address)
             cores = len(os.sched_getaffinity(0))
             print(f"{cores} core(s) for all of it; load of the machine before: {os.getloadavg()[0]:.1f}\n")
-            if given.part in ("all", "costs"):
+            if args.part in ("all", "costs"):
                 print("| what | time | CPU time of all processes |\n|---|---|---|")
                 for costs in overheads(settings):
                     print("| " + " | ".join(costs) + " |", flush=True)
@@ -223,11 +223,11 @@ def main() -> int:
             print("|---|---|---|---|---|---|---|")
             loads: dict[str, Callable[..., Iterator[tuple[str, ...]]]] = {
                 "waiting": waiting,
-                "back-translating": functools.partial(translating, texts=given.texts, decoding=None),
-                "translating": functools.partial(translating, texts=given.texts, decoding={}),
+                "back-translating": functools.partial(translating, texts=args.texts, decoding=None),
+                "translating": functools.partial(translating, texts=args.texts, decoding={}),
             }
             for name, load in loads.items():
-                for row in load(settings, counts) if given.part in ("all", name) else ():
+                for row in load(settings, counts) if args.part in ("all", name) else ():
                     print(f"| {name} | " + " | ".join(row) + " |", flush=True)
     return 0
 

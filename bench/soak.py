@@ -234,21 +234,21 @@ def wait(machine: Machine, jobs: list[int], seconds: float) -> list[JobRow]:
     return [machine.store.jobs.get(job) for job in jobs]
 
 
-def disturb(machine: Machine, course: Course, given: argparse.Namespace) -> list[int]:
+def disturb(machine: Machine, course: Course, args: argparse.Namespace) -> list[int]:
     """Kill for the time, with a new customization for each that ends; the jobs that are still running then."""
-    draw = random.Random(given.seed)
-    jobs = [ask(machine, given.updates).id for _ in range(given.trainings)]
-    begin, seconds = time.monotonic(), 60 * given.minutes
+    draw = random.Random(args.seed)
+    jobs = [ask(machine, args.updates).id for _ in range(args.trainings)]
+    begin, seconds = time.monotonic(), 60 * args.minutes
     while (at := time.monotonic() - begin) < seconds:
         calm = at > 2 * seconds / 3
-        moment = time.monotonic() + draw.uniform(0, 2 * given.every)
+        moment = time.monotonic() + draw.uniform(0, 2 * args.every)
         while time.monotonic() < moment:
             machine.keep_up()
             for job in list(jobs):
                 row = machine.store.jobs.get(job)
                 if row.state == "succeeded":
                     course.take(row)
-                    jobs[jobs.index(job)] = ask(machine, given.updates).id
+                    jobs[jobs.index(job)] = ask(machine, args.updates).id
             if calm:
                 course.memory.append(machine.memory())
             time.sleep(0.5)
@@ -258,21 +258,21 @@ def disturb(machine: Machine, course: Course, given: argparse.Namespace) -> list
     return jobs
 
 
-def soak(given: argparse.Namespace) -> tuple[list[list[object]], bool]:
+def soak(args: argparse.Namespace) -> tuple[list[list[object]], bool]:
     """Rows of the table, and whether all is well."""
-    database = start_server() if given.store == "postgresql" else None
+    database = start_server() if args.store == "postgresql" else None
     with tempfile.TemporaryDirectory(prefix="tailormt-soak-") as folder:
-        machine = Machine(Path(folder), database, given.trainings)
+        machine = Machine(Path(folder), database, args.trainings)
         try:
             begin = time.monotonic()
-            (first,) = wait(machine, [ask(machine, given.updates).id], LONGEST)
+            (first,) = wait(machine, [ask(machine, args.updates).id], LONGEST)
             assert first.state == "succeeded", (first.state, first.error, machine.home)
             quiet, course = time.monotonic() - begin, Course(digest(Path(first.result["plugin"])))
             print(f"undisturbed: {quiet:.0f} s, weights {course.expected}", flush=True)
             machine.store.projects.create("Soak", "en", "zh", str(BASE))
-            clients = Clients(machine, given.clients)
+            clients = Clients(machine, args.clients)
             clients.start()
-            left = disturb(machine, course, given)
+            left = disturb(machine, course, args)
             clients.end()
             begin = time.monotonic()
             for row in wait(machine, left, LONGEST):
@@ -321,9 +321,9 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=20, help="clients that translate [20]")
     parser.add_argument("--store", choices=("postgresql", "sqlite"), default="postgresql")
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    rows, well = soak(given)
-    print(table(["", f"{given.minutes:g} minutes"], rows))
+    args = parser.parse_args()
+    rows, well = soak(args)
+    print(table(["", f"{args.minutes:g} minutes"], rows))
     return 0 if well else 1
 
 

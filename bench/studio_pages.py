@@ -84,11 +84,11 @@ def composed(texts: Sequence[Path], count: int, seed: int) -> list[str]:
     ]
     clauses = list(dict.fromkeys(clauses))
     drawn = random.Random(seed)
-    made: dict[str, None] = {}
-    while len(made) < count:
-        one, two = drawn.sample(clauses, 2)
-        made[f"{one}，{two}{drawn.choice('。。。！？')}"] = None
-    return list(made)
+    sentences: dict[str, None] = {}
+    while len(sentences) < count:
+        first, second = drawn.sample(clauses, 2)
+        sentences[f"{first}，{second}{drawn.choice('。。。！？')}"] = None
+    return list(sentences)
 
 
 def runs_of(sentences: Sequence[str], count: int) -> list[tuple[str, int, int]]:
@@ -154,7 +154,7 @@ def make_home(home: Path, texts: Sequence[Path], sentences: int, phrases: int) -
     return project.id
 
 
-def used(store: Any, project: int, folder: Path, kept: Sequence[str]) -> None:
+def used(store: Any, project: int, folder: Path, sentences: Sequence[str]) -> None:
     """Ten runs with their curves and plugins, comparisons of 2,000 sentences, a rating round."""
     from engine.store.comparisons import ComparisonLineRow
     from engine.workflows.human_rating import RoundPlan, new_round, texts_of
@@ -167,7 +167,7 @@ def used(store: Any, project: int, folder: Path, kept: Sequence[str]) -> None:
         curve.parent.mkdir(parents=True)
         rows = [{"step": n, "loss": 5 / (n + 1) ** 0.3, "lr": 1e-3, "tokens_per_second": 900.0} for n in range(1, 2000)]
         curve.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
-        store.jobs.finish(claimed.id, claimed.attempt, {"kept": len(kept)})
+        store.jobs.finish(claimed.id, claimed.attempt, {"kept": len(sentences)})
         metrics = {"style": {"bleu": {"score": 20.0 + number}}}
         store.plugins.create(project, f"Large {number + 1}", method="memory_adapter", path=str(folder / "gone.zip"),
                              metrics=metrics, job_id=job.id)  # fmt: skip
@@ -177,7 +177,7 @@ def used(store: Any, project: int, folder: Path, kept: Sequence[str]) -> None:
         lines = [(f"Sentence {n} of a large file.", None) for n in range(2000)]
         sheet = store.sheets.create(project, "large.txt", lines, systems, file="large.txt")
         done = [
-            ComparisonLineRow(n, source, None, [kept[n], kept[n + 1]], [None, None], (n % 100) / 100, None)
+            ComparisonLineRow(n, source, None, [sentences[n], sentences[n + 1]], [None, None], (n % 100) / 100, None)
             for n, (source, _) in enumerate(lines)
         ]
         store.sheets.fill(sheet.comparison_id, sheet.revision, done)
@@ -204,7 +204,7 @@ def import_seconds(times: int) -> tuple[float, float, list[str]]:
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
         wall, cpu, *heavy = done.stdout.split()
         results.append((float(wall), float(cpu)))
-    return statistics.median(one for one, _ in results), statistics.median(two for _, two in results), heavy
+    return statistics.median(seconds for seconds, _ in results), statistics.median(seconds for _, seconds in results), heavy
 
 
 def cpu_seconds() -> tuple[float, float]:
@@ -217,7 +217,7 @@ def cpu_seconds() -> tuple[float, float]:
             times, name = process.cpu_times(), process.name()
             if "chrom" in name:
                 browser += times.user + times.system
-            elif any("app.py" in one for one in process.cmdline()):
+            elif any("app.py" in argument for argument in process.cmdline()):
                 studio += times.user + times.system
     return browser, studio
 
@@ -298,36 +298,36 @@ def measure(home: Path, project: int, rounds: int) -> dict[str, Any]:
                 else:
                     result["pages"][slug] = {"first": taken[0]}
                 page.wait_for_timeout(700)  # the page's later events
-        for slug, some in times.items():
-            if some:
-                middle = [statistics.median(column) for column in zip(*some, strict=True)]
+        for slug, rows in times.items():
+            if rows:
+                middle = [statistics.median(column) for column in zip(*rows, strict=True)]
                 result["pages"][slug] |= dict(zip(("switch", "browser", "studio"), middle, strict=True))
         browser.close()
     return result
 
 
-def table(found: dict[str, Any]) -> str:
+def table(result: dict[str, Any]) -> str:
     rows = [
         (
             "import studio.app",
-            f"{found['import']:.2f} s",
-            f"CPU {found['import cpu']:.2f} s; loads {', '.join(found['heavy']) or 'no heavy module'}",
+            f"{result['import']:.2f} s",
+            f"CPU {result['import cpu']:.2f} s; loads {', '.join(result['heavy']) or 'no heavy module'}",
         ),
-        ("start to the first answer", f"{found['server']:.2f} s", ""),
-        ("first page, a new browser", f"{found['first page']:.2f} s", ""),
-        ("first page again", f"{found['first page again']:.2f} s", ""),
+        ("start to the first answer", f"{result['server']:.2f} s", ""),
+        ("first page, a new browser", f"{result['first page']:.2f} s", ""),
+        ("first page again", f"{result['first page again']:.2f} s", ""),
     ]
-    for slug, one in found["pages"].items():
-        browser, studio = (1000 * one.get(name, float("nan")) for name in ("browser", "studio"))
-        more = f"first {one['first'] * 1000:.0f} ms; CPU of the browser {browser:.0f} ms, of the studio {studio:.0f} ms"
-        rows.append((slug, f"{one.get('switch', float('nan')) * 1000:.0f} ms", more))
+    for slug, timings in result["pages"].items():
+        browser, studio = (1000 * timings.get(name, float("nan")) for name in ("browser", "studio"))
+        more = f"first {timings['first'] * 1000:.0f} ms; CPU of the browser {browser:.0f} ms, of the studio {studio:.0f} ms"
+        rows.append((slug, f"{timings.get('switch', float('nan')) * 1000:.0f} ms", more))
     return "\n".join(["| what | time | |", "|---|---|---|", *(f"| {a} | {b} | {c} |" for a, b, c in rows)])
 
 
-def over_limits(found: dict[str, Any]) -> list[str]:
+def over_limits(result: dict[str, Any]) -> list[str]:
     """What took longer than it may, or did not come, in words."""
-    taken = {name: found[name] for name in LIMITS if name != STEP}
-    taken |= {f"{STEP} {slug}": found["pages"].get(slug, {}).get("switch", float("inf")) for slug in THERE}
+    taken = {name: result[name] for name in LIMITS if name != STEP}
+    taken |= {f"{STEP} {slug}": result["pages"].get(slug, {}).get("switch", float("inf")) for slug in THERE}
     limits = {name: LIMITS.get(name, LIMITS[STEP]) for name in taken}
     return [f"{name}: {taken[name]:.3f} s, limit {limits[name]} s" for name in taken if taken[name] > limits[name]]
 

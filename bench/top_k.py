@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--base", default=str(ROOT / "assets" / "models" / "en-zh"))
     parser.add_argument("--source", default="en")
     parser.add_argument("--target", default="zh")
-    given = parser.parse_args()
+    args = parser.parse_args()
     from measures.setup import stretches
 
     from engine.base import BaseModel
@@ -46,16 +46,16 @@ def main() -> int:
     from engine.memory import PhrasePair, assign_layers, record
     from engine.plugins import Plugin
 
-    base = BaseModel.load(given.base, given.source, given.target)
-    lines = given.samples.read_text(encoding="utf-8").splitlines()
+    base = BaseModel.load(args.base, args.source, args.target)
+    lines = args.samples.read_text(encoding="utf-8").splitlines()
     random.Random(1).shuffle(lines)
-    spaced = not unspaced(given.target)
-    texts = [line.split() if spaced else line for line in lines[: given.phrases // 5]]
+    spaced = not unspaced(args.target)
+    texts = [line.split() if spaced else line for line in lines[: args.phrases // 5]]
     layers = len(base.decoder_layers)
-    every = stretches(texts, given.longest, " " if spaced else "")
-    targets = sorted(random.Random(2).sample(every, min(len(every), given.phrases * layers)), key=len)
+    every = stretches(texts, args.longest, " " if spaced else "")
+    targets = sorted(random.Random(2).sample(every, min(len(every), args.phrases * layers)), key=len)
     begin = time.process_time()
-    sources = back_translate(base.for_direction(given.target, given.source), targets)
+    sources = back_translate(base.for_direction(args.target, args.source), targets)
     pairs = [
         PhrasePair(layer, text, source, len(text), 1)
         for text, source, layer in zip(targets, sources, assign_layers(list(map(len, targets)), layers), strict=True)
@@ -64,10 +64,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         memory = record(base, pairs, Path(scratch) / "memory.safetensors")
         print(f"{len(pairs):,} phrases recorded in {time.process_time() - begin:.0f} s of processor time", flush=True)
-        plugin = Plugin.load(given.plugin, base)
+        plugin = Plugin.load(args.plugin, base)
         module: Any = plugin.module
         read = {}
-        sentences = given.sources.read_text(encoding="utf-8").splitlines()[: given.lines or None]
+        sentences = args.sources.read_text(encoding="utf-8").splitlines()[: args.lines or None]
         for search in ("exact", "top_k"):
             module.set_memory(memory)
             for _, _, reader in module.readers():
@@ -76,9 +76,9 @@ def main() -> int:
             begin = time.process_time()
             read[search] = translate(base, sentences, plugin)
             print(f"{search}: {time.process_time() - begin:.0f} s of processor time", flush=True)
-    references = given.references.read_text(encoding="utf-8").splitlines()[: given.lines or None]
+    references = args.references.read_text(encoding="utf-8").splitlines()[: args.lines or None]
     read["vanilla"] = translate(base, sentences)
-    bleu = metrics(given.target)["BLEU"]
+    bleu = metrics(args.target)["BLEU"]
     for name, result in read.items():
         print(f"{name}: BLEU {bleu.corpus_score(result, [references]).score:.2f}")
     same = sum(a == b for a, b in zip(read["exact"], read["top_k"], strict=True))

@@ -41,8 +41,8 @@ def main() -> None:
     lines = [line.split("\t")[0] for line in args.texts.read_text(encoding="utf-8").splitlines() if line.strip()]
     lines = lines[: args.lines]
     words = sum(len(line.split()) for line in lines)
-    plugins = {"base alone": None, **{Path(one).stem: Plugin.load(one, base) for one in args.plugin}}
-    clock = interleaved({name: partial(translate, base, lines, one) for name, one in plugins.items()}, args.rounds)
+    plugins = {"base alone": None, **{Path(path).stem: Plugin.load(path, base) for path in args.plugin}}
+    clock = interleaved({name: partial(translate, base, lines, plugin) for name, plugin in plugins.items()}, args.rounds)
     print(f"{platform.machine()}, {len(lines)} sentences, {words:,} words, medians of {args.rounds}\n")
     print("| | CPU s | words a second | core-hours per million words |\n|---|---:|---:|---:|")
     for name, times in clock.systems.items():

@@ -95,9 +95,9 @@ def budget_table() -> str:
     for method in method_names():
         of_method = get_method(method)
         for part, defaults in (("method", of_method.config_class()), ("training", TrainingOptions())):
-            given = {n: of_method.budgets.get(n, {}).get(part, {}) for n in names}
-            for key in dict.fromkeys(key for n in names for key in given[n]):
-                cells = [shown(given[n].get(key, getattr(defaults, key))) for n in names]
+            presets = {n: of_method.budgets.get(n, {}).get(part, {}) for n in names}
+            for key in dict.fromkeys(key for n in names for key in presets[n]):
+                cells = [shown(presets[n].get(key, getattr(defaults, key))) for n in names]
                 rows.append(f"| {method}: `{key}` | " + " | ".join(cells) + " |")
     return "\n".join(rows)
 
@@ -131,14 +131,14 @@ def commands(top: argparse.ArgumentParser, prefix: str = "") -> Iterator[tuple[s
     """(name, help, parser) of every command that does something, groups opened."""
     for action in top._actions:
         if isinstance(action, argparse._SubParsersAction):
-            about = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            help_texts = {choice.dest: choice.help or "" for choice in action._choices_actions}
             for name, result in action.choices.items():
                 deeper = list(commands(result, f"{prefix}{name} "))
-                yield from deeper or [(prefix + name, about.get(name, ""), result)]
+                yield from deeper or [(prefix + name, help_texts.get(name, ""), result)]
 
 
-def flag_rows(found: argparse.ArgumentParser, *, skip: frozenset[str] = frozenset()) -> Iterator[str]:
-    for action in found._actions:
+def flag_rows(parser: argparse.ArgumentParser, *, skip: frozenset[str] = frozenset()) -> Iterator[str]:
+    for action in parser._actions:
         if isinstance(action, argparse._HelpAction) or action.dest in skip:
             continue
         value = action.metavar if isinstance(action.metavar, str) else "|".join(map(str, action.choices or ()))

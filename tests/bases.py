@@ -71,8 +71,8 @@ def pieces_of(folder: Path, vocabulary: int, **settings: Any) -> dict[str, int]:
     )
     for name in ("source.spm", "target.spm"):
         (folder / name).write_bytes(model.getvalue())
-    known = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-    return {known.id_to_piece(i): i for i in range(known.get_piece_size())}
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    return {processor.id_to_piece(i): i for i in range(processor.get_piece_size())}
 
 
 def marian_config(size: int, pad: int, d: int, encoder: int, decoder: int, **more: Any) -> Any:
@@ -138,14 +138,14 @@ def make_base(
         words[word] = len(words)
     pad = words["<pad>"]
     (folder / "vocab.json").write_text(json.dumps(words, ensure_ascii=False), encoding="utf-8")
-    about = {
+    tokenizer_config = {
         "source_lang": "en",
         "target_lang": "zh",
         "tokenizer_class": "MarianTokenizer",
         "model_max_length": 128,
         "separate_vocabs": False,
     }
-    (folder / "tokenizer_config.json").write_text(json.dumps(about), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer_config), encoding="utf-8")
     config = marian_config(len(words), pad, d, layers, layers, scale_embedding=True, init_std=0.08)
     torch.manual_seed(seed)
     model = MarianMTModel(config)

@@ -17,5 +17,7 @@ def weights(plugin: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(plugin) as bundle:
         files = {name: load(bundle.read(name)) for name in bundle.namelist() if name.endswith(".safetensors")}
     return {
-        f"{file}/{key} {one.dtype} {one.shape}": one.tobytes() for file, tensors in files.items() for key, one in tensors.items()
+        f"{file}/{key} {tensor.dtype} {tensor.shape}": tensor.tobytes()
+        for file, tensors in files.items()
+        for key, tensor in tensors.items()
     }

@@ -85,7 +85,7 @@ def pytest_collection() -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {name: place for place, name in enumerate(FIRST)}
+    places = {name: position for position, name in enumerate(FIRST)}
     items.sort(key=lambda item: places.get(item.path.relative_to(TESTS).as_posix(), len(FIRST)))
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
@@ -156,8 +156,8 @@ def tailormt(home: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Callabl
             code = main([str(a) for a in arguments])
         except SystemExit as end:  # argparse
             code = int(end.code or 0)
-        shown = capsys.readouterr()
-        return Ran(code, shown.out, shown.err)
+        output = capsys.readouterr()
+        return Ran(code, output.out, output.err)
 
     yield run
     terminal._stopped = False
@@ -170,10 +170,10 @@ def command(home: Path) -> Callable[..., Ran]:
     """Runs a command in a process of its own, as a user's shell does."""
 
     def run(*arguments: Any, input: str | bytes | None = None, **environment: str) -> Ran:
-        given = input.encode() if isinstance(input, str) else input
+        stdin = input.encode() if isinstance(input, str) else input
         done = subprocess.run(
             [sys.executable, "-m", "engine.cli", *map(str, arguments)],
-            cwd=ROOT, input=given, capture_output=True, timeout=600, check=False, env={**os.environ, **environment},
+            cwd=ROOT, input=stdin, capture_output=True, timeout=600, check=False, env={**os.environ, **environment},
         )  # fmt: skip
         return Ran(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
 

@@ -109,9 +109,9 @@ def _somebody() -> dict[str, Any]:
 
 
 def _programs() -> Path | None:
-    known = shutil.which("initdb")
-    if known:
-        return Path(known).resolve().parent  # it may be a link to the folder that has them all
+    initdb = shutil.which("initdb")
+    if initdb:
+        return Path(initdb).resolve().parent  # it may be a link to the folder that has them all
     results = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return results[-1].parent if results else None
 
@@ -129,8 +129,8 @@ def start_server() -> Postgres:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    given = json.dumps([str(programs / "pg_ctl"), str(folder), who])
-    command = [sys.executable, "-c", KEEPER, given]
+    arguments = json.dumps([str(programs / "pg_ctl"), str(folder), who])
+    command = [sys.executable, "-c", KEEPER, arguments]
     keeper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
     server = Postgres(programs, folder, port, keeper)
     server.make()
@@ -208,16 +208,16 @@ def stores_elsewhere(request: pytest.FixtureRequest) -> Iterator[None]:
     from engine.store import database, store
 
     server: Postgres = request.getfixturevalue("postgres")
-    made: dict[str, str] = {}
+    urls: dict[str, str] = {}
 
     def parse(url: str) -> URL:
         result = database.parse(url)
         file = database.file_of(result)
         if file is None:
             return result
-        if str(file) not in made:
-            made[str(file)] = server.database(TEMPLATE)
-        return database.parse(made[str(file)])
+        if str(file) not in urls:
+            urls[str(file)] = server.database(TEMPLATE)
+        return database.parse(urls[str(file)])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "parse", parse)

@@ -95,7 +95,7 @@ def shape(*paragraphs: str, placeholder: str = "") -> str:
     mark = f'<p:ph type="{placeholder}"/>' if placeholder else ""
     return (
         f'<p:sp><p:nvSpPr><p:cNvPr id="2" name="Box"/><p:cNvSpPr/><p:nvPr>{mark}</p:nvPr></p:nvSpPr><p:spPr/><p:txBody>'
-        f"<a:bodyPr/><a:lstStyle/>{''.join(f'<a:p>{one}</a:p>' for one in paragraphs)}</p:txBody></p:sp>"
+        f"<a:bodyPr/><a:lstStyle/>{''.join(f'<a:p>{paragraph}</a:p>' for paragraph in paragraphs)}</p:txBody></p:sp>"
     )
 
 
@@ -106,8 +106,8 @@ def drawn_run(text: str, properties: str = '<a:rPr lang="en-US" dirty="0"/>') ->
 
 def pptx(slides: Sequence[str], path: Path, parts: Mapping[str, str | bytes] | None = None, *, order: Sequence[int] = ()) -> Path:
     """A presentation of slides that are XML of shapes; `order` is the numbers of the slides as they are shown."""
-    shown = order or range(1, len(slides) + 1)
-    ids = "".join(f'<p:sldId id="{255 + number}" r:id="r{number}"/>' for number in shown)
+    ordered = order or range(1, len(slides) + 1)
+    ids = "".join(f'<p:sldId id="{255 + number}" r:id="r{number}"/>' for number in ordered)
     sections = '<p:extLst><p:ext uri="x"><s:sldIdLst xmlns:s="s"><s:sldId id="256"/></s:sldIdLst></p:ext></p:extLst>'
     numbers = range(1, len(slides) + 1)
     return package(
@@ -117,7 +117,7 @@ def pptx(slides: Sequence[str], path: Path, parts: Mapping[str, str | bytes] | N
             "ppt/presentation.xml": f'{XML}<p:presentation xmlns:a="{A}" xmlns:r="{R}" xmlns:p="{P}"><p:sldIdLst>{ids}</p:sldIdLst>'
             f"{sections}</p:presentation>",
             "ppt/_rels/presentation.xml.rels": links(*(("slide", f"slides/slide{number}.xml") for number in numbers)),
-            **{f"ppt/slides/slide{number}.xml": slide(one) for number, one in enumerate(slides, 1)},
+            **{f"ppt/slides/slide{number}.xml": slide(shapes) for number, shapes in enumerate(slides, 1)},
             **(parts or {}),
         },
     )
@@ -159,7 +159,7 @@ def xlsx(
 
 def si(*texts: str) -> str:
     """Shared texts: what is no XML is a plain one."""
-    return "".join(f"<si>{one if one.startswith('<') else f'<t>{escape(one)}</t>'}</si>" for one in texts)
+    return "".join(f"<si>{text if text.startswith('<') else f'<t>{escape(text)}</t>'}</si>" for text in texts)
 
 
 def word_paragraph(*runs: str, style: str = "") -> str:
@@ -193,8 +193,8 @@ def pdf(pages: Sequence[Sequence[str]], path: Path) -> Path:
     objects: list[bytes] = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
     for lines in pages:
-        shown = "".join("(" + line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)") + ") Tj T*\n" for line in lines)
-        stream = f"BT /F1 11 Tf 14 TL 72 720 Td\n{shown}ET".encode("latin-1")
+        content = "".join("(" + line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)") + ") Tj T*\n" for line in lines)
+        stream = f"BT /F1 11 Tf 14 TL 72 720 Td\n{content}ET".encode("latin-1")
         objects.append(b"<< /Length %d >>\nstream\n" % len(stream) + stream + b"\nendstream")
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> "

@@ -58,10 +58,10 @@ class Hub(http.server.BaseHTTPRequestHandler):
 def described(name: str, folder: Path) -> dict[str, Any]:
     """The hub's description of a repository: its commit, its files with their sizes, what its card says."""
     files = [{"rfilename": file.name, "size": file.stat().st_size} for file in folder.iterdir()]
-    about = {"id": name, "modelId": name, "sha": COMMIT, "siblings": files, "tags": [], "private": False}
+    description = {"id": name, "modelId": name, "sha": COMMIT, "siblings": files, "tags": [], "private": False}
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     card = {"license": licence} if (licence := read_card_file(folder).license) else {}
-    return about | {"config": {"model_type": config.get("model_type")}, "cardData": card}
+    return description | {"config": {"model_type": config.get("model_type")}, "cardData": card}
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ def characters() -> list[str]:
     return sorted({c for text in texts for c in text if not c.isspace()} | {"▁"})
 
 
-def marian(folder: Path, about: dict[str, Any], tags: tuple[str, ...], codes: dict[str, str], seed: int) -> None:
+def marian(folder: Path, hub_config: dict[str, Any], tags: tuple[str, ...], codes: dict[str, str], seed: int) -> None:
     """A Marian folder with the tokenizer config of a hub repository; `codes` is {target language: its tag}."""
     import torch
     from transformers import MarianMTModel, MarianTokenizer
@@ -50,8 +50,8 @@ def marian(folder: Path, about: dict[str, Any], tags: tuple[str, ...], codes: di
     for word in (*tags, "<pad>"):
         words[word] = len(words)
     (folder / "vocab.json").write_text(json.dumps(words, ensure_ascii=False), encoding="utf-8")
-    whole = {"tokenizer_class": "MarianTokenizer", "model_max_length": 512, "separate_vocabs": False, **about}
-    (folder / "tokenizer_config.json").write_text(json.dumps(whole), encoding="utf-8")
+    tokenizer_config = {"tokenizer_class": "MarianTokenizer", "model_max_length": 512, "separate_vocabs": False, **hub_config}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer_config), encoding="utf-8")
     tokenizer = MarianTokenizer.from_pretrained(folder)
     torch.manual_seed(seed)
     model = MarianMTModel(marian_config(len(words), words["<pad>"], 32, 2, 2, scale_embedding=True, init_std=0.08))

@@ -69,9 +69,9 @@ def check_strength(name: str, **options: Any) -> None:
         if position.endswith("_norm"):
             continue
         states = torch.randn(2, 5, getattr(part, "a", torch.empty(base.d_model)).shape[0], dtype=torch.float64)
-        whole = part(states) - states
-        assert whole.abs().max() > 1e-2
-        assert torch.allclose(part(states, 0.5) - states, 0.5 * whole, atol=1e-12)
+        change = part(states) - states
+        assert change.abs().max() > 1e-2
+        assert torch.allclose(part(states, 0.5) - states, 0.5 * change, atol=1e-12)
         assert torch.equal(part(states, 0.0), states)
 
 

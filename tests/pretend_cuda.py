@@ -42,7 +42,7 @@ def leaves(value: Any) -> list[Any]:
     operations that are looked at here.
     """
     if isinstance(value, tuple | list):
-        return [leaf for one in value for leaf in (leaves(one) if isinstance(one, tuple | list | dict) else (one,))]
+        return [leaf for item in value for leaf in (leaves(item) if isinstance(item, tuple | list | dict) else (item,))]
     return leaves(list(value.values())) if isinstance(value, dict) else [value]
 
 
@@ -58,29 +58,29 @@ class PretendCuda(TorchFunctionMode):
         if func in PROPERTIES:
             return PROPERTIES[func](args[0])
         kwargs = dict(kwargs or {})
-        given = leaves((args, kwargs))
-        tensors = [leaf for leaf in given if isinstance(leaf, Tensor)]
+        arguments = leaves((args, kwargs))
+        tensors = [leaf for leaf in arguments if isinstance(leaf, Tensor)]
         there = any(map(is_on_gpu, tensors))
         if there and func in ONLY_THERE:
             raise TypeError(f"can't convert {GPU} device type tensor to numpy. Use Tensor.cpu() first")
         if func in MOVES:
             return move(func, args, kwargs)
-        wanted = kwargs.get("device")
-        if wanted is not None:
-            there = torch.device(wanted).type == "cuda"
-            kwargs["device"] = "cpu" if there else wanted
+        device = kwargs.get("device")
+        if device is not None:
+            there = torch.device(device).type == "cuda"
+            kwargs["device"] = "cpu" if there else device
         elif len(tensors) > 1:
             check(func, args, tensors)
-        if there and torch.Generator in map(type, given):
+        if there and torch.Generator in map(type, arguments):
             raise RuntimeError(f"{name_of(func)}: expected a 'cuda' device type for generator but found 'cpu'")
         result = func(*args, **kwargs)
         if there:  # what has the storage of an argument is on that one's device
-            mark(one for one in leaves(result) if isinstance(one, Tensor) and not any(shared(one, other) for other in tensors))
+            mark(leaf for leaf in leaves(result) if isinstance(leaf, Tensor) and not any(shared(leaf, other) for other in tensors))
         return result
 
 
-def shared(one: Tensor, other: Tensor) -> bool:
-    return one.untyped_storage()._cdata == other.untyped_storage()._cdata
+def shared(tensor: Tensor, other: Tensor) -> bool:
+    return tensor.untyped_storage()._cdata == other.untyped_storage()._cdata
 
 
 def mark(tensors: Iterable[Tensor]) -> None:
@@ -139,14 +139,14 @@ def check(func: Any, args: Any, tensors: list[Tensor]) -> None:
     if func in (Tensor.__getitem__, Tensor.__setitem__):
         # Places may be on the CPU, and so may what a slice is set to, which is copied.
         places = args[1] if isinstance(args[1], tuple) else (args[1],)
-        many = [one for one in leaves(places) if isinstance(one, Tensor) and one.dim()]
+        many = [index for index in leaves(places) if isinstance(index, Tensor) and index.dim()]
         if not is_on_gpu(args[0]) and any(map(is_on_gpu, many)):
             raise RuntimeError(f"{name_of(func)}: indices on {GPU} for a tensor on the CPU")
-        listed = many or any(isinstance(one, list) for one in places)
+        listed = many or any(isinstance(index, list) for index in places)
         tensors = [args[0], args[2]] if listed and len(args) > 2 and isinstance(args[2], Tensor) else []
-    sides = {is_on_gpu(one) for one in tensors if one.dim() or is_on_gpu(one) or func in NO_NUMBERS}
+    sides = {is_on_gpu(tensor) for tensor in tensors if tensor.dim() or is_on_gpu(tensor) or func in NO_NUMBERS}
     if len(sides) > 1:
-        shapes = ", ".join(f"{tuple(one.shape)} on {device_of(one)}" for one in tensors)
+        shapes = ", ".join(f"{tuple(tensor.shape)} on {device_of(tensor)}" for tensor in tensors)
         raise RuntimeError(f"{name_of(func)}: expected all tensors to be on the same device, but found two: {shapes}")
 
 
@@ -157,7 +157,7 @@ def pretend_cuda() -> Iterator[None]:
         yield
         return
     real = torch.autocast
-    said: dict[str, Callable[..., Any]] = {
+    answers: dict[str, Callable[..., Any]] = {
         "is_available": lambda: True,
         "device_count": lambda: 1,
         "is_bf16_supported": lambda *_: True,
@@ -168,7 +168,7 @@ def pretend_cuda() -> Iterator[None]:
         "get_device_name": lambda *_: "no GPU",
     }
     with pytest.MonkeyPatch.context() as patch, PretendCuda():
-        for name, value in said.items():
+        for name, value in answers.items():
             patch.setattr(torch.cuda, name, value)
         # bfloat16 where a GPU would have it.
         patch.setattr(torch, "autocast", lambda kind, **options: real("cpu" if kind == "cuda" else kind, **options))

@@ -127,25 +127,25 @@ def one_layer(
     def norm(name: str, states: Tensor) -> Tensor:
         if normal is not None:
             return normal(*at, name, states)
-        own = getattr(layer, name)
-        return layer_norm(states, own.weight, own.bias)
+        module = getattr(layer, name)
+        return layer_norm(states, module.weight, module.bias)
 
-    def sub_layer(place: str, states: Tensor) -> Tensor:
-        if place == "self_attn":
+    def sub_layer(position: str, states: Tensor) -> Tensor:
+        if position == "self_attn":
             return attention(layer.self_attn, states, states, causal=encoded is not None)
-        if place == "encoder_attn":
+        if position == "encoder_attn":
             assert encoded is not None
             return attention(layer.encoder_attn, states, encoded, causal=False)
         hidden = torch.clamp(linear(layer.fc1, states), min=0)  # (T, f)
         return linear(layer.fc2, change(*at, "hidden", hidden))
 
-    places = ["self_attn", "feed_forward"] if encoded is None else ["self_attn", "encoder_attn", "feed_forward"]
-    for place in places:
-        name = "final_layer_norm" if place == "feed_forward" else f"{place}_layer_norm"
+    positions = ["self_attn", "feed_forward"] if encoded is None else ["self_attn", "encoder_attn", "feed_forward"]
+    for position in positions:
+        name = "final_layer_norm" if position == "feed_forward" else f"{position}_layer_norm"
         if pre_norm:
-            x = x + change(*at, place, sub_layer(place, norm(name, x)))  # (T, d)
+            x = x + change(*at, position, sub_layer(position, norm(name, x)))  # (T, d)
         else:
-            x = norm(name, x + change(*at, place, sub_layer(place, x)))  # (T, d)
+            x = norm(name, x + change(*at, position, sub_layer(position, x)))  # (T, d)
     return change(*at, "layer", x)
 
 

@@ -54,12 +54,12 @@ def trained_module(name: str, base: Any, workspace: Path, *, moved: bool = True,
 
 def batch_of(base: Any, pairs: list[tuple[str, str]] | None = None, step: int = 0) -> Batch:
     pairs = pairs or SENTENCES
-    known = Pairs.encode(base, [SentencePair(*pair) for pair in pairs])
-    sources, labels = base.pad_batch(known.sources), base.pad_batch(known.labels)
+    encoded_pairs = Pairs.encode(base, [SentencePair(*pair) for pair in pairs])
+    sources, labels = base.pad_batch(encoded_pairs.sources), base.pad_batch(encoded_pairs.labels)
     mask = (sources != base.pad).long()
     with torch.no_grad():
         encoded = base.model.get_encoder()(input_ids=sources, attention_mask=mask).last_hidden_state
-    return Batch(sources, mask, encoded, base.shift_right(labels), labels, step, known, range(len(pairs)))
+    return Batch(sources, mask, encoded, base.shift_right(labels), labels, step, encoded_pairs, range(len(pairs)))
 
 
 def forward(base: Any, batch: Batch) -> torch.Tensor:

@@ -43,8 +43,8 @@ class Words(Translator):
         words = self._owners(target, b, [word for _, word in text], self.joint)
         rows = []
         for j in range(len(b)):
-            own = [i for i in range(len(a)) if origins[i] == text[words[j]][0]]
-            near = [i for i in own if source[slice(*a[i])].casefold() == target[slice(*b[j])].casefold()] or own
+            aligned = [i for i in range(len(a)) if origins[i] == text[words[j]][0]]
+            near = [i for i in aligned if source[slice(*a[i])].casefold() == target[slice(*b[j])].casefold()] or aligned
             rows.append(dict.fromkeys(near, 1 / max(1, len(near))))
         return Alignment(a, b, rows)
 

@@ -35,7 +35,7 @@ def main(begin: float, home: Path, loaded: int, different: int, base_path: str, 
     models = ModelCache(load_settings().replace(home=str(home), loaded_plugins=loaded))
     base = models.base(base_path, source, target)
     translate(base, TEXTS)
-    figures = {"start": time.time() - begin, "start cpu": time.process_time(), "plugins": len(rows), "after base": resident()}
+    values = {"start": time.time() - begin, "start cpu": time.process_time(), "plugins": len(rows), "after base": resident()}
     cold, cpu = [], []
     for number, path in enumerate(sorted({row.path for row in rows})[:different]):
         clock, used = time.perf_counter(), time.process_time()
@@ -43,12 +43,12 @@ def main(begin: float, home: Path, loaded: int, different: int, base_path: str, 
         cold.append(time.perf_counter() - clock)
         cpu.append(time.process_time() - used)
         if number + 1 == 2 * loaded:
-            figures["after twice as many as are kept"] = resident()
-    figures |= {
+            values["after twice as many as are kept"] = resident()
+    values |= {
         "cold": statistics.median(cold), "cold cpu": statistics.median(cpu), "slowest": max(cold), "loaded": len(cold),
         "at the end": resident(), "held": len(models._plugins),
     }  # fmt: skip
-    print(json.dumps(figures))
+    print(json.dumps(values))
 
 
 if __name__ == "__main__":

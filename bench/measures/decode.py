@@ -37,7 +37,7 @@ def memory_vs_residual(setup: Setup) -> list[Row]:
     rows = []
     for batch, limit in ((6 if setup.small else 128, 1.3), (1, 1.5)):
         texts = setup.english[:batch] if batch > 1 else setup.english[:1]
-        clock = interleaved({name: translator(setup, texts, one) for name, one in plugins.items()}, setup.rounds)
+        clock = interleaved({name: translator(setup, texts, plugin) for name, plugin in plugins.items()}, setup.rounds)
         same = sum(a == b for a, b in zip(clock.results["memory"], clock.results["residual"], strict=True))
         for name, label in (("memory", ""), ("memory, top k", " by top k"), ("memory by sentence", " by sentence")):
             rows.append(

@@ -107,10 +107,10 @@ def grow_comparisons(home: Path, size: int) -> None:
 
     store, project = opened(home).store, project_of(home)
     there = len(store.sheets.titles(project.id, limit=size))
-    made = [comparison_rows(number, project.id, 10) for number in range(there + 1, size + 1)]
-    inserted(store, tables.Comparison, [one for one, _, _ in made])
-    inserted(store, ComparisonSheet, [sheet for _, sheet, _ in made])
-    inserted(store, ComparisonLine, [line for _, _, lines in made for line in lines])
+    rows = [comparison_rows(number, project.id, 10) for number in range(there + 1, size + 1)]
+    inserted(store, tables.Comparison, [comparison for comparison, _, _ in rows])
+    inserted(store, ComparisonSheet, [sheet for _, sheet, _ in rows])
+    inserted(store, ComparisonLine, [line for _, _, lines in rows for line in lines])
 
 
 def shown(home: Path) -> Callable[..., Callable[[], Any]]:
@@ -245,16 +245,18 @@ def view_calls(home: Path) -> Sequence[Call]:
     app = create_app(Settings(home=str(home), device="cpu", threads=1))
     client = TestClient(app, base_url="http://127.0.0.1:7860").__enter__()
     config = client.get("/config").json()
-    own = set(config["page"]["samples"]["dependencies"])
+    page_ids = set(config["page"]["samples"]["dependencies"])
     numbers = itertools.count()
-    fills = [one for one in config["dependencies"] if one["id"] in own and "load" in {what for _, what in one["targets"]}]
+    fills = [
+        event for event in config["dependencies"] if event["id"] in page_ids and "load" in {what for _, what in event["targets"]}
+    ]
 
     def views() -> None:
         for number in itertools.islice(numbers, size):
             session = f"view {number}"
             assert client.get("/samples", params={"project": project.id}).status_code == 200
-            for one in fills:
-                body = {"data": [None] * len(one["inputs"]), "fn_index": one["id"], "session_hash": session}
+            for event in fills:
+                body = {"data": [None] * len(event["inputs"]), "fn_index": event["id"], "session_hash": session}
                 client.post("/gradio_api/queue/join", json={**body, "event_data": None, "trigger_id": None})
             answer = client.get("/gradio_api/queue/data", params={"session_hash": session})
             assert answer.text.count('"success":true') == len(fills), answer.text[:500]

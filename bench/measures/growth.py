@@ -87,13 +87,13 @@ def memory_opening(setup: Setup) -> list[Row]:
     """What one reader of a large memory takes until it can be read: graph and clusters made, and read where they were kept."""
     count = setup.size(100_000, 1_000)
     plugin = setup.plugin("memory_adapter", setup.memory(100), search="exact")
-    reader = next(one for layer, place, one in plugin.module.readers() if (layer, place) == (1, "self_attn"))
+    reader = next(candidate for layer, attention, candidate in plugin.module.readers() if (layer, attention) == (1, "self_attn"))
     reader.memory, reader.search = grown(setup, count), "top_k"
     selected = setup.scratch / "graphs" / "1-self_attn"
 
-    def opened(place: Path | None) -> Callable[[], None]:
+    def opened(path: Path | None) -> Callable[[], None]:
         def run() -> None:
-            reader.graph_path = place
+            reader.graph_path = path
             reader.project()
 
         return run
@@ -120,8 +120,8 @@ def grown(setup: Setup, count: int) -> Any:
     spread = 0.3 * rows.std(0)  # (d,)
     for begin in range(len(rows), count, 65_536):
         size = min(65_536, count - begin)
-        some = rows[torch.randint(len(rows), (size,), generator=draw)]  # (n, d)
-        parts.append(some + spread * torch.randn(size, rows.shape[1], generator=draw))
+        sampled = rows[torch.randint(len(rows), (size,), generator=draw)]  # (n, d)
+        parts.append(sampled + spread * torch.randn(size, rows.shape[1], generator=draw))
     return torch.cat(parts)  # (N, d)
 
 
@@ -140,17 +140,17 @@ def accuracy(setup: Setup, reader: Any) -> dict[str, float]:
     finally:
         handle.remove()
     with torch.inference_mode():
-        flat = torch.cat([one.reshape(-1, one.shape[-1]) for one in states])  # (R, d)
+        flat = torch.cat([state.reshape(-1, state.shape[-1]) for state in states])  # (R, d)
         queries = reader.query(flat[torch.randperm(len(flat), generator=torch.Generator().manual_seed(1))[:QUERIES]])  # (R, d)
         scores = (
             torch.cat([queries @ reader.key(part).T for part in reader.memory.split(65_536)], -1) * reader.inverse_temperature
         )  # (R, N)
         best, rows = reader.nearest.best(queries)  # (R, k)
-        wanted = scores.topk(rows.shape[1]).indices  # (R, k)
-        recall = (rows[:, :, None] == wanted[:, None, :]).any(1).float().mean()
+        expected = scores.topk(rows.shape[1]).indices  # (R, k)
+        recall = (rows[:, :, None] == expected[:, None, :]).any(1).float().mean()
         exact = torch.softmax(scores, -1) @ reader.memory  # (R, d)
         size = (exact - reader.memory.mean(0)).norm(dim=1)  # (R,)
         alone = (torch.softmax(best, -1)[:, None] @ reader.memory[rows])[:, 0]  # (R, d)
         near = reader.nearest.read(queries, reader.memory)  # (R, d)
-        error, of_best = (((one - exact).norm(dim=1) / size).median() for one in (near, alone))
+        error, of_best = (((output - exact).norm(dim=1) / size).median() for output in (near, alone))
     return {"recall": float(recall), "error": float(error), "alone": float(of_best)}

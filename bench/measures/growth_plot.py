@@ -32,8 +32,8 @@ def plot(title: str, points: Sequence[Point]) -> str:
 
     lines = []
     for index, what in enumerate(dict.fromkeys(point.what for point in points)):
-        own = [point for point in points if point.what == what]
-        places = [(x(point.size), y(math.log10(max(point.seconds, 1e-6)))) for point in own]
+        series = [point for point in points if point.what == what]
+        places = [(x(point.size), y(math.log10(max(point.seconds, 1e-6)))) for point in series]
         lines.append({"what": what, "points": places, "colour": COLOURS[index % len(COLOURS)], "place": TOP + 14 + 20 * index})
     environment = Environment(autoescape=True)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(

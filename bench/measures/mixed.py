@@ -28,7 +28,9 @@ def many_plugins(setup: Setup) -> list[Row]:
             return list(translate_mixed(setup.base, texts, plugins, decoding=decoding))
 
         def apart(plugins: list[Any] = plugins) -> list[str]:
-            return [translate(setup.base, [text], one, decoding=decoding)[0] for text, one in zip(texts, plugins, strict=True)]
+            return [
+                translate(setup.base, [text], plugin, decoding=decoding)[0] for text, plugin in zip(texts, plugins, strict=True)
+            ]
 
         clock = interleaved({"together": together, "by plugin": apart}, setup.rounds)
         same = sum(a == b for a, b in zip(clock.results["together"], clock.results["by plugin"], strict=True))

@@ -85,8 +85,8 @@ def datastore(setup: Setup, count: int) -> Any:
     from engine.methods.knn.index import build_index, kind_for
     from engine.methods.knn.options import KnnOptions
 
-    some = setup.english[: setup.size(300, 20)]
-    real = Datastore.build(setup.base, Pairs.encode(setup.base, list(zip(some, translate(setup.base, some), strict=True))))
+    texts = setup.english[: setup.size(300, 20)]
+    real = Datastore.build(setup.base, Pairs.encode(setup.base, list(zip(texts, translate(setup.base, texts), strict=True))))
     own_keys = real.vectors()  # (n, d)
     draw = torch.Generator().manual_seed(1)
     rows = torch.randint(len(real), (count,), generator=draw)  # (N,)
@@ -99,8 +99,8 @@ def datastore(setup: Setup, count: int) -> Any:
         keys[begin : begin + 65_536] = (own_keys[part].float() + spread * noise).half()
     options = KnnOptions(k=16, temperature=30.0, weight=0.2)
     options = options.replace(index=kind_for(count, options))
-    whole = Datastore(keys, real.tokens[rows], real.sentences[rows], real.positions[rows], [])
-    return Knn(whole, build_index(keys, options.index, options), options, "cpu")
+    entries = Datastore(keys, real.tokens[rows], real.sentences[rows], real.positions[rows], [])
+    return Knn(entries, build_index(keys, options.index, options), options, "cpu")
 
 
 def straightforward(knn: Any, states: Any, logits: Any) -> Any:
@@ -133,14 +133,14 @@ def knn_by_sentence(setup: Setup) -> list[Row]:
     rows = []
     for batch in (128, 1):
         texts = setup.english[: 4 if setup.small else 128]
-        some = [texts] if batch > 1 else [[text] for text in texts[:16]]
-        systems = {"vanilla": in_batches(setup, some, None), "knn": in_batches(setup, some, plugin)}
+        batches = [texts] if batch > 1 else [[text] for text in texts[:16]]
+        systems = {"vanilla": in_batches(setup, batches, None), "knn": in_batches(setup, batches, plugin)}
         clock = interleaved(systems, setup.rounds)
         rows.append(
             Row(
                 "knn_by_sentence",
                 f"kNN decoding by sentence with its learned gate over {count:,} rows against vanilla, beam 4, "
-                f"batch {len(some[0])}",
+                f"batch {len(batches[0])}",
                 clock.ratio("knn", "vanilla"), 1.3, wall=clock.ratio("knn", "vanilla", "wall"), figures=clock.to_mapping(),
                 note=f"{knn.options.shortlist} samples, "
                 f"{lengths(clock.results['knn']) / lengths(clock.results['vanilla']):.2f} of vanilla's length",
@@ -170,8 +170,8 @@ def by_sentence(setup: Setup, count: int) -> Any:
     from engine.methods.knn.gate import NeighbourGate
     from engine.methods.knn.options import KnnOptions
 
-    some = setup.english[: setup.size(300, 20)]
-    pairs = Pairs.encode(setup.base, list(zip(some, translate(setup.base, some), strict=True)))
+    sentences = setup.english[: setup.size(300, 20)]
+    pairs = Pairs.encode(setup.base, list(zip(sentences, translate(setup.base, sentences), strict=True)))
     real = Datastore.build(setup.base, pairs)
     own_keys = real.vectors()  # (n, d)
     assert real.sources is not None
@@ -182,8 +182,8 @@ def by_sentence(setup: Setup, count: int) -> Any:
     while len(rows) < count:
         chosen.append(int(random.integers(len(pairs))))
         rows += range(int(starts[chosen[-1]]), int(starts[chosen[-1] + 1]))
-    own = [pairs.sources[i] for i in chosen]
-    lines = [np.where(random.random(len(row)) < 0.5, row, random.choice(pieces, len(row))).tolist() for row in own]
+    copied = [pairs.sources[i] for i in chosen]
+    lines = [np.where(random.random(len(row)) < 0.5, row, random.choice(pieces, len(row))).tolist() for row in copied]
     where = torch.tensor(rows)  # (R,)
     spread = 0.3 * own_keys.float().std(0)  # (d,)
     keys = torch.empty(len(rows), own_keys.shape[1], dtype=torch.float16)  # (R, d)
@@ -218,16 +218,16 @@ def sizes(setup: Setup, knn: Any) -> list[Row]:
     folder = setup.scratch / "knn-by-sentence"
     files = knn.save(folder)
     bytes_a_row = sum(file.stat().st_size for file in files.values()) / len(knn.datastore)
-    some = setup.size(100_000, 1_000)
-    whole = knn.datastore
-    count = int((whole.sources.starts <= some).sum()) - 1
-    end = int(whole.sources.starts[count])
-    rows = [setup.base.encode([source])[0] for source, _ in whole.texts[:count]]
-    keys = EightBits(whole.keys.values[:end], whole.keys.exponents[:end])
+    most = setup.size(100_000, 1_000)
+    entries = knn.datastore
+    count = int((entries.sources.starts <= most).sum()) - 1
+    end = int(entries.sources.starts[count])
+    rows = [setup.base.encode([source])[0] for source, _ in entries.texts[:count]]
+    keys = EightBits(entries.keys.values[:end], entries.keys.exponents[:end])
     part = dataclasses.replace(
-        whole, keys=keys, tokens=whole.tokens[:end], sentences=whole.sentences[:end],
-        positions=whole.positions[:end], texts=whole.texts[:count],
-        sources=Sources.build(rows, whole.sources.starts[: count + 1], whole.sources.names[:end], whole.sources.mean),
+        entries, keys=keys, tokens=entries.tokens[:end], sentences=entries.sentences[:end],
+        positions=entries.positions[:end], texts=entries.texts[:count],
+        sources=Sources.build(rows, entries.sources.starts[: count + 1], entries.sources.names[:end], entries.sources.mean),
     )  # fmt: skip
     small = folder / "part"
     Knn(part, None, knn.options, "cpu").save(small)
@@ -239,7 +239,7 @@ def sizes(setup: Setup, knn: Any) -> list[Row]:
     return [
         Row(
             "knn_by_sentence",
-            f"kNN decoding by sentence: bytes a row on disk, of {len(whole):,} rows with d = {setup.base.d_model}",
+            f"kNN decoding by sentence: bytes a row on disk, of {len(entries):,} rows with d = {setup.base.d_model}",
             bytes_a_row,
             350,
             unit="bytes",

@@ -90,7 +90,7 @@ def write_bundles(setup: Setup, folder: Path, count: int) -> list[Path]:
         for name, parameter in module.named_parameters():
             if name.endswith("scale"):
                 parameter.data.fill_(torch.tensor(number * 1e-6))
-        about: dict[str, Any] = {"sentences": 0}
+        provenance: dict[str, Any] = {"sentences": 0}
         export_bundle(
             path,
             BundleContent(
@@ -100,7 +100,7 @@ def write_bundles(setup: Setup, folder: Path, count: int) -> list[Path]:
                 config=MemoryAdapterConfig(),
                 module=module,
                 files={"memory.safetensors": memory.path},
-                provenance=about,
+                provenance=provenance,
             ),
         )
         results.append(path)

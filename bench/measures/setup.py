@@ -50,8 +50,8 @@ class Setup:
     @cached_property
     def english(self) -> list[str]:
         """Real sentences of the source language, of 8 to 16 tokens."""
-        some = lines("general-en/general-en.txt", "it-help-en/it-help.txt", "elizabethan-en/elizabethan-en.txt")
-        return [line for line, ids in zip(some, self.base.encode(some), strict=True) if 8 <= len(ids) <= 16]
+        texts = lines("general-en/general-en.txt", "it-help-en/it-help.txt", "elizabethan-en/elizabethan-en.txt")
+        return [line for line, ids in zip(texts, self.base.encode(texts), strict=True) if 8 <= len(ids) <= 16]
 
     @cached_property
     def chinese(self) -> list[str]:
@@ -83,8 +83,8 @@ class Setup:
         for layer in range(len(self.base.decoder_layers)):
             both = []
             for rows in (self.recorded.target(layer).float(), self.recorded.source(layer).float()):
-                some = rows[torch.randint(len(rows), (count,), generator=draw)]  # (N, d)
-                both.append(some + 0.3 * rows.std(0) * torch.randn(count, rows.shape[1], generator=draw))
+                sampled = rows[torch.randint(len(rows), (count,), generator=draw)]  # (N, d)
+                both.append(sampled + 0.3 * rows.std(0) * torch.randn(count, rows.shape[1], generator=draw))
             results.append((both[0], both[1]))
         return results
 
@@ -114,14 +114,14 @@ class Setup:
         from engine.memory.sentence_memory import record_sentences
         from engine.methods.memory_adapter.config import MemoryAdapterConfig
 
-        places = [(layer, place) for layer in (-2, -1) for place in ("self_attn", "encoder_attn")]
-        places = [(layer + len(self.base.decoder_layers), place) for layer, place in places]
+        places = [(layer, attention) for layer in (-2, -1) for attention in ("self_attn", "encoder_attn")]
+        places = [(layer + len(self.base.decoder_layers), attention) for layer, attention in places]
         pairs: list[SentencePair] = []
         tokens = 0
         while tokens < rows:
             i = len(pairs)
-            turn, place = divmod(i, len(self.english))
-            begin, end = (self.english[(place + shift) % len(self.english)].split() for shift in (0, turn))
+            turn, position = divmod(i, len(self.english))
+            begin, end = (self.english[(position + shift) % len(self.english)].split() for shift in (0, turn))
             source = " ".join([*begin[: len(begin) // 2], *end[len(end) // 2 :]])  # the line itself in the first turn
             pairs.append(SentencePair(source, self.chinese[i * 7 % len(self.chinese)]))
             tokens += len(self.base.encode_target([pairs[-1].target])[0])

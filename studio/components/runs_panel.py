@@ -15,7 +15,7 @@ from engine.errors import InputError
 from engine.jobs import log_tail
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
-from studio.components.html import hidden_text, html_block, link_button, toggle_value, toggled, visible_if
+from studio.components.html import card_title, hidden_text, html_block, link_button, toggle_value, toggled, visible_if
 from studio.components.layout import EACH, LAST, QUIET, address, handle_errors, requested_project
 from studio.components.plots import MEASURES, bleu_curve, loss_curve, overlaid
 from studio.components.preview_card import LOOK, look_card
@@ -59,7 +59,7 @@ class RunsPanel:
         self.table = html_block(script=ACT)
         with toggled(gr.Column, elem_classes="tm-card tm-pad tm-stack") as self.comparing:
             with gr.Row(elem_classes="tm-budget"):
-                html_block("<h2>Compared</h2>", classes="tm-card-title")
+                card_title("Compared")
                 measures = [(name, key) for key, (name, _) in MEASURES.items()]
                 self.measure = gr.Radio(measures, value="valid_loss", elem_classes="tm-segments", **BARE)
             self.overlay = gr.Plot(elem_classes="tm-plot tm-overlay", **BARE)

@@ -9,7 +9,7 @@ import gradio as gr
 from engine.methods.domain_mixing.shapes import Shown
 from engine.store import ProjectRow
 from studio.components import domain_figures as draw
-from studio.components.html import html_block
+from studio.components.html import card_title, html_block
 from studio.components.layout import LAST, handle_errors, in_turn
 from studio.components.plotly import figure_view
 from studio.pages import Values
@@ -28,14 +28,14 @@ class SamplesCards:
         with gr.Row(elem_classes="tm-proportion-row"):
             with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-grow"):
                 with gr.Row(elem_classes="tm-map-head"):
-                    html_block("<h2>The samples as a whole</h2>", classes="tm-card-title")
+                    card_title("The samples as a whole")
                     self.side = gr.Radio(
                         [("Encoder", "encoder"), ("Decoder", "decoder")], value="decoder", label="Side",
                         show_label=False, container=False, elem_classes="tm-segments",
                     )  # fmt: skip
                 self.corpus = figure_view(draw.WORD_SCRIPT)
             with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-aside"):
-                html_block("<h2>Words</h2>", classes="tm-card-title")
+                card_title("Words")
                 self.word = gr.Textbox(label="Look up a word", placeholder="Look up a word", show_label=False, container=False)
                 self.words = html_block(script=draw.WORD_SCRIPT)
 

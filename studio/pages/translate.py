@@ -29,7 +29,7 @@ from studio.services.terminology import project_terms
 from studio.services.translation import MOST, plugin_choices, plugin_of, strength_of, wanted_plugin
 
 TEXT = "Drop a document and get it back with its layout, or type a short text."
-FORMATS = '<p class="tm-quiet tm-formats">Word, PowerPoint, Excel, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text</p>'
+FORMATS = "Word, PowerPoint, Excel, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text"
 ACT = script("job-act.js")
 # Keeps the selection and the text in the address, so that reloads and links restore them.
 MARK = script("translate-mark.js")
@@ -61,7 +61,7 @@ class TranslatePage(StudioPage):
                 with gr.Row(equal_height=True, elem_classes="tm-split tm-desk"):
                     with gr.Column(scale=2, min_width=260):
                         self.files = drop_field("Documents", 190)
-                        html_block(FORMATS)
+                        html_block(FORMATS, classes="tm-quiet tm-formats")
                     with gr.Column(scale=5, min_width=420, elem_classes="tm-card tm-pad tm-stack"):
                         self.short.layout()
             self.refused.layout()

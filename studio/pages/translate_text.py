@@ -11,7 +11,7 @@ from engine.corpora.language import plainly_other
 from engine.store import ProjectRow
 from studio.components.documents_table import result_box
 from studio.components.editor import EDIT, Editor
-from studio.components.html import html_block
+from studio.components.html import html_block, quiet_line
 from studio.components.layout import requested_project
 from studio.i18n.translate import tr
 from studio.pages import Values
@@ -40,7 +40,7 @@ class ShortText:
             self.result = html_block(classes="tm-answer", script=EDIT)
         with gr.Row(elem_classes="tm-below"):
             self.translate = gr.Button("Translate text", size="sm", min_width=120, scale=0)
-            html_block('<p class="tm-quiet">Shift + Enter</p>')
+            quiet_line("Shift + Enter")
             self.editor.layout()
 
     def answer(self, request: gr.Request, text: str, plugin: int | None, strength: float, enforce: bool) -> Iterator[Values]:

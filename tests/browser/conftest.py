@@ -121,8 +121,8 @@ def served(settings: Settings) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         finally:
             process.terminate()
             process.wait(timeout=120)
-    said = path.read_bytes()[begin:].decode("utf-8", errors="replace")
-    assert "Traceback" not in said, f"the studio's log shows an error:\n{said[max(0, said.index('Traceback') - 500) :][:8000]}"
+    text = path.read_bytes()[begin:].decode("utf-8", errors="replace")
+    assert "Traceback" not in text, f"the studio's log shows an error:\n{text[max(0, text.index('Traceback') - 500) :][:8000]}"
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], settings: Settings) -> None:
@@ -157,8 +157,8 @@ def chromium() -> Iterator[Any]:
 def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A page of 1280×800. Fails the test when something asked another host, or the console shows an error."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
-    shown = context.new_page()
-    shown.set_default_timeout(60_000)
+    tab = context.new_page()
+    tab.set_default_timeout(60_000)
     outside: list[str] = []
     errors: list[str] = []
     # The request of the next page until that is there: the page before goes on meanwhile, and the server may have given it up.
@@ -170,7 +170,7 @@ def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
 
     def left(request: Any) -> None:
         nonlocal leaving
-        if request.is_navigation_request() and request.frame == shown.main_frame:
+        if request.is_navigation_request() and request.frame == tab.main_frame:
             leaving = request
 
     def stayed(request: Any) -> None:  # as where the answer is a file
@@ -180,27 +180,27 @@ def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
 
     def arrived(frame: Any) -> None:
         nonlocal leaving
-        if frame == shown.main_frame:
+        if frame == tab.main_frame:
             leaving = None
 
     context.on("request", asked)
-    shown.on("request", left)
-    shown.on("requestfailed", stayed)
-    shown.on("framenavigated", arrived)
+    tab.on("request", left)
+    tab.on("requestfailed", stayed)
+    tab.on("framenavigated", arrived)
 
     def complained(text: str) -> None:
         # Leaving a page cuts its event stream off, and late answers to it meet the next page: Gradio reports both as errors.
         if leaving is None and not re.search(r"AbortError|errored out|Component with ID \d+ not found", text):
             errors.append(text)
 
-    shown.on("pageerror", lambda error: complained(str(error)))
-    shown.on("console", lambda line: complained(line.text) if line.type == "error" else None)
-    yield shown
+    tab.on("pageerror", lambda error: complained(str(error)))
+    tab.on("console", lambda line: complained(line.text) if line.type == "error" else None)
+    yield tab
     if (report := request.node.stash.get(CALL, None)) is not None and report.failed:
         with contextlib.suppress(Exception):  # a page that answers no more must not hide why the test failed
-            buttons = shown.locator("button").evaluate_all("(all) => all.map((one) => one.outerHTML).join('\\n')")
-            text = shown.locator("body").inner_text(timeout=5000)
-            request.node.add_report_section("teardown", "page", f"{shown.url}\n{text[:4000]}\n{buttons[:8000]}")
+            buttons = tab.locator("button").evaluate_all("(all) => all.map((one) => one.outerHTML).join('\\n')")
+            text = tab.locator("body").inner_text(timeout=5000)
+            request.node.add_report_section("teardown", "page", f"{tab.url}\n{text[:4000]}\n{buttons[:8000]}")
     context.close()
     if "studio" in request.fixturenames:
         # The next test chooses its own files for a new project, and waits for its own jobs.

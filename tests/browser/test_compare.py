@@ -39,7 +39,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     save_pairs(pairs, folder / "phrases.jsonl")
     memory = record(base, pairs, folder / "memory.safetensors")
     files = {name: folder / name for name in ("phrases.jsonl", "memory.safetensors")}
-    made = {}
+    paths = {}
     torch.manual_seed(3)
     for name, artefacts, size in (("memory_adapter", Artefacts(memory, files), 0.02), ("lhuc", Artefacts(), 1.5)):
         method = get_method(name)
@@ -47,11 +47,11 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         module = method.build(base, artefacts, config)
         for parameter in module.parameters():
             parameter.data += torch.randn_like(parameter) * size
-        made[name] = export_bundle(
+        paths[name] = export_bundle(
             folder / f"{name}.zip",
             BundleContent(name=name, base=base, method=method, config=config, module=module, files=artefacts.files),
         )
-    return made
+    return paths
 
 
 def start(studio: Studio, name: str, bundles: dict[str, Path]) -> ProjectRow:
@@ -151,14 +151,14 @@ def test_two_plugins_a_dial_a_word_a_link_and_files(studio: Studio, page: Any, c
     other.get_by_text("Delete this comparison").click()
     other.get_by_role("button", name="Delete permanently").click()
     other.wait_for_url(re.compile("comparison=new"))
-    assert [one for one, *_ in studio.store.sheets.titles(project.id)] == [number]
+    assert [comparison for comparison, *_ in studio.store.sheets.titles(project.id)] == [number]
     other.context.close()
 
-    for name, one in FORMATS.items():
+    for name, file_format in FORMATS.items():
         page.get_by_text("Export", exact=True).click()
         with page.expect_download() as download:
-            page.get_by_role("link", name=one.title).click()
-        assert download.value.suggested_filename == f"Rain & i door i{one.ending}"
+            page.get_by_role("link", name=file_format.title).click()
+        assert download.value.suggested_filename == f"Rain & i door i{file_format.ending}"
         check(name, Path(download.value.path()).read_bytes(), manuals[1])
         page.keyboard.press("Escape")
     assert page.evaluate("window.hacked") is None
@@ -228,9 +228,9 @@ def test_a_file_is_a_job_that_is_cancelled_gone_on_with_and_sorted(
     expect(page.get_by_text("1 term is kept.")).to_be_visible()
     expect(page.locator(".tm-figure", has_text="Terminology used")).to_be_visible(timeout=SLOW)
     page.get_by_text("All figures", exact=True).click()
-    figures = page.locator("table.tm-all-figures")
+    table = page.locator("table.tm-all-figures")
     for name in ("TER, lower is better", "Length over the reference", "Words copied from the source"):
-        expect(figures.get_by_role("cell", name=name).first).to_be_visible()
+        expect(table.get_by_role("cell", name=name).first).to_be_visible()
     if folder := os.environ.get("TAILORMT_SCREENSHOTS"):
         page.screenshot(path=f"{folder}/figures.png", full_page=True)
     page.reload()
@@ -259,13 +259,13 @@ def test_what_cannot_be_compared_is_said(studio: Studio, page: Any, bundles: dic
     project = start(studio, "Mistakes", bundles)
     store = studio.store
     plugin = store.plugins.list(project.id)[0]
-    made = store.sheets.create(
+    old_sheet = store.sheets.create(
         project.id, "Old", [(RAIN[0], None)],
         [{"name": "vanilla", "plugin_id": None, "method": "", "strength": 1.0},
          {"name": plugin.name, "plugin_id": plugin.id, "method": plugin.method, "strength": 0.5}],
         texts={0: ["雨还没有停。"], 1: ["雨竟还不曾停歇。"]},
     )  # fmt: skip
-    page.goto(f"{studio.url}/compare?project={project.id}&comparison={made.comparison_id}")
+    page.goto(f"{studio.url}/compare?project={project.id}&comparison={old_sheet.comparison_id}")
     expect(page.get_by_label("strength of Lu Xun <b>")).to_have_value("0.5")
     store.plugins.delete(plugin.id)
     turn(page, "Lu Xun <b>", "1")

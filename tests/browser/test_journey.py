@@ -197,7 +197,7 @@ def export(page: Any, tmp_path: Path, shoot: Shoot) -> Path:
     return bundle
 
 
-def use_elsewhere(chromium: Any, bundle: Path, said: str, tmp_path: Path, shoot: Shoot) -> None:
+def use_elsewhere(chromium: Any, bundle: Path, expected: str, tmp_path: Path, shoot: Shoot) -> None:
     """Another studio, another home: the bundle is taken in where it fits, and says what it said."""
     settings = free_settings(tmp_path / "elsewhere")
     store = Store(settings.store_url)
@@ -217,7 +217,7 @@ def use_elsewhere(chromium: Any, bundle: Path, said: str, tmp_path: Path, shoot:
         step(page, "Translate")
         page.get_by_placeholder("Or type a short text here").fill(SENTENCES[0])
         page.get_by_role("button", name="Translate text").click()
-        expect(page.locator(".tm-result[lang=zh] p").first).to_have_text(said)
+        expect(page.locator(".tm-result[lang=zh] p").first).to_have_text(expected)
         shoot(page, "11-elsewhere")
 
 

@@ -40,11 +40,11 @@ def full(studio: Studio) -> ProjectRow:
     studio.store.plugins.create(project.id, "One", method="memory_adapter", path=str(BASE / "config.json"), metrics=metrics)
     with studio.store.write() as session:
         for state, error in (("failed", "There was no memory left."), ("succeeded", "")):
-            given = {"method": "memory_adapter", "budget": "quick"}
+            options = {"method": "memory_adapter", "budget": "quick"}
             now = tables.now()
             session.add(
                 tables.Job(
-                    kind="customize", project_id=project.id, arguments=given, state=state, started=now, finished=now, error=error
+                    kind="customize", project_id=project.id, arguments=options, state=state, started=now, finished=now, error=error
                 )
             )
     return project
@@ -84,19 +84,19 @@ def test_no_page_scrolls_sideways_or_has_a_serious_violation_of_accessibility(st
             page.evaluate(FADED)
             report = page.evaluate("axe.run({resultTypes: ['violations']})")
             violations += [
-                f"{position} ({scheme}) {one['id']}: {node['html'][:160]}"
-                for one in report["violations"]
-                if one["impact"] in ("serious", "critical")
-                for node in one["nodes"]
+                f"{position} ({scheme}) {violation['id']}: {node['html'][:160]}"
+                for violation in report["violations"]
+                if violation["impact"] in ("serious", "critical")
+                for node in violation["nodes"]
             ]
     assert wide == []
     assert violations == []
 
 
 def test_every_page_opens_in_chinese(studio: Studio, page: Any, full: ProjectRow) -> None:
-    known = messages("zh")
-    names = {one.name for one in studio.store.projects.list()}  # other tests' projects are shown too
-    english = {text for text, message in known.items() if message != text and not HAN.search(text)} - names
+    translations = messages("zh")
+    names = {project.name for project in studio.store.projects.list()}  # other tests' projects are shown too
+    english = {text for text, message in translations.items() if message != text and not HAN.search(text)} - names
     left = []
     for position in EVERYWHERE:
         address = studio.url + position.format(project=full.id)
@@ -121,15 +121,15 @@ def test_the_language_is_chosen_in_the_frame_and_remembered(studio: Studio, page
     expect(page.get_by_test_id("toast-body").first).to_contain_text("请至少选择一个包含句子的文件")
     page.get_by_role("link", name="EN", exact=True).click()
     expect(page.get_by_role("button", name="Read samples")).to_be_visible()
-    assert {one["value"] for one in page.context.cookies() if one["name"] == COOKIE} == {"en"}
+    assert {cookie["value"] for cookie in page.context.cookies() if cookie["name"] == COOKIE} == {"en"}
 
 
 def test_a_browser_that_wants_chinese_gets_it(studio: Studio, chromium: Any) -> None:
     context = chromium.new_context(locale="zh-CN")
-    shown = context.new_page()
-    shown.goto(f"{studio.url}/samples?project=new")
-    expect(shown.get_by_text("将句子文件拖到这里，或从内置样本开始")).to_be_visible()
-    expect(shown.get_by_text("点击上传")).to_be_visible()  # Gradio's own words as well
+    page = context.new_page()
+    page.goto(f"{studio.url}/samples?project=new")
+    expect(page.get_by_text("将句子文件拖到这里，或从内置样本开始")).to_be_visible()
+    expect(page.get_by_text("点击上传")).to_be_visible()  # Gradio's own words as well
     context.close()
 
 

@@ -87,7 +87,7 @@ class Walk:
         until(lambda: not self.store.jobs.get(job.id).active or re.search(r"\d+%|waiting", at_work.inner_text()))
 
     def done(self, kind: str) -> JobRow:
-        job = until(lambda: (one := self.job(kind)) and not one.active and one, WAIT / 1000)
+        job = until(lambda: (latest := self.job(kind)) and not latest.active and latest, WAIT / 1000)
         assert (job.state, job.error) == ("succeeded", "")
         return job  # type: ignore[no-any-return]
 

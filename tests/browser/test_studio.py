@@ -26,20 +26,20 @@ def test_an_empty_studio_invites(studio: Studio, page: Any) -> None:
 
 
 def test_addresses_survive_reload_and_back(studio: Studio, page: Any) -> None:
-    one, two = studio.project("First address"), studio.project("Second address")
-    page.goto(f"{studio.url}/phrases?project={one.id}")
+    first, second = studio.project("First address"), studio.project("Second address")
+    page.goto(f"{studio.url}/phrases?project={first.id}")
     expect(page.locator(".tm-projects summary")).to_have_text("First address")
     page.reload()
     expect(page.locator(".tm-projects summary")).to_have_text("First address")
     page.locator(".tm-projects summary").click()
     page.get_by_role("link", name="Second address").click()
-    page.wait_for_url(f"**/phrases?project={two.id}")
+    page.wait_for_url(f"**/phrases?project={second.id}")
     expect(page.locator(".tm-projects summary")).to_have_text("Second address")
     selected = []
     for name, path in (("Train", "train"), ("Plugins", "plugins"), ("Phrases", "phrases")):
         page.evaluate("window.kept = 1")
         page.locator(".tm-steps a", has_text=name).click()
-        page.wait_for_url(f"**/{path}?project={two.id}")
+        page.wait_for_url(f"**/{path}?project={second.id}")
         expect(page.locator(".tm-steps a[aria-current]")).to_contain_text(name)
         selected.append(page.evaluate("window.kept"))
     # Where Gradio does not come up again, the address is opened as a document of its own (studio/static/navigation.js).
@@ -140,4 +140,4 @@ def test_served_pages_name_no_other_host(studio: Studio) -> None:
         assert "http" not in policy
         loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=[\"']([^\"']+)", text)
         assert loaded
-        assert [one for one in loaded if re.match(r"(?:https?:)?//", one) and "127.0.0.1" not in one] == []
+        assert [address for address in loaded if re.match(r"(?:https?:)?//", address) and "127.0.0.1" not in address] == []

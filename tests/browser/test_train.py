@@ -228,34 +228,34 @@ def test_the_form_follows_budget_and_method_and_survives_a_reload(studio: Studio
 
 def test_a_run_is_cloned_and_runs_are_compared(studio: Studio, page: Any) -> None:
     project = studio.project("Clone")
-    one = run_of(studio, project, "succeeded", ROWS, arguments={"training_options": '{"max_updates": 7}'}, result={"updates": 7})
-    two = run_of(studio, project, "succeeded", ROWS, arguments={"method": "lhuc"}, result={"updates": 50})
+    first = run_of(studio, project, "succeeded", ROWS, arguments={"training_options": '{"max_updates": 7}'}, result={"updates": 7})
+    second = run_of(studio, project, "succeeded", ROWS, arguments={"method": "lhuc"}, result={"updates": 50})
     metrics = {"bleu": 13.1, "bleu_vanilla": 7.8, "general_bleu": 10.1, "general_bleu_vanilla": 10.2}
-    studio.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=metrics, job_id=two.id)
+    studio.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=metrics, job_id=second.id)
     page.goto(f"{studio.url}/train?project={project.id}")
     late: list[Any] = []  # what is asked after the first tick, and not answered before the second comes
 
     def hold(call: Any) -> None:
-        if late or f'"{one.id}"' not in (call.request.post_data or ""):
+        if late or f'"{first.id}"' not in (call.request.post_data or ""):
             call.continue_()
         else:
             late.append(call)
 
     page.route("**/queue/join*", hold)
-    page.locator(f"[data-run='{one.id}']").click()
+    page.locator(f"[data-run='{first.id}']").click()
     until(lambda: page.wait_for_timeout(20) or late)
-    page.locator(f"[data-run='{two.id}']").click()
+    page.locator(f"[data-run='{second.id}']").click()
     expect(page.get_by_text("10.2 → 10.1")).to_be_visible()
     late[0].continue_()
-    for run in (one, two):
+    for run in (first, second):
         expect(page.locator(f"[data-run='{run.id}']")).to_be_checked()
     expect(page.get_by_text("10.2 → 10.1")).to_be_visible()
     expect(page.locator(".js-plotly-plot")).to_have_count(2)
-    page.wait_for_url(re.compile(f"runs={two.id}%2C{one.id}|runs={one.id}%2C{two.id}"))
+    page.wait_for_url(re.compile(f"runs={second.id}%2C{first.id}|runs={first.id}%2C{second.id}"))
     page.reload()
     expect(page.get_by_text("10.2 → 10.1")).to_be_visible()
     page.locator(".tm-runs").get_by_role("link", name="Clone").last.click()
-    page.wait_for_url(re.compile(f"clone={one.id}"))
+    page.wait_for_url(re.compile(f"clone={first.id}"))
     expect(page.get_by_text("The settings of an earlier run.")).to_be_visible()
     page.get_by_role("button", name="Advanced settings").click()
     expect(page.get_by_label("Max updates")).to_have_value("7")

@@ -40,9 +40,9 @@ def test_a_document_comes_back_in_its_format(studio: Studio, page: Any, tmp_path
     with page.expect_download() as download:
         row.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename.endswith(".zh.html")
-    shown = Path(download.value.path()).read_text(encoding="utf-8")
-    assert re.fullmatch(r'<html lang="zh"><p>.*<b>.+</b>.*<p translate="no">Tailor MT', shown)
-    assert re.search("[\u4e00-\u9fff]", shown)
+    html = Path(download.value.path()).read_text(encoding="utf-8")
+    assert re.fullmatch(r'<html lang="zh"><p>.*<b>.+</b>.*<p translate="no">Tailor MT', html)
+    assert re.search("[\u4e00-\u9fff]", html)
     assert page.locator("table.tm-papers-done i").count() == 0, "a name is no markup"
     row.get_by_role("button", name="Delete").click()
     expect(page.locator("table.tm-papers-done")).to_have_count(0)

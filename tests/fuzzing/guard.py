@@ -41,7 +41,7 @@ class Guard:
     """
 
     def __init__(self, canary: Path, allowed: tuple[Path, ...] = ()) -> None:
-        self.canary, self.allowed = os.path.realpath(canary), [os.path.realpath(one) for one in allowed]
+        self.canary, self.allowed = os.path.realpath(canary), [os.path.realpath(path) for path in allowed]
         self.folder = ""
         self.found: list[str] = []
         self.thread = 0
@@ -77,7 +77,7 @@ class Guard:
                     self._note(f"opens {name} ({flags})")
         elif event in CHANGES:
             count = CHANGES[event]
-            folders = [one for one in arguments[count:] if isinstance(one, int)][-count:]  # descriptors of folders, -1: none
+            folders = [fd for fd in arguments[count:] if isinstance(fd, int)][-count:]  # descriptors of folders, -1: none
             for index, path in enumerate(arguments[:count]):
                 if isinstance(path, str | bytes | os.PathLike):
                     folder = folders[index] if len(folders) > index else -1
@@ -88,7 +88,7 @@ class Guard:
             self._note(f"{event} {arguments!r:.200}")
 
     def _own(self, name: str) -> bool:
-        return any(name == one or name.startswith(one + os.sep) for one in (self.folder, "/dev", *self.allowed))
+        return any(name == folder or name.startswith(folder + os.sep) for folder in (self.folder, "/dev", *self.allowed))
 
     def _note(self, words: str) -> None:
         stack = "".join(traceback.format_stack(limit=12)[:-2])

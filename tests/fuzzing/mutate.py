@@ -96,11 +96,11 @@ def _json(data: bytes, rng: random.Random) -> bytes:
     places: list[tuple[Any, Any]] = []
     stack = [value]
     while stack:
-        one = stack.pop()
-        if isinstance(one, dict | list):
-            for key in one if isinstance(one, dict) else range(len(one)):
-                places.append((one, key))
-                stack.append(one[key])
+        node = stack.pop()
+        if isinstance(node, dict | list):
+            for key in node if isinstance(node, dict) else range(len(node)):
+                places.append((node, key))
+                stack.append(node[key])
     if not places:
         return json.dumps(rng.choice(ODD)).encode()
     holder, key = rng.choice(places)
@@ -162,30 +162,30 @@ def _archive(data: bytes, rng: random.Random, manifest: bool, others: Sequence[b
             files[name] * rng.choice((0, 2, 50)) if len(files[name]) < 4000 else b"\0" * rng.choice((1, 100_000, 3_000_000))
         )
     if manifest and rng.random() < 0.8:
-        about = {
-            one: {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
-            for one, body in files.items()
-            if one != "manifest.json"
+        entries = {
+            member: {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
+            for member, body in files.items()
+            if member != "manifest.json"
         }
-        files["manifest.json"] = json.dumps({"files": about}).encode()
+        files["manifest.json"] = json.dumps({"files": entries}).encode()
     out = io.BytesIO()
     packing = rng.choices((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA), (30, 66, 2, 2))[0]
     try:
         with zipfile.ZipFile(out, "w", packing, compresslevel=1) as archive:
-            for one, body in files.items():
-                archive.writestr(one, body)
+            for member, body in files.items():
+                archive.writestr(member, body)
     except (ValueError, IndexError, struct.error):
         return data
-    made = out.getvalue()
-    return _text(made, rng, ()) if rng.random() < 0.15 else made
+    packed = out.getvalue()
+    return _text(packed, rng, ()) if rng.random() < 0.15 else packed
 
 
 def _members(data: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(one.file_size for one in archive.infolist()) > 64 * MOST:
+            if sum(member.file_size for member in archive.infolist()) > 64 * MOST:
                 return {}
-            return {one.filename: archive.read(one) for one in archive.infolist()}
+            return {member.filename: archive.read(member) for member in archive.infolist()}
     except Exception:  # whatever a broken archive makes zipfile raise
         return {}
 

@@ -61,26 +61,26 @@ def _send(data: bytes, folder: Path) -> object:
     if (
         method not in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
         or not path.startswith("/")
-        or any(one in path for one in SKIP)
+        or any(part in path for part in SKIP)
     ):
         return "not sent"
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if isinstance(wish.get("query"), dict):
-        given["params"] = {str(key): str(value)[:2000] for key, value in wish["query"].items()}
+        options["params"] = {str(key): str(value)[:2000] for key, value in wish["query"].items()}
     if "json" in wish:
-        given["content"] = json.dumps(wish["json"]).encode()
-        given["headers"] = {"Content-Type": "application/json"}
+        options["content"] = json.dumps(wish["json"]).encode()
+        options["headers"] = {"Content-Type": "application/json"}
     elif isinstance(wish.get("form"), dict):
-        given["data"] = {str(key): str(value) for key, value in wish["form"].items()}
+        options["data"] = {str(key): str(value) for key, value in wish["form"].items()}
     elif "raw" in wish:
-        given["content"] = str(wish["raw"]).encode("utf-8", "surrogatepass")
-        given["headers"] = {"Content-Type": "application/json"}
+        options["content"] = str(wish["raw"]).encode("utf-8", "surrogatepass")
+        options["headers"] = {"Content-Type": "application/json"}
     if isinstance(wish.get("file"), str):
-        given.setdefault("data", {})
-        given["files"] = {"file": (str(wish.get("filename", "a.txt"))[:300], wish["file"].encode("utf-8", "surrogatepass"))}
+        options.setdefault("data", {})
+        options["files"] = {"file": (str(wish.get("filename", "a.txt"))[:300], wish["file"].encode("utf-8", "surrogatepass"))}
     try:
         client = APP.of(folder)
-        request = client.build_request(method, path.encode("utf-8", "replace").decode()[:2000], **given)
+        request = client.build_request(method, path.encode("utf-8", "replace").decode()[:2000], **options)
     except (UnicodeError, ValueError, TypeError) as error:  # what no HTTP client could send
         return f"not sent {type(error).__name__}"
     except Exception as error:
@@ -123,7 +123,7 @@ def _example(schema: dict[str, Any], parts: dict[str, Any], depth: int = 0) -> A
         return schema["default"]
     kind = schema.get("type")
     if kind == "object":
-        return {name: _example(one, parts, depth + 1) for name, one in schema.get("properties", {}).items()}
+        return {name: _example(inner, parts, depth + 1) for name, inner in schema.get("properties", {}).items()}
     if kind == "array":
         return [_example(schema.get("items", {}), parts, depth + 1)]
     return {"integer": 1, "number": 0.5, "boolean": True, "string": "The rain stopped."}.get(str(kind))
@@ -140,15 +140,15 @@ class Seeds(Sequence[bytes]):
             schema = _schema()
             parts = schema.get("components", {}).get("schemas", {})
             for path, methods in schema["paths"].items():
-                for method, about in methods.items():
+                for method, operation in methods.items():
                     wish: dict[str, Any] = {"method": method.upper(), "path": path, "query": {}}
-                    for one in about.get("parameters", []):
-                        value = _example(one.get("schema", {}), parts)
-                        if one["in"] == "path":
-                            wish["path"] = wish["path"].replace("{" + one["name"] + "}", str(1 if value is None else value))
-                        elif one["in"] == "query":
-                            wish["query"][one["name"]] = value
-                    for content, body in about.get("requestBody", {}).get("content", {}).items():
+                    for parameter in operation.get("parameters", []):
+                        value = _example(parameter.get("schema", {}), parts)
+                        if parameter["in"] == "path":
+                            wish["path"] = wish["path"].replace("{" + parameter["name"] + "}", str(1 if value is None else value))
+                        elif parameter["in"] == "query":
+                            wish["query"][parameter["name"]] = value
+                    for content, body in operation.get("requestBody", {}).get("content", {}).items():
                         value = _example(body.get("schema", {}), parts)
                         if "json" in content:
                             wish["json"] = value

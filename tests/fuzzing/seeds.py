@@ -110,7 +110,9 @@ def seeds() -> dict[str, list[bytes]]:
             "markdown": [MARKDOWN.encode()],
             "card": [CARD.encode()],
             "backup": [_backup(folder)],
-            "bundle": [(ROOT / "tests/golden" / one / "plugin.zip").read_bytes() for one in ("format-1", "format-2", "format-3")],
+            "bundle": [
+                (ROOT / "tests/golden" / version / "plugin.zip").read_bytes() for version in ("format-1", "format-2", "format-3")
+            ],
         }
     return result | _json_seeds()
 

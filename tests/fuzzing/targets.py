@@ -52,7 +52,7 @@ def outcome(target: Target, data: bytes, folder: Path) -> str:
         words = str(error)
         assert words.strip(), "an error says what is wrong"
         assert "Traceback" not in words, "an error is a sentence"
-        return type(error).__name__ + "".join(" " if not one.isalpha() else one for one in words.replace(str(folder), ""))[:60]
+        return type(error).__name__ + "".join(" " if not char.isalpha() else char for char in words.replace(str(folder), ""))[:60]
 
 
 def _corpus(form: str, data: bytes, folder: Path) -> object:
@@ -184,14 +184,14 @@ def _options(data: bytes, folder: Path) -> object:
     taken = []
     for kind in (CorpusOptions, PhraseOptions, Decoding, DocumentOptions, Settings, CustomizeRequest):
         try:
-            made = kind.from_mapping(values)
+            options = kind.from_mapping(values)
         except OptionError:
             continue
-        kind.from_mapping(json.loads(json.dumps(made.to_mapping())))
+        kind.from_mapping(json.loads(json.dumps(options.to_mapping())))
         taken.append(kind.__name__)
     text = data.decode("utf-8", "replace")
-    given = {"base": "x", "source": "en", "target": "zh", "samples": ["a"], "corpus_options": text, "phrase_options": text}
-    request = CustomizeRequest.of_job(given)
+    arguments = {"base": "x", "source": "en", "target": "zh", "samples": ["a"], "corpus_options": text, "phrase_options": text}
+    request = CustomizeRequest.of_job(arguments)
     for wish in (validate, corpus_config, phrase_config):
         try:
             wish(request)
@@ -245,8 +245,8 @@ def _targets() -> dict[str, Target]:
         results.append(Target(f"import.{form}", lambda data, folder, form=form: _import(form, data, folder), kind, good[form]))  # type: ignore[misc]
     for form in PAPERS:
         kind = "zip" if form in ("docx", "pptx", "xlsx", "odt") else "text"
-        given = good["srt" if form == "vtt" else form]
-        results.append(Target(f"document.{form}", lambda data, folder, form=form: _paper(form, data, folder), kind, given))  # type: ignore[misc]
+        examples = good["srt" if form == "vtt" else form]
+        results.append(Target(f"document.{form}", lambda data, folder, form=form: _paper(form, data, folder), kind, examples))  # type: ignore[misc]
     results.append(Target("bundle", _bundle, "bundle", good["bundle"]))
     results.append(Target("plugin", _plugin, "bundle", good["bundle"], heavy=True))
     results.append(Target("backup", _backup, "zip", good["backup"], heavy=True))
@@ -256,7 +256,7 @@ def _targets() -> dict[str, Target]:
     results.append(Target("workspace", _workspace, "json", good["workspace"]))
     from tests.fuzzing.routes import ROUTES
 
-    return {one.name: one for one in (*results, ROUTES)}
+    return {target.name: target for target in (*results, ROUTES)}
 
 
 def warm() -> None:

@@ -26,8 +26,8 @@ def main(target: Path) -> None:
         store = Store(f"sqlite:///{file}")
         fill(store)
         store.close()
-        with contextlib.closing(sqlite3.connect(file)) as made:
-            target.write_text("\n".join(made.iterdump()) + "\n", encoding="utf-8")
+        with contextlib.closing(sqlite3.connect(file)) as connection:
+            target.write_text("\n".join(connection.iterdump()) + "\n", encoding="utf-8")
 
 
 def fill(store: object) -> None:
@@ -62,11 +62,11 @@ def fill(store: object) -> None:
     comparison = store.comparisons.create(project.id, "First look", [{"source": "I see.", "vanilla": "我明白了。"}])
     systems = [{"name": "base", "plugin_id": None, "method": "", "strength": 0.0}]
     store.sheets.create(project.id, "Sheet", [("I see.", "我懂了。"), ("It rains.", None)], systems)
-    made = store.ratings.create(
+    rating = store.ratings.create(
         project.id, "Round", one="base", two="Lu Xun", source="en", target="zh", seed=7,
         items=[{"source": "I see.", "one": "我明白了。", "two": "我懂了。"}], comparison_id=comparison.id,
     )  # fmt: skip
-    rater = store.ratings.add_rater(made.id, "Ann")
+    rater = store.ratings.add_rater(rating.id, "Ann")
     store.ratings.answer(rater.id, 0, "fluency", "win")
     token, _ = store.tokens.create("memoQ", ("read", "translate"))
     store.tokens.note(token.id, characters=1234)

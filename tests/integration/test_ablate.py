@@ -39,9 +39,9 @@ def test_each_memory_has_its_row(name, request_for, bundle, tiny, tailormt, give
         customize(request, tmp_path / "workspace")
     ran = tailormt("plugin", "ablate", plugin, *given, "--base", tiny, "-o", tmp_path / "out", "--json", "--quiet")
     assert ran.code == 0, ran.err
-    figures = json.loads(ran.out)
-    assert (figures["method"], figures["lines"]) == (name, 2)
-    rows = {row["memory"]: row for row in figures["variants"]}
+    report = json.loads(ran.out)
+    assert (report["method"], report["lines"]) == (name, 2)
+    rows = {row["memory"]: row for row in report["variants"]}
     assert list(rows) == ["true", *KINDS]
     for kind, row in rows.items():
         assert {"bleu", "chrf", "nll", "p"} < set(row)
@@ -50,7 +50,7 @@ def test_each_memory_has_its_row(name, request_for, bundle, tiny, tailormt, give
         text = (tmp_path / "out" / f"{kind}.txt").read_text(encoding="utf-8")
         assert text.splitlines() == row["translations"]
     if name != "memory_adapter":
-        assert rows["empty"]["translations"] == figures["base"]["translations"]
+        assert rows["empty"]["translations"] == report["base"]["translations"]
 
 
 def test_some_memories_as_a_table(bundle, tiny, tailormt, given):

@@ -156,23 +156,23 @@ def test_deepls_library(studio: Running, customized: list[str], vanilla: list[st
     import deepl
 
     translator = deepl.DeepLClient("any-key", server_url=studio.url)
-    assert {one.code for one in translator.get_source_languages()} >= {"EN", "ZH"}
-    targets = {one.code: one for one in translator.get_target_languages()}
+    assert {language.code for language in translator.get_source_languages()} >= {"EN", "ZH"}
+    targets = {language.code: language for language in translator.get_target_languages()}
     assert {"ZH", "EN-GB"} <= set(targets)
     assert targets["ZH"].supports_formality is False
     result = translator.translate_text(ENGLISH, source_lang="EN", target_lang="ZH", formality="prefer_more")
-    assert [one.text for one in result] == customized, "the project's default plugin"
-    assert {one.detected_source_lang for one in result} == {"EN"}
-    assert [one.billed_characters for one in result] == list(map(len, ENGLISH))
+    assert [translation.text for translation in result] == customized, "the project's default plugin"
+    assert {translation.detected_source_lang for translation in result} == {"EN"}
+    assert [translation.billed_characters for translation in result] == list(map(len, ENGLISH))
     (style,) = translator.get_all_style_rules()
     assert style.name == "Style"
-    one = translator.translate_text(ENGLISH[1], target_lang="ZH-HANS", style_rule=style)
-    assert one.text == customized[1]
+    translation = translator.translate_text(ENGLISH[1], target_lang="ZH-HANS", style_rule=style)
+    assert translation.text == customized[1]
     (glossary,) = translator.list_glossaries()
-    one = translator.translate_text(ENGLISH[1], source_lang="EN", target_lang="ZH", glossary=glossary)
-    assert one.text == customized[1]
+    translation = translator.translate_text(ENGLISH[1], source_lang="EN", target_lang="ZH", glossary=glossary)
+    assert translation.text == customized[1]
     alone = deepl.DeepLClient("any-key", server_url=f"{studio.url}/cat/{studio.project.id}/base/")
-    assert [one.text for one in alone.translate_text(ENGLISH, target_lang="ZH")] == vanilla
+    assert [translation.text for translation in alone.translate_text(ENGLISH, target_lang="ZH")] == vanilla
     usage = translator.get_usage()
     assert usage.character.count >= sum(map(len, ENGLISH))
     assert not usage.any_limit_reached
@@ -189,16 +189,16 @@ def test_deepls_library_keeps_glossaries(studio: Running) -> None:
     assert (glossary.ready, glossary.entry_count) == (True, 2)
     assert translator.get_glossary(glossary.glossary_id).name == "Ours"
     assert translator.get_glossary_entries(glossary) == entries
-    one = translator.translate_text(ENGLISH[1], source_lang="EN", target_lang="ZH", glossary=glossary)
-    assert one.text
+    translation = translator.translate_text(ENGLISH[1], source_lang="EN", target_lang="ZH", glossary=glossary)
+    assert translation.text
     translator.delete_glossary(glossary)
     pairs = [MultilingualGlossaryDictionaryEntries(*way, entries) for way in (("EN", "ZH"), ("EN", "DE"))]
     several = translator.create_multilingual_glossary("Several", pairs)
-    kept = translator.get_multilingual_glossary_entries(several, "EN", "DE").dictionaries
-    assert [convert_tsv_to_dict(one.entries) for one in kept] == [entries], "the library leaves DeepL's lines as they are"
+    tables = translator.get_multilingual_glossary_entries(several, "EN", "DE").dictionaries
+    assert [convert_tsv_to_dict(table.entries) for table in tables] == [entries], "the library leaves DeepL's lines as they are"
     german = MultilingualGlossaryDictionaryEntries("EN", "DE", {"rain": "Regen"})
     assert translator.update_multilingual_glossary_dictionary(several, german).name == "Several"
-    assert [one.entry_count for one in translator.get_multilingual_glossary(several.glossary_id).dictionaries] == [2, 2]
+    assert [table.entry_count for table in translator.get_multilingual_glossary(several.glossary_id).dictionaries] == [2, 2]
     assert translator.replace_multilingual_glossary_dictionary(several, german).entry_count == 1
     translator.delete_multilingual_glossary(several)
     assert translator.list_multilingual_glossaries() == []
@@ -293,11 +293,11 @@ def test_libretranslates_json_with_lists_detection_and_html(studio: Running, cus
 def test_omegats_way_of_asking(studio: Running, vanilla: list[str]) -> None:
     """Its LibreTranslate plugin sends q, source and target in the address, and its tags as they are shown."""
     address = f"{studio.url}/cat/{studio.project.id}/base/translate"
-    given = {"q": ENGLISH[0], "source": "en", "target": "zh"}
-    assert httpx.get(address, params=given, timeout=300).json() == {"translatedText": vanilla[0]}
-    given["q"] = "<g0>The rain</g0> stopped<x1/>."
-    text = httpx.get(address, params=given, timeout=300).json()["translatedText"]
-    assert "%s" in httpx.get(address, params={**given, "q": "The rain stopped, %s."}, timeout=300).json()["translatedText"]
+    query = {"q": ENGLISH[0], "source": "en", "target": "zh"}
+    assert httpx.get(address, params=query, timeout=300).json() == {"translatedText": vanilla[0]}
+    query["q"] = "<g0>The rain</g0> stopped<x1/>."
+    text = httpx.get(address, params=query, timeout=300).json()["translatedText"]
+    assert "%s" in httpx.get(address, params={**query, "q": "The rain stopped, %s."}, timeout=300).json()["translatedText"]
     assert re.fullmatch(r"[^<>]*<g0>[^<>]+</g0>[^<>]*<x1/>[^<>]*", text), text
 
 
@@ -311,15 +311,15 @@ def test_the_addresses_of_the_page_cat_tools(studio: Running, customized: list[s
 
     service = Service(Settings(home=str(studio.home), device="cpu", threads=1))
     for choice, expected in (("", customized), (str(studio.plugin.id), customized), ("base", vanilla)):
-        made = connection(service, studio.url, studio.project, choice)
-        translator = deepl.DeepLClient(made.key, server_url=made.library)
+        link = connection(service, studio.url, studio.project, choice)
+        translator = deepl.DeepLClient(link.key, server_url=link.library)
         assert (
-            translator.translate_text(ENGLISH[1], source_lang=made.deepl_source, target_lang=made.deepl_target).text == expected[1]
+            translator.translate_text(ENGLISH[1], source_lang=link.deepl_source, target_lang=link.deepl_target).text == expected[1]
         )
-        assert LibreTranslateAPI(made.address, api_key=made.key).translate(ENGLISH[1], made.source, made.target) == expected[1]
-        given = {"q": ENGLISH[1], "source": made.source, "target": made.target}
-        assert httpx.get(made.command, params=given, timeout=300).json() == {"translatedText": expected[1]}
-        assert httpx.get(f"{made.versioned}/usage", timeout=300).status_code == 200
+        assert LibreTranslateAPI(link.address, api_key=link.key).translate(ENGLISH[1], link.source, link.target) == expected[1]
+        query = {"q": ENGLISH[1], "source": link.source, "target": link.target}
+        assert httpx.get(link.command, params=query, timeout=300).json() == {"translatedText": expected[1]}
+        assert httpx.get(f"{link.versioned}/usage", timeout=300).status_code == 200
 
 
 # -- plain HTTP
@@ -331,16 +331,16 @@ def api(studio: Running) -> Iterator[httpx.Client]:
         yield client
 
 
-def ask(api: httpx.Client, verb: str, path: str, **given: Any) -> Any:
+def ask(api: httpx.Client, verb: str, path: str, **options: Any) -> Any:
     """The body of an answer that has to be a good one."""
-    answer = api.request(verb, path, **given)
+    answer = api.request(verb, path, **options)
     assert answer.is_success, answer.text
     return answer.json() if answer.content else None
 
 
 def translated(api: httpx.Client, texts: list[str], **wish: Any) -> list[str]:
     result = ask(api, "POST", "/translate", json={"texts": texts, **wish})
-    return [one["text"] for one in result["translations"]]
+    return [translation["text"] for translation in result["translations"]]
 
 
 def states(api: httpx.Client, job: int) -> list[dict[str, Any]]:
@@ -384,9 +384,9 @@ def test_from_project_to_plugin(studio: Running, api: httpx.Client, plugin_file:
     message = ask(api, "POST", "/translate", json={"texts": ENGLISH[:1], "project": str(number)})
     assert (message["plugin"], message["source"], message["base"]) == (None, "en", "en-zh")
     ask(api, "PUT", f"{here}/default-plugin", json={"plugin": plugin["id"]})
-    made = ask(api, "POST", f"{here}/comparisons", json={"texts": ENGLISH[:2], "title": "Two"})
-    assert [row["vanilla"] for row in made["rows"]] == vanilla[:2]
-    assert ask(api, "GET", f"/comparisons/{made['id']}")["rows"] == made["rows"]
+    comparison = ask(api, "POST", f"{here}/comparisons", json={"texts": ENGLISH[:2], "title": "Two"})
+    assert [row["vanilla"] for row in comparison["rows"]] == vanilla[:2]
+    assert ask(api, "GET", f"/comparisons/{comparison['id']}")["rows"] == comparison["rows"]
     assert [row["title"] for row in ask(api, "GET", f"{here}/comparisons")["items"]] == ["Two"]
     refused = api.get("/projects/999")
     assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found")
@@ -397,10 +397,10 @@ def test_from_project_to_plugin(studio: Running, api: httpx.Client, plugin_file:
 
 
 def test_tokens_by_the_command_line(tailormt: Callable[..., Ran]) -> None:
-    made = json.loads(tailormt("token", "create", "CAT", "--scope", "translate", "--json").out)
-    assert made["token"].startswith("tmt_")
+    token = json.loads(tailormt("token", "create", "CAT", "--scope", "translate", "--json").out)
+    assert token["token"].startswith("tmt_")
     assert "CAT" in tailormt("token", "list").out
-    assert tailormt("token", "revoke", made["id"]).code == 0
+    assert tailormt("token", "revoke", token["id"]).code == 0
     assert "no tokens" in tailormt("token", "list").out
     assert "not a token scope" in tailormt("token", "create", "x", "--scope", "all").sentence
 
@@ -416,20 +416,20 @@ def test_documents_and_comparisons_of_files(studio: Running, working: None, api:
         ("files", ("zh.txt", "雨停了。\n河边的老茶馆去年关了门。\n我等一封信。\n".encode())),
     ]
     systems = [{"plugin": "Style", "strength": 1.0}, {"plugin": "Style", "strength": 0.5}]
-    made = ask(api, "POST", f"{here}/comparisons/files", files=files, data={"systems": json.dumps(systems)})
-    assert states(api, made["job"]["id"])[-1]["state"] == "succeeded"
-    sheet = f"/comparisons/{made['comparison']['id']}"
-    figures = ask(api, "GET", f"{sheet}/figures")
-    bleu = [row["system"] for row in figures if row["metric"] == "bleu" and row["kind"] == "text"]
+    answer = ask(api, "POST", f"{here}/comparisons/files", files=files, data={"systems": json.dumps(systems)})
+    assert states(api, answer["job"]["id"])[-1]["state"] == "succeeded"
+    sheet = f"/comparisons/{answer['comparison']['id']}"
+    rows = ask(api, "GET", f"{sheet}/figures")
+    bleu = [row["system"] for row in rows if row["metric"] == "bleu" and row["kind"] == "text"]
     assert bleu == ["vanilla", "Style", "Style (2)"]
     assert b"Style (2)" in api.get(f"{sheet}/export", params={"format": "html"}).content
-    shown = ask(api, "GET", f"{sheet}/lines")["items"]
-    assert len(shown) == 3
-    assert all(line["scores"][0] is not None for line in shown)
+    lines = ask(api, "GET", f"{sheet}/lines")["items"]
+    assert len(lines) == 3
+    assert all(line["scores"][0] is not None for line in lines)
 
 
 def test_many_at_once_share_batches_and_get_their_own_texts(studio: Running, api: httpx.Client, vanilla: list[str]) -> None:
-    known = dict(zip(ENGLISH, vanilla, strict=True))
+    translations = dict(zip(ENGLISH, vanilla, strict=True))
     wishes = [[ENGLISH[(i + k) % 3] for k in range(1 + i % 3)] for i in range(24)]
 
     def one(texts: list[str]) -> list[str]:
@@ -437,7 +437,7 @@ def test_many_at_once_share_batches_and_get_their_own_texts(studio: Running, api
 
     with ThreadPoolExecutor(12) as pool:
         result = list(pool.map(one, wishes))
-    assert result == [[known[text] for text in texts] for texts in wishes]
+    assert result == [[translations[text] for text in texts] for texts in wishes]
 
 
 def test_the_server_answers_while_it_translates(studio: Running, api: httpx.Client) -> None:

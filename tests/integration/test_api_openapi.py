@@ -50,8 +50,8 @@ def served(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[t
     from studio.services.service import Service
 
     home = tmp_path_factory.mktemp("home")
-    given = Settings(home=str(home), device="cpu", threads=1, api_tokens="always")
-    store = Store(given.store_url)
+    settings = Settings(home=str(home), device="cpu", threads=1, api_tokens="always")
+    store = Store(settings.store_url)
     for name in ("One", "Two"):
         project = store.projects.create(name, "en", "zh", str(EN_ZH))
         folder = home / "projects" / str(project.id)
@@ -70,7 +70,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[t
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    app = create_api(Service(given))
+    app = create_api(Service(settings))
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -94,5 +94,5 @@ def test_every_operation_keeps_its_promises(served: tuple[str, str], tmp_path: P
         *("--exclude-checks", "positive_data_acceptance"),
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, cwd=tmp_path)
-    shown = "\n".join(line[:300] for line in done.stdout.splitlines())  # a body may have millions of characters
-    assert done.returncode == 0, shown[-12_000:] + done.stderr[-2000:]
+    output = "\n".join(line[:300] for line in done.stdout.splitlines())  # a body may have millions of characters
+    assert done.returncode == 0, output[-12_000:] + done.stderr[-2000:]

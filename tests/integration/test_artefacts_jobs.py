@@ -44,13 +44,13 @@ def test_a_lost_machines_training_goes_on_elsewhere_to_the_same_weights(
             artefacts=f"s3://{BUCKET}/team", artefacts_endpoint=server.url, artefacts_seconds=0.2,
         )  # fmt: skip
         store = Store(settings.store_url)
-        asked = request_for(tmp_path / "x.zip", training_options=TRAINING).to_mapping()
-        project = store.projects.create("Rain", "en", "zh", asked["base"])
+        request = request_for(tmp_path / "x.zip", training_options=TRAINING).to_mapping()
+        project = store.projects.create("Rain", "en", "zh", request["base"])
         samples = here / "projects" / "1" / "samples" / "a.txt"
         samples.parent.mkdir(parents=True)
         samples.write_bytes(sample.read_bytes())
         share_of(settings, store)
-        wish = {key: asked[key] for key in ("method_options", "training_options", "phrase_options", "budget")}
+        wish = {key: request[key] for key in ("method_options", "training_options", "phrase_options", "budget")}
         job = enqueue(store, "customize", wish | {"samples": [str(samples)]}, project_id=project.id)
 
         def machine(name: str) -> None:
@@ -58,10 +58,10 @@ def test_a_lost_machines_training_goes_on_elsewhere_to_the_same_weights(
             os.rename(here, tmp_path / name)
 
         machine("studio")
-        given = {f"TAILORMT_{key.upper()}": str(value) for key, value in settings.to_mapping().items() if key in (
+        environment = {f"TAILORMT_{key.upper()}": str(value) for key, value in settings.to_mapping().items() if key in (
             "home", "database_url", "device", "artefacts", "artefacts_endpoint", "artefacts_seconds")}  # fmt: skip
         worker = subprocess.Popen(
-            [sys.executable, "-m", "engine.jobs.worker", "--once"], env={**os.environ, **given, "TAILORMT_FIRST_LOOK": "off"}
+            [sys.executable, "-m", "engine.jobs.worker", "--once"], env={**os.environ, **environment, "TAILORMT_FIRST_LOOK": "off"}
         )
         try:
             deadline = time.monotonic() + 600
@@ -90,25 +90,25 @@ def test_a_lost_machines_training_goes_on_elsewhere_to_the_same_weights(
         assert "Reading samples" not in steps.seen, "what the lost machine had finished is not done again"
         assert steps.trained[0] >= 2, "training goes on from a checkpoint, the first of which is that of update 2"
         store.jobs.finish(claimed.id, claimed.attempt, {})
-        made = weights(Path(result["plugin"]))
+        plugin_weights = weights(Path(result["plugin"]))
 
         # The studio has what was made a moment later.
         machine("worked")
         os.rename(tmp_path / "studio", here)
         share_of(settings, store).look()
-        assert weights(Path(store.plugins.list()[0].path)) == made
+        assert weights(Path(store.plugins.list()[0].path)) == plugin_weights
         assert verify(settings, store) == []
         assert collect(settings, store, hours=0).blobs > 0, "checkpoints that were overtaken"
         assert verify(settings, store) == []
 
     calm = Settings(home=str(tmp_path / "calm"), device="cpu", first_look=False)
     alone = Store(calm.store_url)
-    alone.projects.create("Rain", "en", "zh", asked["base"])
+    alone.projects.create("Rain", "en", "zh", request["base"])
     alone.jobs.enqueue("customize", wish | {"samples": [str(sample)]}, project_id=1)
-    one = alone.jobs.claim("here:1:a")
-    assert one is not None
-    undisturbed = _do(calm, alone, one, Progress())
-    assert weights(Path(undisturbed["plugin"])) == made
+    calm_job = alone.jobs.claim("here:1:a")
+    assert calm_job is not None
+    undisturbed = _do(calm, alone, calm_job, Progress())
+    assert weights(Path(undisturbed["plugin"])) == plugin_weights
 
 
 class Steps(Progress):

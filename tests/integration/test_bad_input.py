@@ -25,9 +25,9 @@ def customize(tailormt: Run, tiny: Path, sample: Path, tmp_path: Path) -> Callab
     """Runs the main job with something wrong; returns the sentence, having looked for debris."""
 
     def run(**wrong: Any) -> str:
-        given = {"base": tiny, "source": "en", "target": "zh", "samples": sample, "output": tmp_path / "out" / "p.zip"}
-        given |= wrong
-        flags = [part for key, value in given.items() for part in (f"--{key}", value)]
+        arguments = {"base": tiny, "source": "en", "target": "zh", "samples": sample, "output": tmp_path / "out" / "p.zip"}
+        arguments |= wrong
+        flags = [part for key, value in arguments.items() for part in (f"--{key}", value)]
         before = {file for file in tmp_path.rglob("*") if (tmp_path / "home") not in file.parents}
         ran = tailormt("customize", *flags, "--budget", "quick", *SHORT)
         after = {file for file in tmp_path.rglob("*") if (tmp_path / "home") not in file.parents}

@@ -95,11 +95,11 @@ def test_methods_json(command: Run) -> None:
 def test_order_pipes_and_strength_zero(tailormt: Run, tiny: Path, bundle: Path, english: Path, tmp_path: Path) -> None:
     plain = tailormt("translate", *direction(tiny), english)
     assert plain.code == 0
-    wanted = plain.out.split("\n")
+    expected = plain.out.split("\n")
     for position, source in zip([0, *range(3, len(SOURCES) + 2)], SOURCES, strict=True):
-        one = tmp_path / "one.txt"
-        one.write_text(source, encoding="utf-8")
-        assert tailormt("translate", *direction(tiny), one).out == wanted[position] + "\n"
+        file = tmp_path / "one.txt"
+        file.write_text(source, encoding="utf-8")
+        assert tailormt("translate", *direction(tiny), file).out == expected[position] + "\n"
     with_plugin = tailormt("translate", *direction(tiny), "--plugin", bundle, english)
     zero = tailormt("translate", *direction(tiny), "--plugin", bundle, "--strength", "0", english)
     assert with_plugin.out != plain.out
@@ -172,14 +172,14 @@ def test_steps_over_one_workspace(tailormt: Run, tiny: Path, sample: Path, tmp_p
     assert len(json.loads(ran.out)["memory"]) == 2
     ran = tailormt("train", *job, "--json")
     assert json.loads(ran.out)["updates"] == 4
-    made = {file: file.stat().st_mtime_ns for file in work.rglob("*") if file.is_file() and file.name != ".lock"}
+    times = {file: file.stat().st_mtime_ns for file in work.rglob("*") if file.is_file() and file.name != ".lock"}
     ran = tailormt("customize", *job, "-o", output)
     assert ran.code == 0
     for name in ("corpus.jsonl", "phrases.jsonl", "method/phrase_pairs.jsonl", "method/memory.safetensors", "pairs.jsonl"):
-        assert (work / name).stat().st_mtime_ns == made[work / name], f"{name} was made again"
+        assert (work / name).stat().st_mtime_ns == times[work / name], f"{name} was made again"
     ran = tailormt("memory", *job, "--method-option", "phrases_per_layer=10", "--json")
     assert max(json.loads(ran.out)["memory"]) <= 10, "a changed setting does the step again"
-    assert (work / "phrases.jsonl").stat().st_mtime_ns == made[work / "phrases.jsonl"]
+    assert (work / "phrases.jsonl").stat().st_mtime_ns == times[work / "phrases.jsonl"]
 
 
 # -- stopping and going on

@@ -29,8 +29,8 @@ def test_commands_and_a_worker_share_a_data_folder(
     settings = Settings(home=str(home), device="cpu")
     store = Store(settings.store_url)
     project = store.projects.create("Style", "en", "zh", str(tiny))
-    asked = request_for(tmp_path / "x.zip")
-    options = {name: getattr(asked, name) for name in ("phrase_options", "method_options", "training_options", "budget")}
+    request = request_for(tmp_path / "x.zip")
+    options = {name: getattr(request, name) for name in ("phrase_options", "method_options", "training_options", "budget")}
     job = enqueue(store, "customize", {**options, "samples": [str(sample)], "name": "Job"}, project_id=project.id)
     (tmp_path / "texts.txt").write_text("\n".join(SOURCES) + "\n", encoding="utf-8")
 
@@ -44,21 +44,21 @@ def test_commands_and_a_worker_share_a_data_folder(
         ("token", "create", "One"),
         ("token", "create", "Two"),
     ]
-    modules = [("engine.jobs.worker", "--once"), *(("engine.cli", *map(str, one)) for one in commands)]
+    modules = [("engine.jobs.worker", "--once"), *(("engine.cli", *map(str, arguments)) for arguments in commands)]
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", *one], cwd=ROOT, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", *module], cwd=ROOT, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        for one in modules
+        for module in modules
     ]
     try:
-        said = [process.communicate(timeout=900) for process in processes]
+        outputs = [process.communicate(timeout=900) for process in processes]
     finally:
         for process in processes:
             process.kill()
             process.wait()
     codes = [process.returncode for process in processes]
-    errors = [err for _, err in said]
+    errors = [err for _, err in outputs]
     assert not any(fault in err for err in errors for fault in FAULTS), errors
     worker, first, second, *others = codes
     assert (worker, others) == (0, [0, 0, 0]), errors
@@ -67,19 +67,19 @@ def test_commands_and_a_worker_share_a_data_folder(
     assert sorted((first, second)) in ([0, 2], [0, 0]), errors[1:3]
     for code, err in zip((first, second), errors[1:3], strict=True):
         assert code == 0 or f"Another process is using {workspace}" in err
-    made = weights(output)
+    plugin_weights = weights(output)
     assert command(*customize).code == 0
-    assert weights(output) == made, "the same, from the steps that are finished"
+    assert weights(output) == plugin_weights, "the same, from the steps that are finished"
 
     ended = store.jobs.get(job.id)
     assert (ended.state, ended.attempt) == ("succeeded", 1), ended.error
     (row,) = store.plugins.list(project.id)
     assert row.job_id == job.id
-    assert set(weights(Path(row.path))) == set(made)
+    assert set(weights(Path(row.path))) == set(plugin_weights)
     lines = (tmp_path / "translated.txt").read_text(encoding="utf-8").splitlines()
     assert lines == translate(base, SOURCES, Plugin.load(bundle, base, cache=tmp_path / "cache"))
-    assert {one.name for one in store.tokens.list()} == {"One", "Two"}
-    assert (found := tailormt("doctor")).code == 0, found.out
+    assert {token.name for token in store.tokens.list()} == {"One", "Two"}
+    assert (ran := tailormt("doctor")).code == 0, ran.out
 
 
 def weights(bundle: Path) -> dict[str, bytes]:

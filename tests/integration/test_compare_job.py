@@ -38,14 +38,14 @@ def measured(settings: Settings, tiny: Path, bundle: Path, enforced: str = "", *
 
 def test_a_comparison_has_ter_randomisation_lengths_copies_and_terms(settings: Settings, tiny: Path, bundle: Path) -> None:
     english, chinese = SENTENCES[0]
-    word = next(one for one in english.rstrip(".").split() if len(one) > 3)
+    word = next(word for word in english.rstrip(".").split() if len(word) > 3)
     figures = measured(settings, tiny, bundle, enforced="these", terms=f"# ours\n{word} = {chinese[:1]}\n{chinese[-2:]}\n")
     assert figures["notes"][0] == ENFORCED  # type: ignore[index]
     rows = [row for row in figure_rows(figures) if row.kind == "text"]
     assert {row.metric for row in rows} == {"bleu", "chrf", "ter", "terms"}
     assert {row.system for row in rows} == {"vanilla", "Ours"}
     assert all((row.p is None) == (row.p_ar is None) == (row.system == "vanilla") for row in rows)
-    assert {(one.name, one.system) for one in share_rows(figures)} == {
+    assert {(share.name, share.system) for share in share_rows(figures)} == {
         (name, system) for name in ("length", "copied") for system in ("vanilla", "Ours")
     }
 

@@ -32,14 +32,14 @@ def direction(base: Path) -> tuple[Any, ...]:
 def report(tmp_path: Path) -> Path:
     """A Word document: a paragraph with a bold stretch, then a sentence a paragraph."""
     first = "<w:p><w:r><w:t>The rain </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>stopped</w:t></w:r><w:r><w:t>.</w:t></w:r></w:p>"
-    return docx(first + "".join(f"<w:p><w:r><w:t>{one}</w:t></w:r></w:p>" for one in SOURCES[1:]), tmp_path / "report.docx")
+    return docx(first + "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in SOURCES[1:]), tmp_path / "report.docx")
 
 
 def paragraphs(file: Path) -> list[str]:
     from lxml import etree
 
     root = etree.fromstring(zipfile.ZipFile(file).read("word/document.xml"))
-    return ["".join(one.itertext()) for one in root.iter("{*}p")]
+    return ["".join(paragraph.itertext()) for paragraph in root.iter("{*}p")]
 
 
 def test_a_document_says_what_the_base_says(tailormt: Run, tiny: Path, bundle: Path, base: Any, report: Path) -> None:
@@ -64,10 +64,10 @@ def test_report_as_json_and_what_would_be_translated(tailormt: Run, tiny: Path, 
     assert (ran.code, ran.err) == (0, "")
     data = json.loads(ran.out)
     assert (data["title"], data["units"], data["kept"]) == ("HTML file", 1, {'translate="no"': 1})
-    shown = (tmp_path / "b.html").read_text(encoding="utf-8")
-    assert shown.startswith("<p>")
-    assert shown.count("<b>") == shown.count("</b>") == 1
-    assert shown.endswith("<p translate=no>Kept")
+    html = (tmp_path / "b.html").read_text(encoding="utf-8")
+    assert html.startswith("<p>")
+    assert html.count("<b>") == html.count("</b>") == 1
+    assert html.endswith("<p translate=no>Kept")
 
 
 def test_a_text_file_is_lines_unless_called_a_document(tailormt: Run, tiny: Path, tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def test_a_text_file_is_lines_unless_called_a_document(tailormt: Run, tiny: Path
     lines = tailormt("translate", *direction(tiny), file).out
     assert len(lines.splitlines()) == 3
     assert tailormt("translate", *direction(tiny), "--document", file, "-o", tmp_path / "b.txt").code == 0
-    shown = (tmp_path / "b.txt").read_text(encoding="utf-8")
-    assert shown.splitlines() == ["  " + lines.splitlines()[0], "", lines.splitlines()[2]]
+    text = (tmp_path / "b.txt").read_text(encoding="utf-8")
+    assert text.splitlines() == ["  " + lines.splitlines()[0], "", lines.splitlines()[2]]
 
 
 def test_what_cannot_be_is_said_before_a_model_is_loaded(tailormt: Run, tmp_path: Path) -> None:

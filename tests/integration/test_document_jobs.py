@@ -73,19 +73,19 @@ def test_a_document_is_translated_and_given_back(
     (done,) = documents.list(project.id)
     assert done.output is not None
     assert done.output.name == "Rain & snow.zh.html"
-    shown = done.output.read_text(encoding="utf-8")
+    html = done.output.read_text(encoding="utf-8")
     expected = translate(base, ["The rain stopped.", "He said nothing.", "I waited for a letter."])
-    assert shown.startswith(f"<html lang=zh><p>{expected[0]}")
-    assert shown.endswith(f"<p>{expected[2]}")
+    assert html.startswith(f"<html lang=zh><p>{expected[0]}")
+    assert html.endswith(f"<p>{expected[2]}")
     assert (result["units"], done.report["title"]) == (2, "HTML file")
-    assert [one.name for one in done.output.parent.glob("*.jsonl")] == ["segments.jsonl"]
+    assert [path.name for path in done.output.parent.glob("*.jsonl")] == ["segments.jsonl"]
 
     row = plugin_row(documents, project, bundle)
     page.write_text(PAGE, encoding="utf-8")
     zero = documents.add(project, page, plugin=row, strength=0.0)
     work(documents)
-    assert documents.get(zero.job.id).output.read_text(encoding="utf-8") == shown, "strength 0 is the base"  # type: ignore[union-attr]
-    assert [one.plugin for one in documents.list(project.id)] == ["Style", ""]
+    assert documents.get(zero.job.id).output.read_text(encoding="utf-8") == html, "strength 0 is the base"  # type: ignore[union-attr]
+    assert [document.plugin for document in documents.list(project.id)] == ["Style", ""]
 
 
 def test_a_stopped_job_goes_on_and_a_document_can_be_deleted(documents: Documents, project: ProjectRow, page: Path) -> None:

@@ -72,18 +72,18 @@ def attacks(wish: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def operations() -> list[dict[str, Any]]:
-    wishes = [json.loads(one) for one in TARGETS["rest"].seeds]
+    wishes = [json.loads(seed) for seed in TARGETS["rest"].seeds]
     return [wish for wish in wishes if "/events" not in wish["path"] and wish["method"] != "DELETE"]
 
 
 def test_no_value_makes_a_fault_on_any_route(api: TestClient) -> None:
     faults, count = [], 0
     for wish in operations():
-        for path, given in attacks(wish):
-            answer = api.request(wish["method"], path, **given)
+        for path, options in attacks(wish):
+            answer = api.request(wish["method"], path, **options)
             count += 1
             if answer.status_code >= 500:
-                faults.append((wish["method"], path[:120], str(given.get("content"))[:200], answer.text[:200]))
+                faults.append((wish["method"], path[:120], str(options.get("content"))[:200], answer.text[:200]))
     assert not faults, (len(faults), faults[:12])
     assert count > 1000
 
@@ -91,19 +91,19 @@ def test_no_value_makes_a_fault_on_any_route(api: TestClient) -> None:
 def test_a_method_that_an_address_does_not_take_is_refused_in_a_sentence_of_json(tmp_path: Path) -> None:
     app = create_app(Settings(home=str(tmp_path), device="cpu"))
     studio = TestClient(app, base_url=HOST, client=("127.0.0.1", 5000), raise_server_exceptions=False)
-    known = {path: set(verbs) for path, verbs in studio.get("/api/v1/openapi.json").json()["paths"].items()}
-    known |= {path: {"get"} for path in ("/api/v1/openapi.json", "/api/v1/docs")}
+    routes = {path: set(verbs) for path, verbs in studio.get("/api/v1/openapi.json").json()["paths"].items()}
+    routes |= {path: {"get"} for path in ("/api/v1/openapi.json", "/api/v1/docs")}
     for route in app.routes:
         if isinstance(route, APIRoute):
-            known.setdefault(route.path, set()).update(verb.lower() for verb in route.methods)
-    assert {"/healthz", "/metrics", "/download/plugins/{number}", "/translate", "/v2/usage"} <= set(known)
-    for path, taken in known.items():
+            routes.setdefault(route.path, set()).update(verb.lower() for verb in route.methods)
+    assert {"/healthz", "/metrics", "/download/plugins/{number}", "/translate", "/v2/usage"} <= set(routes)
+    for path, taken in routes.items():
         address = re.sub(r"\{[^}]+\}", "1", path)
-        patterns = {re.sub(r"\{[^}]+\}", "[^/]+", other): verbs for other, verbs in known.items()}
+        patterns = {re.sub(r"\{[^}]+\}", "[^/]+", other): verbs for other, verbs in routes.items()}
         fitting = [verbs for pattern, verbs in patterns.items() if re.fullmatch(pattern, address)]
         if "get" in taken and path != "/translate":  # which is a page too
-            asked, got = studio.head(address), studio.get(address)
-            assert (asked.status_code, asked.content) == (got.status_code, b""), path
+            head, got = studio.head(address), studio.get(address)
+            assert (head.status_code, head.content) == (got.status_code, b""), path
         for verb in {"options", "put", "delete", "patch", "post", "trace"}.difference(*fitting):
             answer = studio.request(verb.upper(), address)
             if path.startswith(("/v2/", "/v3/", "/cat/")) and answer.status_code in (200, 404):
@@ -112,8 +112,8 @@ def test_a_method_that_an_address_does_not_take_is_refused_in_a_sentence_of_json
             allow = answer.headers["Allow"].lower().split(", ")
             assert taken <= set(allow), (verb, path)
             assert verb not in allow, (verb, path)
-            told = answer.json().get("error") or answer.json()["message"]
-            assert (told["message"] if isinstance(told, dict) else told).endswith("."), path
+            error = answer.json().get("error") or answer.json()["message"]
+            assert (error["message"] if isinstance(error, dict) else error).endswith("."), path
 
 
 def large_bodies(body: dict[str, Any]) -> Iterator[bytes]:
@@ -126,12 +126,12 @@ def large_bodies(body: dict[str, Any]) -> Iterator[bytes]:
 
 
 def test_no_body_takes_long_on_any_route(api: TestClient) -> None:
-    slow, known = [], set[str]()
+    slow, shapes = [], set[str]()
     for wish in operations():
         body = wish.get("json")
-        if not isinstance(body, dict) or (shape := f"{wish['path']} {sorted(body)}") in known:
+        if not isinstance(body, dict) or (shape := f"{wish['path']} {sorted(body)}") in shapes:
             continue
-        known.add(shape)
+        shapes.add(shape)
         for content in large_bodies(body):
             began = time.process_time()
             answer = api.request(wish["method"], wish["path"], content=content, headers={"Content-Type": "application/json"})
@@ -139,7 +139,7 @@ def test_no_body_takes_long_on_any_route(api: TestClient) -> None:
             if took > SECONDS or answer.status_code >= 500:
                 slow.append((round(took, 1), answer.status_code, wish["path"], content[:60]))
     assert not slow
-    assert len(known) > 10
+    assert len(shapes) > 10
 
 
 def test_forms_are_decoded_beside_the_loop_and_have_few_fields(api: TestClient) -> None:
@@ -151,8 +151,8 @@ def test_forms_are_decoded_beside_the_loop_and_have_few_fields(api: TestClient) 
                 {"message": "The form cannot be read."},
             )
     for text, status in (("", 200), ("%ED%A0%80", 400), ("%E9", 400)):
-        asked = api.post("/detect", content=f"q=%41+caf%C3%A9+{text}+caf\u00e9".encode(), headers=headers)
-        assert asked.status_code == status, text
+        answer = api.post("/detect", content=f"q=%41+caf%C3%A9+{text}+caf\u00e9".encode(), headers=headers)
+        assert answer.status_code == status, text
 
 
 PART = b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
@@ -179,42 +179,42 @@ def test_texts_beside_files_are_utf_8(api: TestClient, path: str, field: bytes, 
         answer = api.post(path, content=body, headers=headers)
         assert answer.status_code == 400
         assert "bytes that are not UTF-8. Send UTF-8." in answer.text
-    said = api.post(
+    declared = api.post(
         path, content=bad + FILE % (file, b"a.txt"), headers={"Content-Type": f"{headers['Content-Type']}; charset=latin-1"}
     )
-    assert "UTF-8" not in said.text, "it is what it is said to be"
+    assert "UTF-8" not in declared.text, "it is what it is said to be"
 
 
-def numbers(part: Any, known: dict[str, Any], place: str, above: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
+def numbers(part: Any, schemas: dict[str, Any], where: str, above: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every number that a schema takes, and where."""
     if isinstance(part, list):
-        for one in part:
-            yield from numbers(one, known, place, above)
+        for inner in part:
+            yield from numbers(inner, schemas, where, above)
     elif isinstance(part, dict):
         name = part.get("$ref", "").rpartition("/")[2]
         if name and name not in above:
-            yield from numbers(known[name], known, f"{place}.{name}", (*above, name))
+            yield from numbers(schemas[name], schemas, f"{where}.{name}", (*above, name))
         if part.get("type") in ("integer", "number"):
-            yield place, part
+            yield where, part
         for key in ("anyOf", "oneOf", "allOf", "items", "additionalProperties"):
-            yield from numbers(part.get(key), known, place, above)
-        for key, one in part.get("properties", {}).items():
-            yield from numbers(one, known, f"{place}.{key}", above)
+            yield from numbers(part.get(key), schemas, where, above)
+        for key, inner in part.get("properties", {}).items():
+            yield from numbers(inner, schemas, f"{where}.{key}", above)
 
 
 def test_every_number_of_every_request_is_bounded(api: TestClient) -> None:
     spec = api.get("/api/v1/openapi.json").json()
-    known = spec["components"]["schemas"]
+    schemas = spec["components"]["schemas"]
     taken: list[tuple[str, dict[str, Any]]] = []
     for path, verbs in spec["paths"].items():
-        for verb, about in verbs.items():
-            given = [(one["name"], one["schema"]) for one in about.get("parameters", [])]
-            given += [("body", one["schema"]) for one in about.get("requestBody", {}).get("content", {}).values()]
-            for name, schema in given:
-                taken += numbers(schema, known, f"{verb} {path} {name}")
+        for verb, operation in verbs.items():
+            inputs = [(parameter["name"], parameter["schema"]) for parameter in operation.get("parameters", [])]
+            inputs += [("body", content["schema"]) for content in operation.get("requestBody", {}).get("content", {}).values()]
+            for name, schema in inputs:
+                taken += numbers(schema, schemas, f"{verb} {path} {name}")
     ends = (("minimum", "exclusiveMinimum", "enum", "const"), ("maximum", "exclusiveMaximum", "enum", "const"))
     assert len(taken) > 50
-    assert [place for place, one in taken if not all(any(key in one for key in keys) for keys in ends)] == []
+    assert [where for where, schema in taken if not all(any(key in schema for key in keys) for keys in ends)] == []
 
 
 @pytest.mark.parametrize("sign_in", ["auto", "on"])
@@ -241,11 +241,11 @@ def test_no_number_in_an_address_of_a_page_makes_a_fault(tmp_path: Path, sign_in
         for value in (*HOSTILE, "999999999999"):
             path = re.sub(r"\{\w+\}", value if value.startswith("%") else quote(value), route.path)
             for verb in route.methods or ():
-                given: dict[str, Any] = {} if verb == "GET" else {"data": {**form, "user": value, "code": value, "quota": value}}
-                bodies = [given, {"json": {"item": 10**30, "question": "x", "side": "left"}}] if "rating" in path else [given]
-                for one in bodies:
+                options: dict[str, Any] = {} if verb == "GET" else {"data": {**form, "user": value, "code": value, "quota": value}}
+                bodies = [options, {"json": {"item": 10**30, "question": "x", "side": "left"}}] if "rating" in path else [options]
+                for body in bodies:
                     count += 1
-                    if client.request(verb, path, **one).status_code >= 500:
+                    if client.request(verb, path, **body).status_code >= 500:
                         faults.append((verb, path[:80]))
     assert not faults
     assert count > 50

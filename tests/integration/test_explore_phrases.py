@@ -35,9 +35,9 @@ def test_a_phrase_that_was_left_out_is_in_no_memory_and_no_training_pair(request
     pairs = {name: rows(work / name) for name in ("pairs.jsonl", "method/phrase_pairs.jsonl")}
     trained = [row["target"] for row in pairs["pairs.jsonl"] if row["part"] == "train"]
     phrase = next(
-        one["target"]
-        for one in pairs["method/phrase_pairs.jsonl"]
-        if one["length"] >= 2 and sum(one["target"] in text for text in trained) in (1, 2)
+        row["target"]
+        for row in pairs["method/phrase_pairs.jsonl"]
+        if row["length"] >= 2 and sum(row["target"] in text for text in trained) in (1, 2)
     )
     Exclusions.exclude(work, [phrase], sentences=True)
     customize(request, work, stop_after="training")
@@ -87,16 +87,16 @@ def context(tiny: Path, request_for: Callable[..., Any], tmp_path: Path) -> JobC
 
 def test_proportions_are_there_before_any_training(context: JobContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.workflows.explore.domain_proportions.WORDS", 400)
-    made = KINDS["proportions"].run(context)
-    assert made["domains"] == ["samples", "general"]
-    shown = read_shown(folder_of(context.workspace))
+    summary = KINDS["proportions"].run(context)
+    assert summary["domains"] == ["samples", "general"]
+    proportions = read_shown(folder_of(context.workspace))
     for side in ("encoder", "decoder"):
-        corpus = shown["corpus"][side]
+        corpus = proportions["corpus"][side]
         assert len(corpus["layers"]) == len(corpus["histogram"]["counts"])
         for row in corpus["index"]:
             assert sum(row["proportions"]) == pytest.approx(1, abs=1e-3)
             assert sum(row["in"]) == row["count"]
-    example = shown["examples"][0]
+    example = proportions["examples"][0]
     assert [word["text"] for word in example["encoder"]["words"]]
     assert "".join(word["text"] for word in example["decoder"]["words"]) == "".join(example["translation"].split())
     stamp = (folder_of(context.workspace) / PAIRS).stat().st_mtime_ns
@@ -127,20 +127,20 @@ def test_a_trained_plugin_has_proportions_of_its_own(tiny: Path, request_for: Ca
         explore_plugin(pair.forward, plugin, 7, tmp_path / "work")
     segments = Corpus.load(tmp_path / "work").segments
     before = explore_samples(segments, pair, tmp_path / "work", ROOT / "assets", words=300)
-    shown = explore_plugin(pair.forward, plugin, 7, tmp_path / "work")
-    assert read_shown(folder_of(tmp_path / "work", 7)) == shown
-    assert shown["domains"] == before["domains"]
+    proportions = explore_plugin(pair.forward, plugin, 7, tmp_path / "work")
+    assert read_shown(folder_of(tmp_path / "work", 7)) == proportions
+    assert proportions["domains"] == before["domains"]
     for side in ("encoder", "decoder"):
-        assert shown["corpus"][side]["word_count"] == before["corpus"][side]["word_count"], "the same sentences"
-        assert [row["text"] for row in shown["examples"][0][side]["words"]]
+        assert proportions["corpus"][side]["word_count"] == before["corpus"][side]["word_count"], "the same sentences"
+        assert [row["text"] for row in proportions["examples"][0][side]["words"]]
 
 
 def test_the_map_has_every_phrase_at_a_place(context: JobContext) -> None:
-    made = KINDS["phrase_map"].run(context)
+    summary = KINDS["phrase_map"].run(context)
     with gzip.open(context.workspace / MAP_FILE, "rt", encoding="utf-8") as file:
         result = json.load(file)
     table = open_table(context.workspace, "zh", ROOT / "assets")
     assert sorted(result["text"]) == sorted(table.texts)
-    assert made["points"] == len(result["x"]) == len(result["y"]) == len(result["layer"]) == len(table)
+    assert summary["points"] == len(result["x"]) == len(result["y"]) == len(result["layer"]) == len(table)
     assert "frozen base" in result["about"]
     assert len({*zip(result["x"], result["y"], strict=True)}) > len(table) / 2

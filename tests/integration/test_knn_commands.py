@@ -119,19 +119,19 @@ def test_tune_changes_the_settings_and_nothing_else(
 def test_by_sentence_the_gate_is_in_the_bundle_and_is_learned_anew_on_other_sentences(
     bundle: Path, tailormt: Run, base: BaseModel, tiny: Path, others: Path, sample: Path, tmp_path: Path
 ) -> None:
-    made, tuned, gate = tmp_path / "made.zip", tmp_path / "tuned.zip", "datastore.gate.safetensors"
+    plugin, tuned, gate = tmp_path / "made.zip", tmp_path / "tuned.zip", "datastore.gate.safetensors"
     line = ("knn", "add", "--plugin", bundle, "--base", tiny, "--samples", sample, "--retrieval", "sentence", "--quiet")
-    assert tailormt(*line, "-o", made).code == 0
-    ran = tailormt("knn", "tune", made, "--base", tiny, "--samples", others, "--quiet", "-o", tuned)
+    assert tailormt(*line, "-o", plugin).code == 0
+    ran = tailormt("knn", "tune", plugin, "--base", tiny, "--samples", others, "--quiet", "-o", tuned)
     assert "a learned gate" in ran.out
-    with zipfile.ZipFile(made) as old, zipfile.ZipFile(tuned) as new:
+    with zipfile.ZipFile(plugin) as old, zipfile.ZipFile(tuned) as new:
         changed = {name for name in old.namelist() if old.read(name) != new.read(name)}
     assert {"manifest.json", gate} <= changed <= {"adapter_config.json", "manifest.json", gate}
-    fixed = tailormt("knn", "tune", made, "--base", tiny, "--samples", others, "--quiet", "--threshold", "0.7", "-o", tuned)
+    fixed = tailormt("knn", "tune", plugin, "--base", tiny, "--samples", others, "--quiet", "--threshold", "0.7", "-o", tuned)
     assert "θ 0.7" in fixed.out
     assert gate not in verify_bundle(tuned)["files"]
     assert len(translate(base, SOURCES, Plugin.load(tuned, base, cache=tmp_path / "cache"))) == len(SOURCES)
-    refused = tailormt("knn", "tune", made, "--base", tiny, "--samples", others, "--quiet", "--adaptive")
+    refused = tailormt("knn", "tune", plugin, "--base", tiny, "--samples", others, "--quiet", "--adaptive")
     assert "cannot use the adaptive network" in refused.sentence
 
 

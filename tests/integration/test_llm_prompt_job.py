@@ -15,13 +15,13 @@ ADDRESS = "http://127.0.0.1:9/v1"  # nothing listens there, and nothing is sent
 
 def test_from_samples_to_a_dry_run(tailormt: Callable[..., Any], tiny: Path, sample: Path, tmp_path: Path) -> None:
     here = ("--base", tiny, "--source", "en", "--target", "zh")
-    made = tailormt(
+    ran = tailormt(
         "customize", *here, "--samples", sample, "--method", "llm_prompt", "--method-option", "model=small",
         "--method-option", f"base_url={ADDRESS}", "--method-option", "examples=2", "--budget", "quick",
         "--workspace", tmp_path / "w", "-o", tmp_path / "llm.zip",
     )  # fmt: skip
-    assert made.code == 0, made.err
-    assert "not measured, since that would call the service" in made.out
+    assert ran.code == 0, ran.err
+    assert "not measured, since that would call the service" in ran.out
     assert (tmp_path / "w" / "method" / "preview.json").exists()
     texts = tmp_path / "in.txt"
     texts.write_text("The rain stopped.\n\nHe said nothing.\n", encoding="utf-8")
@@ -47,13 +47,13 @@ def test_no_secret_of_the_machine_is_in_a_bundle_or_what_was_said(
     private.mkdir()
     mine = private / sample.name
     mine.write_bytes(sample.read_bytes())
-    made = tailormt(
+    ran = tailormt(
         "customize", "--base", tiny, "--source", "en", "--target", "zh", "--samples", mine, "--method", "llm_prompt",
         "--method-option", "model=small", "--method-option", f"base_url={ADDRESS}", "--budget", "quick",
         "--workspace", private / "w", "-o", tmp_path / "llm.zip",
     )  # fmt: skip
-    assert made.code == 0, made.err
-    assert secret not in made.out + made.err
+    assert ran.code == 0, ran.err
+    assert secret not in ran.out + ran.err
     with zipfile.ZipFile(tmp_path / "llm.zip") as bundle:
         for name in bundle.namelist():
             data = bundle.read(name)

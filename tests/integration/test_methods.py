@@ -57,8 +57,8 @@ def asked(request_for: Callable[..., Any]) -> Callable[..., Any]:
     """The request of a short customization by a method."""
 
     def make(name: str, output: Path, **training: Any) -> Any:
-        known = {item.name for item in describe(get_method(name).config_class)}
-        settings = {key: value for key, value in SMALL.get(name, {}).items() if key in known}
+        fields = {item.name for item in describe(get_method(name).config_class)}
+        settings = {key: value for key, value in SMALL.get(name, {}).items() if key in fields}
         return request_for(output, method=name, name=name, method_options=settings, training_options={**TRAINING, **training})
 
     return make
@@ -181,12 +181,12 @@ class TestUse:
         if not (offers.offers_strength and offers.offers_likelihood):
             pytest.skip("its record says that it has none")
         pairs = [(source, "他竟不曾来。") for source in SOURCES]
-        none, little, half, whole = (
+        none, little, half, full = (
             sum(total for total, _ in score(base, pairs, plugin, strength=s)) for s in (0.0, 0.01, 0.5, 1.0)
         )
-        most = max(abs(whole - none), abs(half - none))
+        most = max(abs(full - none), abs(half - none))
         assert abs(little - none) < most or most < 1e-3
-        assert len({none, half, whole}) == 3
+        assert len({none, half, full}) == 3
 
     def test_saved_and_loaded_it_translates_alike(
         self, name: str, made: Callable[..., Any], base: BaseModel, tmp_path: Path
@@ -208,10 +208,10 @@ class TestUse:
     def test_two_plugins_over_one_base_do_not_mix(
         self, name: str, loaded: Callable[..., Plugin], base: BaseModel, unchanged: None
     ) -> None:
-        one, other = loaded(name), loaded("memory_adapter")
-        alone = translate(base, SOURCES, one), translate(base, SOURCES, other)
-        assert (translate(base, SOURCES, one), translate(base, SOURCES, other)) == alone
-        assert len(translate(base, SOURCES, PluginStack([one, other]))) == len(SOURCES)
+        plugin, other = loaded(name), loaded("memory_adapter")
+        alone = translate(base, SOURCES, plugin), translate(base, SOURCES, other)
+        assert (translate(base, SOURCES, plugin), translate(base, SOURCES, other)) == alone
+        assert len(translate(base, SOURCES, PluginStack([plugin, other]))) == len(SOURCES)
 
     def test_each_sentence_of_a_batch_names_its_own(self, name: str, loaded: Callable[..., Plugin], base: BaseModel) -> None:
         from engine.plugins.mixed_batch import translate_mixed

@@ -89,24 +89,24 @@ def test_a_round_from_files_is_rated_shown_and_exported(tailormt: Run, store: St
         (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     new = ("rating", "new", f"Mine={tmp_path / 'mine.txt'}", tmp_path / "theirs.txt", "--input", tmp_path / "in.txt")
     ran = tailormt(*new, "--project", project.id, "--raters", "Mei", "Jan", "--seed", 3, "--json")
-    made = json.loads(ran.out)
-    assert (made["sentences"], made["same"]) == (7, 1)
-    mei = store.ratings.rater(made["links"]["Mei"].rsplit("/", 1)[1])
+    rating = json.loads(ran.out)
+    assert (rating["sentences"], rating["same"]) == (7, 1)
+    mei = store.ratings.rater(rating["links"]["Mei"].rsplit("/", 1)[1])
     assert mei is not None
     for _ in range(7):
         now = task(store, mei)
         assert now.item is not None
         for question in ("content", "fluency", "style"):
             choose(store, mei, now.item, question, "a" if "！" not in now.a else "b")
-    shown = tailormt("rating", "show", made["id"]).out
-    assert "Mine against theirs: win means that Mine is better than theirs." in shown
-    assert "100.0%" in shown
+    table = tailormt("rating", "show", rating["id"]).out
+    assert "Mine against theirs: win means that Mine is better than theirs." in table
+    assert "100.0%" in table
     assert json.loads(tailormt("rating", "list", "--json").out)[0]["done"] == 7
-    assert tailormt("rating", "export", made["id"], "-o", tmp_path / "r.csv").code == 0
+    assert tailormt("rating", "export", rating["id"], "-o", tmp_path / "r.csv").code == 0
     rows = list(csv.DictReader((tmp_path / "r.csv").open(encoding="utf-8")))
     assert {row["style"] for row in rows} == {"win"}
-    assert tailormt("rating", "export", made["id"], "-o", tmp_path / "r.json").code == 0
+    assert tailormt("rating", "export", rating["id"], "-o", tmp_path / "r.json").code == 0
     assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["summary"]["style"]["sign_test"]["for"] == 7
-    assert "end it in .csv or .json" in tailormt("rating", "export", made["id"], "-o", tmp_path / "r.xls").sentence
+    assert "end it in .csv or .json" in tailormt("rating", "export", rating["id"], "-o", tmp_path / "r.xls").sentence
     (tmp_path / "in.txt").write_text("one line\n", encoding="utf-8")
     assert "Give a line for a line" in tailormt(*new, "--project", project.id, "--raters", "Mei").sentence

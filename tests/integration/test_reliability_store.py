@@ -75,11 +75,11 @@ def _running(store: Store, name: str = "here:1:a") -> JobRow:
 
 
 def test_a_database_locked_for_longer_than_the_wait_is_said_and_can_be_read_meanwhile(hasty: Store, file: Path) -> None:
-    made = hasty.projects.create("kept", "en", "zh", "base")
+    project = hasty.projects.create("kept", "en", "zh", "base")
     with _held(file):
         with pytest.raises(StorageError, match=r"has been busy for more than 0\.3 s: another program is using it"):
             hasty.projects.create("lost", "en", "zh", "base")
-        assert hasty.projects.list() == [made]
+        assert hasty.projects.list() == [project]
     hasty.projects.create("later", "en", "zh", "base")
     assert [row.name for row in hasty.projects.list()] == ["later", "kept"]
 
@@ -185,7 +185,7 @@ def test_a_new_store_on_a_full_disk_is_said_and_leaves_none_that_is_half(small_d
 def test_a_read_only_data_folder_is_said_and_nothing_is_changed(small_disk: Path) -> None:
     url = f"sqlite:///{small_disk / 'tailor.db'}"
     store = Store(url)
-    made = store.projects.create("kept", "en", "zh", "base")
+    project = store.projects.create("kept", "en", "zh", "base")
     store.close()
     remount = ["mount", "-o", "remount,ro", str(small_disk)]
     if subprocess.run(remount, capture_output=True, check=False).returncode:
@@ -195,7 +195,7 @@ def test_a_read_only_data_folder_is_said_and_nothing_is_changed(small_disk: Path
     with pytest.raises(StorageError, match=r"cannot be (opened or written|used|made)"):
         Store(f"sqlite:///{small_disk / 'new' / 'tailor.db'}")
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
-    assert Store(url).projects.list() == [made]
+    assert Store(url).projects.list() == [project]
 
 
 @pytest.mark.skipif(os.name == "nt" or os.getuid() == 0, reason="root may write everywhere")
@@ -212,11 +212,11 @@ def test_a_folder_without_permission_is_said(tmp_path: Path) -> None:
 @pytest.fixture
 def server() -> Iterator[Postgres]:
     """A server of the test's own, which it may stop."""
-    own = start_server()
+    postgres = start_server()
     try:
-        yield own
+        yield postgres
     finally:
-        end_server(own)
+        end_server(postgres)
 
 
 def test_a_job_outlives_restarts_and_a_crash_of_postgresql(
@@ -243,15 +243,15 @@ def test_a_job_outlives_restarts_and_a_crash_of_postgresql(
 def test_who_asks_while_the_server_restarts_waits_and_is_answered(server: Postgres) -> None:
     url = server.database()
     store = Store(url)
-    made = store.projects.create("kept", "en", "zh", "base")
+    project = store.projects.create("kept", "en", "zh", "base")
     server.stop("fast")
     threading.Timer(1.5, server.start).start()
     begin = time.monotonic()
-    assert store.projects.list() == [made]
+    assert store.projects.list() == [project]
     assert time.monotonic() - begin > 1
     server.stop("immediate")
     threading.Timer(1.5, server.start).start()
-    assert store.projects.create("also", "en", "zh", "base").id == made.id + 1
+    assert store.projects.create("also", "en", "zh", "base").id == project.id + 1
     server.stop("fast")
     threading.Timer(1.5, server.start).start()
     assert len(Store(url, wait=60).projects.list()) == 2
@@ -311,7 +311,7 @@ def test_a_clock_that_jumps_ends_no_job_and_hides_no_dead_one(hours: int, tmp_pa
     settings = Settings(home=str(tmp_path), job_retries=0)  # what is interrupted stays so, to be seen
     store = Store(settings.store_url)
     living, dead = (_running(store, f"elsewhere:{n}:x") for n in "12")  # of two other machines
-    own = store.jobs.enqueue("count", {"until": 40, "pause": 0.1})
+    job = store.jobs.enqueue("count", {"until": 40, "pause": 0.1})
 
     right = tables.now
     jump = datetime.timedelta(hours=hours)
@@ -324,8 +324,8 @@ def test_a_clock_that_jumps_ends_no_job_and_hides_no_dead_one(hours: int, tmp_pa
 
     with _worker(settings):
         until(lambda: (beat(), store.jobs.get(dead.id).state == JobState.INTERRUPTED)[1])
-        until(lambda: (beat(), not store.jobs.get(own.id).active)[1])
+        until(lambda: (beat(), not store.jobs.get(job.id).active)[1])
         assert store.jobs.get(living.id).state == JobState.RUNNING
-    done = store.jobs.get(own.id)
+    done = store.jobs.get(job.id)
     assert (done.state, done.attempt, done.result["counted"]) == (JobState.SUCCEEDED, 1, 40)
     assert all((row.seconds or 0) >= 0 for row in store.jobs.list())

@@ -66,9 +66,9 @@ def test_an_error_is_said_as_ever(tailormt: Run, models: ModelCache, tiny: Path,
 
 
 def test_the_socket_is_this_users_alone(models: ModelCache, home: Path) -> None:
-    place = home / resident.SOCKET_NAME
-    assert stat.S_IMODE(place.stat().st_mode) == 0o600
-    assert [one.name for one in home.iterdir() if "socket" in one.name] == [], "nothing is left beside it"
+    path = home / resident.SOCKET_NAME
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [entry.name for entry in home.iterdir() if "socket" in entry.name] == [], "nothing is left beside it"
     assert resident.listen(ModelCache(load_settings())) is None, "one answers already"
 
 

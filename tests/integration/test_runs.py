@@ -88,9 +88,9 @@ def test_a_first_look_shows_sentences_before_anything_is_chosen_and_leaves_its_w
     result = preview(asked("look"), work, steps, settings)
     kinds = {row["kind"] for row in result["rows"]}
     assert kinds == {"plain", "held out"}
-    own = [row for row in result["rows"] if row["kind"] == "held out"]
+    held_out = [row for row in result["rows"] if row["kind"] == "held out"]
     assert all(row["vanilla"] is not None and row["customized"] is not None for row in result["rows"])
-    assert all(row["reference"] for row in own)
+    assert all(row["reference"] for row in held_out)
     assert result["differ"] == sum(row["vanilla"] != row["customized"] for row in result["rows"])
     assert result["loss"] <= result["loss_base"]
     assert json.loads((work / FILE).read_text(encoding="utf-8")) == result
@@ -106,8 +106,8 @@ def test_a_first_look_shows_sentences_before_anything_is_chosen_and_leaves_its_w
     assert "Writing source sentences" not in later.seen
     assert not (work / "sources.jsonl").exists(), "the pairs hold them now"
     paces = json.loads((home / "paces.json").read_text(encoding="utf-8"))
-    ((figures,),) = [list(shapes.values()) for shapes in paces.values()]
-    assert {"start", "sources", "weighing", "training lhuc", "evaluation lhuc", "peak lhuc 256"} <= set(figures)
+    ((pace,),) = [list(shapes.values()) for shapes in paces.values()]
+    assert {"start", "sources", "weighing", "training lhuc", "evaluation lhuc", "peak lhuc 256"} <= set(pace)
 
 
 def test_a_first_look_uses_no_sentence_in_another_language_and_none_that_is_its_own_source(
@@ -121,9 +121,9 @@ def test_a_first_look_uses_no_sentence_in_another_language_and_none_that_is_its_
     rows = [f"Line {n}\t{line}" for n, line in enumerate(english)]
     other.write_text("\n".join(["source\ttarget", *rows, f"{copied}\t{copied}"]), encoding="utf-8")
 
-    def noted(base: Any, learn: Any, known: Any, *more: Any, **named: Any) -> Any:
-        used.extend(one.target for one in (*learn, *known))
-        return make_knn(base, learn, known, *more, **named)
+    def noted(base: Any, learn: Any, valid: Any, *more: Any, **named: Any) -> Any:
+        used.extend(pair.target for pair in (*learn, *valid))
+        return make_knn(base, learn, valid, *more, **named)
 
     monkeypatch.setattr("engine.methods.knn.build.make_knn", noted)
     request = request.replace(samples=[*request.samples, str(other)])
@@ -136,28 +136,28 @@ def test_a_first_look_uses_no_sentence_in_another_language_and_none_that_is_its_
 
 def test_runs_in_a_row_share_the_samples_and_keep_their_own(asked: Callable[..., Any], tmp_path: Path, home: Path) -> None:
     work, settings = tmp_path / "work", Settings(home=str(home), device="cpu")
-    one, two = work / "runs" / "1", work / "runs" / "2"
+    run_one, run_two = work / "runs" / "1", work / "runs" / "2"
     first = StopAt(5)
     with pytest.raises(Cancelled):
-        customize(asked("one", method="lhuc"), work, first, settings, run=one)
-    stopped = read_metrics(one / "training" / "metrics.jsonl")
-    selected = {path: path.stat().st_mtime_ns for path in one.rglob("*") if path.is_file()}
+        customize(asked("one", method="lhuc"), work, first, settings, run=run_one)
+    stopped = read_metrics(run_one / "training" / "metrics.jsonl")
+    selected = {path: path.stat().st_mtime_ns for path in run_one.rglob("*") if path.is_file()}
     pairs = (work / "pairs.jsonl").stat().st_mtime_ns
-    other = customize(asked("two", method="extreme"), work, None, settings, run=two)
+    other = customize(asked("two", method="extreme"), work, None, settings, run=run_two)
     assert {path: path.stat().st_mtime_ns for path in selected} == selected, "the first run's checkpoint and curve are as they were"
     assert (work / "pairs.jsonl").stat().st_mtime_ns == pairs
     assert other["updates"] == 8
     steps = Steps()
-    resumed = customize(asked("one", method="lhuc"), work, steps, settings, run=one)
+    resumed = customize(asked("one", method="lhuc"), work, steps, settings, run=run_one)
     assert resumed["updates"] == 8
     assert steps.numbers["Training"] == (first.index, first.steps), "a step keeps its number when it is resumed"
     assert len({count for _, count in steps.numbers.values()}) == 1
     assert steps.starts == sorted(steps.starts), "the bar never goes back to an earlier step"
-    rows = read_metrics(one / "training" / "metrics.jsonl")
+    rows = read_metrics(run_one / "training" / "metrics.jsonl")
     assert rows[: len(stopped) - 1] == stopped[: len(stopped) - 1], "its curve goes on where it was"
     assert [row["step"] for row in rows if "valid_loss" in row] == [0, 4, 8]
     assert "Writing source sentences" not in steps.seen
-    assert json.loads((two / "summary.json").read_text(encoding="utf-8"))["method"] == "extreme"
+    assert json.loads((run_two / "summary.json").read_text(encoding="utf-8"))["method"] == "extreme"
     assert resumed["metrics"]["general_sentences"] > 10
     assert {"general_bleu", "general_bleu_vanilla", "general_bleu_p", "general_chrf"} <= set(resumed["metrics"])
 
@@ -293,18 +293,18 @@ def test_auto_tries_methods_and_stacks_keeps_the_best_and_goes_on_where_it_was_s
     summary = customize(request, work, steps, settings, run=run)
     assert "Recording the datastore" not in steps.seen[: steps.seen.index("Training")], "kNN alone was done before"
     assert steps.starts == sorted(steps.starts), "the bar never goes back to an earlier step"
-    tried = {(one["method"], one["knn"]): one for one in summary["tried"]}
+    tried = {(trial["method"], trial["knn"]): trial for trial in summary["tried"]}
     trained = {("memory_adapter", knn) for knn in (False, True)}
     assert set(tried) == {("base", False), ("knn", False), *trained}
-    (chosen,) = [one for one in summary["tried"] if one["chosen"]]
+    (chosen,) = [trial for trial in summary["tried"] if trial["chosen"]]
     assert summary["method"] == chosen["method"] != "base"
     assert bool(summary.get("knn")) is chosen["knn"]
-    assert all(one["general_bleu"] is not None and one["bleu"] >= 0 for one in summary["tried"])
+    assert all(trial["general_bleu"] is not None and trial["bleu"] >= 0 for trial in summary["tried"])
     assert json.loads((run / "summary.json").read_text(encoding="utf-8"))["tried"] == summary["tried"]
     assert not (run / "tried").exists()
     assert (run / ("training" if chosen["method"] != "knn" else "method")).is_dir()
-    about = read_bundle_card(Path(request.output))
-    assert "memory_adapter + knn" in about["provenance"]["chosen_from"]
+    card = read_bundle_card(Path(request.output))
+    assert "memory_adapter + knn" in card["provenance"]["chosen_from"]
 
 
 def test_the_method_that_auto_chose_goes_on_from_what_it_has_learned(
@@ -314,15 +314,15 @@ def test_the_method_that_auto_chose_goes_on_from_what_it_has_learned(
     work, settings = tmp_path / "work", Settings(home=str(home), device="cpu")
     first, second = work / "runs" / "1", work / "runs" / "2"
     short = asked("auto", method="auto", budget="quick", training={"max_minutes": 1e-6})
-    made = customize(short, work, Progress(), settings, run=first)
-    assert (made["stopped_by"], made["updates"]) == ("max_minutes", 1)
+    summary = customize(short, work, Progress(), settings, run=first)
+    assert (summary["stopped_by"], summary["updates"]) == ("max_minutes", 1)
     shutil.copytree(first / "training", second / "training")
     StepCache(second).mark_done("training", StepCache(first).get("training"))
-    (best,) = [one for one in made["tried"] if one["chosen"]]
+    (best,) = [trial for trial in summary["tried"] if trial["chosen"]]
     alone = short.replace(method=best["method"], knn=best["knn"], training_options=TRAINING)
     assert customize(alone, work, Progress(), settings, run=second)["updates"] == TRAINING["max_updates"]
-    begun, whole = (read_metrics(run / "training" / "metrics.jsonl") for run in (first, second))
-    assert begun == whole[: len(begun)]
+    begun, full = (read_metrics(run / "training" / "metrics.jsonl") for run in (first, second))
+    assert begun == full[: len(begun)]
 
 
 def test_a_method_that_costs_general_text_too_much_is_tried_behind_a_domain_filter(
@@ -333,12 +333,12 @@ def test_a_method_that_costs_general_text_too_much_is_tried_behind_a_domain_filt
     monkeypatch.setitem(CANDIDATES, "quick", ("knn", "houlsby_adapter"))
     settings = Settings(home=str(home), device="cpu")
     summary = customize(asked("auto", method="auto"), tmp_path / "work", settings=settings)
-    tried = [(one["method"], one["knn"], one["domain_filter"]) for one in summary["tried"]]
+    tried = [(trial["method"], trial["knn"], trial["domain_filter"]) for trial in summary["tried"]]
     knn, trained = [("knn", False, False), ("knn", False, True)], "houlsby_adapter"
     # What is trained without replay, since a filter leaves general text alone, is not tried without the filter.
     assert tried == [("base", False, False), *knn, (trained, False, True), (trained, True, True)]
     off = asked("off", method="auto", training={"domain_filter": "off"})
-    assert not any(one["domain_filter"] for one in customize(off, tmp_path / "work", settings=settings)["tried"])
+    assert not any(trial["domain_filter"] for trial in customize(off, tmp_path / "work", settings=settings)["tried"])
 
 
 def test_a_method_that_costs_general_text_too_much_without_a_filter_is_tried_weakened(
@@ -349,24 +349,24 @@ def test_a_method_that_costs_general_text_too_much_without_a_filter_is_tried_wea
     settings = Settings(home=str(home), device="cpu")
     request = asked("weak", method="auto", training={"domain_filter": "off"})
     summary = customize(request, tmp_path / "work", settings=settings)
-    ways = [(one["method"], one["knn"], one["shrink"], one["chosen"]) for one in summary["tried"]]
+    ways = [(trial["method"], trial["knn"], trial["shrink"], trial["chosen"]) for trial in summary["tried"]]
     weaker = ("fine_tuning", False, 0.4, True)
-    whole = [("fine_tuning", knn, None, False) for knn in (False, True)]
-    assert ways == [("base", False, None, False), ("knn", False, None, False), whole[0], weaker, whole[1]]
-    about = read_bundle_card(Path(request.output))
-    assert about["config"]["shrink"] == 0.4
-    assert "shrink = 0.4" in about["provenance"]["unlike_the_paper"]
-    assert "fine_tuning (shrink 0.4)" in about["provenance"]["chosen_from"]
+    full = [("fine_tuning", knn, None, False) for knn in (False, True)]
+    assert ways == [("base", False, None, False), ("knn", False, None, False), full[0], weaker, full[1]]
+    card = read_bundle_card(Path(request.output))
+    assert card["config"]["shrink"] == 0.4
+    assert "shrink = 0.4" in card["provenance"]["unlike_the_paper"]
+    assert "fine_tuning (shrink 0.4)" in card["provenance"]["chosen_from"]
     base = BaseModel.load(request.base, "en", "zh", device="cpu")
     weak = Plugin.load(request.output, base, cache=tmp_path / "cache").module.state_dict()
     alone = asked("whole", method="fine_tuning", training={"domain_filter": "off"})
     customize(alone, tmp_path / "work", settings=settings)
     whole_way = Plugin.load(alone.output, base, cache=tmp_path / "cache").module.state_dict()
-    own = base.model.state_dict()
+    original = base.model.state_dict()
     for key, tuned in whole_way.items():
-        change = tuned - own[key]
+        change = tuned - original[key]
         rounded = change.abs().amax(-1, keepdim=True) / 127 + 1e-6  # both are, by less than half of this
-        assert ((weak[key] - own[key] - change * 0.4).abs() <= rounded).all(), key
+        assert ((weak[key] - original[key] - change * 0.4).abs() <= rounded).all(), key
 
 
 @pytest.mark.parametrize("method", ["knn", "density_ratio"])  # the second one needs no sources itself
@@ -378,15 +378,15 @@ def test_a_plugin_keeps_its_domain_filter_and_learns_another_with_other_samples(
     request = asked("on", method=method, training={"domain_filter": "on"})
     customize(request, tmp_path / "work", settings=settings)
     base = BaseModel.load(request.base, "en", "zh", device="cpu")
-    made = Plugin.load(request.output, base, cache=tmp_path / "cache")
-    assert made.domain_filter is not None
+    plugin = Plugin.load(request.output, base, cache=tmp_path / "cache")
+    assert plugin.domain_filter is not None
     assert "left to the base" in read_bundle_card(Path(request.output))["provenance"]["domain_filter"]
     others = tmp_path / "others.txt"
     others.write_text("\n".join(sample.read_text(encoding="utf-8").splitlines()[:44]), encoding="utf-8")
     swap_bundle(Path(request.output), tmp_path / "other.zip", [str(others)], base=request.base, settings=settings)
     other = Plugin.load(tmp_path / "other.zip", base, cache=tmp_path / "cache")
     assert other.domain_filter is not None
-    assert len(other.domain_filter.features) != len(made.domain_filter.features)
+    assert len(other.domain_filter.features) != len(plugin.domain_filter.features)
 
 
 def test_auto_keeps_the_best_that_leaves_general_text_alone() -> None:

@@ -47,12 +47,12 @@ def test_a_folder_is_added_named_listed_and_removed(tailormt: Run, home: Path, t
     assert on_shelf(home) == ["small"]
 
     listed = json.loads(tailormt("base", "list", "--json").out)
-    assert [one["name"] for one in listed] == ["de-en", "en-zh", "small"]
-    assert [one["shipped"] for one in listed] == [True, True, False]
+    assert [row["name"] for row in listed] == ["de-en", "en-zh", "small"]
+    assert [row["shipped"] for row in listed] == [True, True, False]
     assert listed[2]["bytes"] > 2 * listed[2]["parameters"] > 100_000
-    shown = tailormt("base", "list").out
-    assert "bundled" in shown
-    assert "research and evaluation only" in shown
+    table = tailormt("base", "list").out
+    assert "bundled" in table
+    assert "research and evaluation only" in table
 
     by_name = tailormt("translate", "--base", "small", *PAIR, text)
     assert by_name.out == tailormt("translate", "--base", tiny, *PAIR, text).out == "雨停了。\n"
@@ -208,8 +208,8 @@ def test_pickled_weights_are_converted_on_request_only(tailormt: Run, home: Path
     assert tailormt("translate", "--base", "old", *PAIR, text).out == "雨停了。\n"
     origin = json.loads((home / "models" / "old" / "origin.json").read_text(encoding="utf-8"))
     assert origin["converted"] is True
-    whole = BaseRegistry(load_settings()).add(str(tiny), name="whole").origin
-    assert origin["fingerprint"] == whole["fingerprint"]  # the same weights
+    tiny_origin = BaseRegistry(load_settings()).add(str(tiny), name="whole").origin
+    assert origin["fingerprint"] == tiny_origin["fingerprint"]  # the same weights
 
 
 class Bomb:

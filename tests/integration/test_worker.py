@@ -73,13 +73,13 @@ def _process(settings: Settings, *flags: str) -> Iterator[subprocess.Popen[bytes
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    own = {
+    variables = {
         "HOME": settings.home,
         "DATABASE_URL": settings.database_url,
         "JOB_RETRIES": str(settings.job_retries),
         "RETRY_SECONDS": str(settings.retry_seconds),
     }
-    return os.environ | {f"TAILORMT_{name}": value for name, value in own.items()}
+    return os.environ | {f"TAILORMT_{name}": value for name, value in variables.items()}
 
 
 def _retrying(settings: Settings, most: int = 2) -> Settings:
@@ -298,9 +298,9 @@ def test_a_worker_ends_when_its_home_folder_is_deleted(settings: Settings, tmp_p
 @BOTH
 def test_two_workers_never_run_one_job(store: Store, settings: Settings) -> None:
     jobs = [store.jobs.enqueue("count", {"until": 2}) for _ in range(3)]
-    with _process(settings, "--once") as one, _process(settings, "--once") as two:
-        assert one.wait(300) == 0
-        assert two.wait(300) == 0
+    with _process(settings, "--once") as first, _process(settings, "--once") as second:
+        assert first.wait(300) == 0
+        assert second.wait(300) == 0
     for job in jobs:
         assert store.jobs.get(job.id).state == "succeeded"
         runs = (_workspace(settings, job) / "runs.txt").read_text(encoding="utf-8").splitlines()
@@ -453,8 +453,8 @@ def test_what_a_user_asks_for_goes_before_work_that_gives_way_and_that_goes_on_a
     with _thread(settings):
         _counting(store, job)
         mild = store.jobs.enqueue("count", {"until": 1}, priority=ASKED - 1)
-        asked = store.jobs.enqueue("count", {"until": 1}, owner="ann", priority=ASKED)
-        assert _ended(store, asked).state == "succeeded"
+        urgent = store.jobs.enqueue("count", {"until": 1}, owner="ann", priority=ASKED)
+        assert _ended(store, urgent).state == "succeeded"
         assert store.jobs.get(job.id).active, "it stopped for that, and waits or works again"
         until(lambda: store.jobs.get(job.id).state == "running")
         other = store.jobs.enqueue("count", {"until": 1}, owner="bob", priority=ASKED)

@@ -36,7 +36,7 @@ def read_alone(request: CustomizeRequest, workspace: Path, progress: Progress) -
     corpus.save(workspace)
 
 
-def prepare(request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, **given: object) -> None:
+def prepare(request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, **named: object) -> None:
     read_alone(request, workspace, progress)
     PhraseSet([Phrase("月光", 1, 3, "NP", 0)], "Tried with a stand-in.").save(workspace / "phrases.jsonl")
 
@@ -78,7 +78,7 @@ def test_reading_fills_the_corpus_and_the_job_after_it_the_phrase_set_once(
     assert corpus.report["files"][0]["name"].endswith("literary-zh.txt")
     assert corpus.skipped == corpus.report["skipped"]
     assert store.phrase_sets.list(corpus.id) == []
-    (after,) = [one for one in store.jobs.list(project.id) if one.kind == "preview"]
+    (after,) = [row for row in store.jobs.list(project.id) if row.kind == "preview"]
     _run(store, settings.replace(first_look=False), after)
     (phrases,) = store.phrase_sets.list(corpus.id)
     assert (phrases.count, phrases.parser) == (1, "Tried with a stand-in.")
@@ -90,7 +90,7 @@ def test_reading_fills_the_corpus_and_the_job_after_it_the_phrase_set_once(
 def test_a_look_that_fails_does_not_keep_the_phrases_back(
     store: Store, settings: Settings, project: ProjectRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*given: object, **named: object) -> None:
+    def fails(*args: object, **named: object) -> None:
         raise CorpusError("The samples are too similar.")
 
     monkeypatch.setattr("engine.workflows.preview.preview", fails)
@@ -125,7 +125,7 @@ def test_a_cancelled_reading_leaves_the_corpus_as_it_was(
     job = enqueue(store, "prepare", {"samples": [str(SAMPLES)]}, project_id=project.id)
     _run(store, settings, job)
 
-    def stops(*given: object, **named: object) -> None:
+    def stops(*args: object, **named: object) -> None:
         assert store.corpora.list(project.id)[0].state == "reading"
         raise Cancelled("stop")
 
@@ -171,17 +171,17 @@ def test_a_run_that_continues_another_begins_with_what_that_has_trained(
     again = enqueue(store, "customize", {"samples": [str(SAMPLES)], "continues": first.id}, project_id=project.id)
     _run(store, settings, again)
     assert begun_with == ["", "41 made so"]
-    folders = [job_folder(workspace_folder(settings, project.id), one) / "training" for one in (first, again)]
-    assert [(one / "checkpoint").exists() for one in folders] == [True, False], "what may go on is kept, what is done is not"
+    folders = [job_folder(workspace_folder(settings, project.id), job) / "training" for job in (first, again)]
+    assert [(folder / "checkpoint").exists() for folder in folders] == [True, False], "what may go on is kept, what is done is not"
 
 
 def test_a_job_works_on_the_samples_that_its_project_holds_when_it_starts(
     store: Store, settings: Settings, project: ProjectRow, pipeline: types.ModuleType
 ) -> None:
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     def trained(request: Any, *args: Any, run: Path) -> dict[str, Any]:
-        asked.append(request)
+        requests.append(request)
         return customize(request, *args, run=run)
 
     vars(pipeline).update(customize=trained)
@@ -190,17 +190,17 @@ def test_a_job_works_on_the_samples_that_its_project_holds_when_it_starts(
     names = [workspace / "samples" / name for name in ("a.txt", "b.txt", "c.txt")]
     for path in names[:2]:
         shutil.copy(SAMPLES, path)
-    given = {"samples": [str(path) for path in names[:2]], "domains": ["A", "B"]}
-    waiting = enqueue(store, "customize", given, project_id=project.id)
+    arguments = {"samples": [str(path) for path in names[:2]], "domains": ["A", "B"]}
+    waiting = enqueue(store, "customize", arguments, project_id=project.id)
     names[0].rename(names[2])
-    assert not [one for one in missing_files(settings, store) if one.place == str(names[0])]
+    assert not [row for row in missing_files(settings, store) if row.place == str(names[0])]
     write_json(workspace / "domains.json", {"c.txt": "C"}, "the labels")
     _run(store, settings, waiting)
     elsewhere = enqueue(store, "customize", {"samples": [str(SAMPLES)]}, project_id=project.id)
     _run(store, settings, elsewhere)
-    assert asked[0].samples == (str(names[1]), str(names[2]))
-    assert asked[0].domains == ("", "C")
-    assert asked[1].samples == (str(SAMPLES),), "files that are named elsewhere stay named"
+    assert requests[0].samples == (str(names[1]), str(names[2]))
+    assert requests[0].domains == ("", "C")
+    assert requests[1].samples == (str(SAMPLES),), "files that are named elsewhere stay named"
 
 
 def test_a_bad_setting_is_refused_before_it_is_queued_and_paths_become_absolute(

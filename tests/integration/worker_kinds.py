@@ -36,9 +36,9 @@ def count(context: JobContext) -> dict[str, Any]:
         context.progress.advance(number, until, f"at {number}")
         time.sleep(context.job.arguments.get("pause", PAUSE))
         number += 1
-        fresh = folder.with_suffix(".new")
-        fresh.write_text(str(number), encoding="utf-8")
-        fresh.replace(folder)  # killed in between, the old number stays
+        temporary = folder.with_suffix(".new")
+        temporary.write_text(str(number), encoding="utf-8")
+        temporary.replace(folder)  # killed in between, the old number stays
         context.progress.metrics({"step": number, "loss": 1 / number, "bad": float("nan")})
     return {"began": began, "counted": number}
 

@@ -18,8 +18,8 @@ from tests.bases import SENTENCES
 
 @pytest.mark.usefixtures("benches_in_this_process")
 def test_a_table_of_all_that_was_asked(data: Path, tiny: Path, home: Path, tmp_path: Path) -> None:
-    asked: dict[str, Any] = dict(base=str(tiny), tasks=["luxun"], systems=["extreme"], sentences=40, lines=4)
-    rows = bench_methods(MethodBench(data, tmp_path / "out", **asked))
+    options: dict[str, Any] = dict(base=str(tiny), tasks=["luxun"], systems=["extreme"], sentences=40, lines=4)
+    rows = bench_methods(MethodBench(data, tmp_path / "out", **options))
     assert [row["system"] for row in rows] == ["vanilla", "extreme"]
     assert all("error" not in row for row in rows), rows
     assert all({"test", "general", "test_seconds"} <= set(row) for row in rows)
@@ -29,12 +29,12 @@ def test_a_table_of_all_that_was_asked(data: Path, tiny: Path, home: Path, tmp_p
     assert table.count("\n| Lu Xun |") == 2
     assert "| vanilla |  |" in table
     assert "| extreme | quick |" in table
-    again = bench_methods(MethodBench(data, tmp_path / "out", **asked))
+    again = bench_methods(MethodBench(data, tmp_path / "out", **options))
     assert again == json.loads(json.dumps(rows)), "finished cells are kept"
     first, second = (tmp_path / "out" / "luxun" / f"{system}.workspace" for system in ("extreme", "lhuc"))
     selected = first / "pairs.jsonl"
     selected.write_text(selected.read_text(encoding="utf-8").replace('"source": "', '"source": "Kept. ', 1), encoding="utf-8")
-    more = bench_methods(MethodBench(data, tmp_path / "out", **{**asked, "systems": ["extreme", "lhuc"]}))
+    more = bench_methods(MethodBench(data, tmp_path / "out", **{**options, "systems": ["extreme", "lhuc"]}))
     assert (second / "pairs.jsonl").read_bytes() == selected.read_bytes(), "what extreme made of the samples is handed down"
     times = json.loads((second / "summary.json").read_text(encoding="utf-8"))["seconds"]
     assert more[2]["seconds"] <= times["total"]

@@ -94,22 +94,22 @@ def test_kills_at_random_moments_change_no_bit(
 
     def enqueue(name: str) -> Path:
         output = tmp_path / f"{name}.zip"
-        made = request_for(output, training_options=LEARNING, name="Style")
-        store.jobs.enqueue("customize", made.to_mapping())
+        request = request_for(output, training_options=LEARNING, name="Style")
+        store.jobs.enqueue("customize", request.to_mapping())
         return output
 
     quiet = enqueue("quiet")
     begin = time.monotonic()
     assert run(store, settings, start, lambda kills: None) == 0
-    whole = time.monotonic() - begin
+    duration = time.monotonic() - begin
     (job,) = store.jobs.list()
     assert job.state == "succeeded", log_tail(job)
     expected = weights(quiet)
     kills, outputs = 0, []
     while kills < KILLS:
         outputs.append(enqueue(f"killed-{len(outputs)}"))
-        # Longer from kill to kill, since the machine may be slower now than when `whole` was measured.
-        kills += run(store, settings, start, lambda kills: draw.uniform(0, 0.5 * whole * 1.04**kills))
+        # Longer from kill to kill, since the machine may be slower now than when `duration` was measured.
+        kills += run(store, settings, start, lambda kills: draw.uniform(0, 0.5 * duration * 1.04**kills))
     assert {row.state for row in store.jobs.list()} == {"succeeded"}
     for output in outputs:
         result = weights(output)
@@ -118,7 +118,7 @@ def test_kills_at_random_moments_change_no_bit(
             assert torch.equal(value, expected[name]), (output.name, name)
     leftovers = [path for path in tmp_path.glob("*.zip*") if path.suffix != ".zip"]
     assert leftovers == []
-    print(f"{kills} kills, {len(outputs)} runs of {whole:.1f} s each, {max(row.attempt for row in store.jobs.list())} attempts")
+    print(f"{kills} kills, {len(outputs)} runs of {duration:.1f} s each, {max(row.attempt for row in store.jobs.list())} attempts")
 
 
 def test_a_cancel_ends_the_process_within_two_seconds_of_its_work_at_every_step(
@@ -130,8 +130,8 @@ def test_a_cancel_ends_the_process_within_two_seconds_of_its_work_at_every_step(
     from engine.jobs import worker
 
     store, stop = Store(settings.store_url), threading.Event()
-    made = request_for(tmp_path / "style.zip", training_options=LEARNING | {"max_updates": 40}, name="Style")
-    job = store.jobs.enqueue("customize", made.to_mapping())
+    request = request_for(tmp_path / "style.zip", training_options=LEARNING | {"max_updates": 40}, name="Style")
+    job = store.jobs.enqueue("customize", request.to_mapping())
     thread = threading.Thread(target=worker.run, args=(settings,), kwargs={"poll": 0.02, "stop": stop, "kinds": KINDS})
     thread.start()
     seconds: dict[str, float] = {}
@@ -170,16 +170,16 @@ def test_a_job_that_runs_twice_makes_one_plugin(
     from engine.store import tables
 
     store = Store(settings.store_url)
-    made = request_for(tmp_path / "unused.zip", training_options=LEARNING).to_mapping()
+    request = request_for(tmp_path / "unused.zip", training_options=LEARNING).to_mapping()
     project = store.projects.create("twice", "en", "zh", str(tiny))
-    arguments = {name: made[name] for name in ("samples", "method", "budget")} | {
-        name: value for name, value in made.items() if name.endswith("_options")
+    arguments = {name: request[name] for name in ("samples", "method", "budget")} | {
+        name: value for name, value in request.items() if name.endswith("_options")
     }
     job = enqueue(store, "customize", arguments, project_id=project.id)
     assert run(store, settings, start, lambda kills: None) == 0
     done = store.jobs.get(job.id)
     assert done.state == "succeeded", done.error
-    assert {one.state for one in steps_of(done)} == {"succeeded"}
+    assert {step.state for step in steps_of(done)} == {"succeeded"}
     (plugin,) = store.plugins.list(project.id)
     assert plugin.job_id == job.id
     bundle = Path(plugin.path)

@@ -36,9 +36,9 @@ def test_from_treebanks_to_phrases(
     folder = tmp_path / "parsers"
     words = ["--license", "cc-by-sa-4.0"]
     assert main(["parser", "train", "en", "--treebank", *treebank, *FAST.split(), *words, "-o", str(folder)]) == 0
-    shown = capsys.readouterr()
-    assert "grammar.conllu: 120 sentences, 1 skipped: 1 with a line without 10 columns (line 1)" in shown.out
-    assert "Training the constituency parser" in shown.err
+    output = capsys.readouterr()
+    assert "grammar.conllu: 120 sentences, 1 skipped: 1 with a line without 10 columns (line 1)" in output.out
+    assert "Training the constituency parser" in output.err
     assert not (folder / ".training").exists()
     assert {path.parent.name for path in folder.glob("en/*/tailor.pt")} == {
         "tokenize", "pretrain", "pos", "depparse", "constituency",
@@ -60,10 +60,10 @@ def test_from_treebanks_to_phrases(
     facts = json.loads((folder / "en" / "figures.json").read_text(encoding="utf-8"))
     assert facts["files"][0]["skipped"] == {"a line without 10 columns": 1}
     # A training of seconds promises nothing for raw text; with the words given, some brackets and heads are right.
-    figures = facts["figures"]
-    assert figures["constituency"]["phrases"]["all"]["gold"] > 50
-    assert 0 < figures["constituency"]["given_words"]["f1"] <= 1
-    assert 0 < figures["dependency"]["given_words"]["UAS"] <= 1
+    scores = facts["figures"]
+    assert scores["constituency"]["phrases"]["all"]["gold"] > 50
+    assert 0 < scores["constituency"]["given_words"]["f1"] <= 1
+    assert 0 < scores["dependency"]["given_words"]["UAS"] <= 1
 
     monkeypatch.setenv("TAILORMT_PARSERS", str(folder))
     assert main(["parser", "list", "--json"]) == 0

@@ -48,8 +48,8 @@ def settings(cluster: Any, tmp_path: Path) -> Settings:
 @contextlib.contextmanager
 def _worker(settings: Settings) -> Iterator[threading.Event]:
     stop = threading.Event()
-    given = {"poll": 0.05, "kinds": KINDS, "stop": stop}
-    thread = threading.Thread(target=worker.run, args=(settings,), kwargs=given)
+    options = {"poll": 0.05, "kinds": KINDS, "stop": stop}
+    thread = threading.Thread(target=worker.run, args=(settings,), kwargs=options)
     thread.start()
     try:
         yield stop
@@ -67,7 +67,7 @@ def _runs(settings: Settings, job: JobRow) -> list[list[int]]:
 
 def _kill(cluster: Any, raylet: int) -> None:
     """SIGKILL to a node's raylet, as when its machine loses power."""
-    node = next(one for one in cluster.worker_nodes if one.all_processes["raylet"][0].process.pid == raylet)
+    node = next(node for node in cluster.worker_nodes if node.all_processes["raylet"][0].process.pid == raylet)
     cluster.remove_node(node, allow_graceful=False)
 
 
@@ -257,8 +257,8 @@ def test_replicas_load_plugins_on_demand_keep_few_and_translate_as_the_studio_do
             ray_serve.start_replicas(used, 64)
         until(lambda: free_slots({"num_cpus": 1.0, "num_gpus": 0.0}) >= 2)  # what other tests took is given back
         assert ray_serve.start_replicas(used, 2)["running"] == 2
-        asked = [batcher.submit(TranslationSpec.of(str(tiny), "en", "zh", str(path)), texts) for path in [*copies, *copies]]
-        assert [one.result(PATIENCE) for one in asked] == [expected] * 6
+        requests = [batcher.submit(TranslationSpec.of(str(tiny), "en", "zh", str(path)), texts) for path in [*copies, *copies]]
+        assert [request.result(PATIENCE) for request in requests] == [expected] * 6
         plain = batcher.submit(TranslationSpec.of(str(tiny), "en", "zh"), texts * 100).result(PATIENCE)
         assert plain == translate(base, texts, decoding=Decoding()) * 100
         with pytest.raises(InputError, match="no longer there"):
@@ -268,7 +268,7 @@ def test_replicas_load_plugins_on_demand_keep_few_and_translate_as_the_studio_do
         assert all(len(copy["plugins"]) <= 2 and copy["bases"] == [str(tiny)] for copy in held.values())
         psutil.Process(next(iter(held))).kill()  # a copy dies: its work is asked of the other, and Serve makes a new one
         again = [batcher.submit(TranslationSpec.of(str(tiny), "en", "zh", str(copies[0])), texts) for _ in range(8)]
-        assert [one.result(PATIENCE) for one in again] == [expected] * 8
+        assert [request.result(PATIENCE) for request in again] == [expected] * 8
     finally:
         batcher.close()
         ray_serve.stop_replicas(used)

@@ -33,29 +33,29 @@ def test_every_experiment_is_made_of_settings_that_exist(name: str) -> None:
     experiment = EXPERIMENTS[name]
     variants = experiment.variants or layer_variants(4)
     assert variants
-    assert len({one.label for one in variants}) == len(variants)
+    assert len({variant.label for variant in variants}) == len(variants)
     assert set(experiment.tasks) <= set(TASKS)
     for variant in variants:
         assert set(variant.paper) <= set(experiment.tasks)
-        for figures in variant.paper.values():
-            assert set(figures) <= set(experiment.measures)
+        for scores in variant.paper.values():
+            assert set(scores) <= set(experiment.measures)
         if variant.system == "vanilla":
             continue
         method = get_method(variant.system.removesuffix("+knn"))
-        given = dict(zip(variant.flags[::2], variant.flags[1::2], strict=True))
-        assert set(given) <= {"--method-option", "--phrase-option"}
+        flags = dict(zip(variant.flags[::2], variant.flags[1::2], strict=True))
+        assert set(flags) <= {"--method-option", "--phrase-option"}
         for flag, pair in zip(variant.flags[::2], variant.flags[1::2], strict=True):
-            known = method.config_class if flag == "--method-option" else PhraseOptions
+            config_class = method.config_class if flag == "--method-option" else PhraseOptions
             option, _, value = pair.partition("=")
-            assert known.from_mapping({option: value})
+            assert config_class.from_mapping({option: value})
 
 
 def test_layers_of_table_six_go_from_below_and_then_from_above() -> None:
     six = layer_variants(6)
-    assert [one.label for one in six][:3] == ["L1", "L1 to L2", "L1 to L3"]
-    assert [one.label for one in six][5:7] == ["L1 to L6", "L2 to L6"]
-    assert [one.paper["luxun"]["bleu"] for one in six] == [15.1, 15.5, 15.6, 16.2, 16.9, 18.6, 17.5, 17.2, 17.2, 17.2, 16.4]
-    assert [bool(one.paper) for one in layer_variants(4)] == [False, False, False, True, False, False, False]
+    assert [variant.label for variant in six][:3] == ["L1", "L1 to L2", "L1 to L3"]
+    assert [variant.label for variant in six][5:7] == ["L1 to L6", "L2 to L6"]
+    assert [variant.paper["luxun"]["bleu"] for variant in six] == [15.1, 15.5, 15.6, 16.2, 16.9, 18.6, 17.5, 17.2, 17.2, 17.2, 16.4]
+    assert [bool(variant.paper) for variant in layer_variants(4)] == [False, False, False, True, False, False, False]
 
 
 def test_a_timed_experiment_without_its_data_says_so_in_each_row(
@@ -108,19 +108,19 @@ def test_rows_are_made_once_shown_beside_the_papers_and_shared(
 def test_the_clock_ends_no_training_but_where_a_row_asks_for_it(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[str] = []
+    received: list[str] = []
 
     def refuse(progress: Progress, *flags: str) -> None:
-        given.extend(flags)
+        received.extend(flags)
         raise TailorError("that is all")
 
     monkeypatch.setattr("engine.workflows.benchmark.row.tailormt", refuse)
-    asked = ("--training-option", "max_minutes=2")
-    variant = Variant("Ours", "lhuc", asked)
+    options = ("--training-option", "max_minutes=2")
+    variant = Variant("Ours", "lhuc", options)
     small = Experiment("A small one", ("luxun",), (variant,))
-    made = BenchmarkRow("luxun", variant, small, Plan(data, tmp_path / "out", SMALL), Progress()).load_or_make()
-    assert made["error"] == "that is all"
-    minutes = [one for one in given if one.startswith("max_minutes=")]
+    row = BenchmarkRow("luxun", variant, small, Plan(data, tmp_path / "out", SMALL), Progress()).load_or_make()
+    assert row["error"] == "that is all"
+    minutes = [flag for flag in received if flag.startswith("max_minutes=")]
     assert minutes == ["max_minutes=none", "max_minutes=2"], "a busy machine would give other figures; the last counts"
 
 
@@ -140,10 +140,10 @@ def test_a_plugin_of_other_domains_gets_the_tasks_own_pairs_and_its_proportions_
         part for flag, pair in zip(SHORT[::2], SHORT[1::2], strict=True) if flag == "--training-option" for part in (flag, pair)
     )
     swapped = Variant("Swapped", "ngram_memory", brief, learn=("other",), swap=True)
-    own = Variant("Own", "ngram_memory", brief)
+    unswapped = Variant("Own", "ngram_memory", brief)
     mixed = Variant("Mixed", "domain_mixing", brief, learn=("it_python", "other"))
     tried = Experiment(
-        "Pairs", ("it_python",), (Variant("Base", "vanilla"), swapped, own, mixed), ("bleu", "own@encoder", "own@decoder"),
+        "Pairs", ("it_python",), (Variant("Base", "vanilla"), swapped, unswapped, mixed), ("bleu", "own@encoder", "own@decoder"),
         pairs=True,
     )  # fmt: skip
     monkeypatch.setitem(EXPERIMENTS, "tried", tried)
@@ -169,8 +169,8 @@ def test_a_plugin_of_other_domains_gets_the_tasks_own_pairs_and_its_proportions_
 
 
 def test_pairs_are_asked_for_where_there_are_none(data: Path, tiny: Path, home: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    asked = Experiment("Pairs", ("luxun",), (Variant("Memory", "ngram_memory"),), pairs=True)
-    monkeypatch.setitem(EXPERIMENTS, "asked", asked)
+    experiment = Experiment("Pairs", ("luxun",), (Variant("Memory", "ngram_memory"),), pairs=True)
+    monkeypatch.setitem(EXPERIMENTS, "asked", experiment)
     (row,) = reproduce("asked", Plan(data, tmp_path / "out", SMALL, str(tiny)), load_settings())
     assert row["error"] == "The samples of Lu Xun have no sources."
 

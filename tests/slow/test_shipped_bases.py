@@ -30,9 +30,9 @@ def test_it_is_small_and_says_what_it_is(name: str) -> None:
     card = read_card(MODELS / name)
     assert set(card["languages"]) == set(name.split("-"))
     assert card["bytes"] <= 50_000_000
-    about = read_card_file(MODELS / name)
-    assert about.restricted
-    assert "BLEU" in about.body
+    card_file = read_card_file(MODELS / name)
+    assert card_file.restricted
+    assert "BLEU" in card_file.body
 
 
 def test_all_assets_together_are_small() -> None:

@@ -47,9 +47,9 @@ def parsers(golds: dict[str, list[Gold]], tmp_path_factory: pytest.TempPathFacto
     torch.set_num_threads(threads)
 
 
-def found_share(wanted: list[tuple[str, set[str]]], phrases: dict[str, int], longest: int, length) -> float:
-    all_wanted = {phrase for _, group in wanted for phrase in group if length(phrase) <= longest}
-    return len(all_wanted & set(phrases)) / len(all_wanted)
+def found_share(expected: list[tuple[str, set[str]]], phrases: dict[str, int], longest: int, length) -> float:
+    all_expected = {phrase for _, group in expected for phrase in group if length(phrase) <= longest}
+    return len(all_expected & set(phrases)) / len(all_expected)
 
 
 def test_constituents_of_a_real_pipeline(golds: dict[str, list[Gold]], parsers: Path) -> None:
@@ -58,8 +58,8 @@ def test_constituents_of_a_real_pipeline(golds: dict[str, list[Gold]], parsers: 
     assert "constituency parser for en (tiny)" in result.parser
     assert str(parsers) not in result.parser, "a path is nobody's business"
     phrases = {phrase.text: phrase.count for phrase in result}
-    wanted = [(gold.text, gold.constituents) for gold in golds["en"]]
-    assert found_share(wanted, phrases, 8, lambda phrase: len(phrase.split())) > 0.9
+    expected = [(gold.text, gold.constituents) for gold in golds["en"]]
+    assert found_share(expected, phrases, 8, lambda phrase: len(phrase.split())) > 0.9
     assert all(phrase.text in texts[phrase.example] for phrase in result)
     assert all(phrase.length == len(phrase.text.split()) <= 8 for phrase in result)
     labels = {phrase.text: phrase.label for phrase in result}
@@ -83,8 +83,8 @@ def test_chinese_has_no_spaces_and_its_own_punctuation(golds: dict[str, list[Gol
     assert "dependency parser for zh-hans" in result.parser
     assert all(" " not in phrase.text and "。" not in phrase.text for phrase in result)
     assert all(phrase.text in texts[phrase.example] for phrase in result)
-    wanted = set().union(*(gold.subtrees for gold in golds["zh"]))
-    assert len(wanted & {phrase.text for phrase in result}) / len(wanted) > 0.85
+    expected = set().union(*(gold.subtrees for gold in golds["zh"]))
+    assert len(expected & {phrase.text for phrase in result}) / len(expected) > 0.85
 
 
 def test_odd_sentences_pass_through(parsers: Path) -> None:

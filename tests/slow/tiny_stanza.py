@@ -63,8 +63,10 @@ def english(rng: random.Random) -> Gold:
         constituents |= {position, position.split(" ", 1)[1]}
         subtrees.add(position)
     rows.append((".", "PUNCT", verb, "punct"))
-    whole = f"{subject} {note}"
-    return Gold(rows, f"(ROOT (S {begin} (VP {inside}) (PUNCT .)))", f"{whole}.", constituents | {note, whole}, subtrees | {whole})
+    sentence = f"{subject} {note}"
+    return Gold(
+        rows, f"(ROOT (S {begin} (VP {inside}) (PUNCT .)))", f"{sentence}.", constituents | {note, sentence}, subtrees | {sentence}
+    )
 
 
 def chinese(rng: random.Random) -> Gold:

@@ -53,9 +53,9 @@ def test_every_setting_named_is_one() -> None:
 def test_an_image_is_made_of_what_there_is(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    asked = re.search(r"^ARG EXTRAS=(.*)$", text, re.MULTILINE)
-    assert asked is not None
-    assert set(asked[1].split(",")) <= set(extras)
+    match = re.search(r"^ARG EXTRAS=(.*)$", text, re.MULTILINE)
+    assert match is not None
+    assert set(match[1].split(",")) <= set(extras)
     sent = (ROOT / ".dockerignore").read_text(encoding="utf-8")
     for line in re.findall(r"^COPY (?!--from)(.*)$", text, re.MULTILINE):
         for name in line.split()[:-1]:
@@ -91,7 +91,7 @@ def test_the_cluster_file_is_one_that_ray_takes() -> None:
 
 def test_kubernetes_objects_name_each_other_rightly() -> None:
     objects = list(yaml.safe_load_all((DEPLOY / "ray" / "kuberay.yaml").read_text(encoding="utf-8")))
-    kinds = {one["kind"]: one for one in objects}
+    kinds = {resource["kind"]: resource for resource in objects}
     cluster = kinds["RayCluster"]["spec"]
     groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
     templates = [*(group["template"] for group in groups), kinds["Deployment"]["spec"]["template"]]
@@ -99,7 +99,7 @@ def test_kubernetes_objects_name_each_other_rightly() -> None:
     for template in templates:
         assert chosen.items() <= template["metadata"]["labels"].items()
         (container,) = template["spec"]["containers"]
-        assert [next(iter(one.values()))["name"] for one in container["envFrom"]] == ["tailormt", "tailormt"]
+        assert [next(iter(source.values()))["name"] for source in container["envFrom"]] == ["tailormt", "tailormt"]
         assert template["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] == "tailormt-data"
         assert template["spec"]["securityContext"]["runAsNonRoot"]
     assert kinds["PersistentVolumeClaim"]["metadata"]["name"] == "tailormt-data"

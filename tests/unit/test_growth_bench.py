@@ -37,7 +37,7 @@ def test_the_table_marks_what_grows_worse_than_linearly() -> None:
 
 
 def test_seconds_are_told_in_two_or_three_digits() -> None:
-    assert [shown(one) for one in (0.0001234, 0.00123, 0.0123, 0.999, 1.234, 12.34, 123.4)] == [
+    assert [shown(seconds) for seconds in (0.0001234, 0.00123, 0.0123, 0.999, 1.234, 12.34, 123.4)] == [
         "0.12 ms", "1.2 ms", "12 ms", "999 ms", "1.2 s", "12 s", "123 s",
     ]  # fmt: skip
 
@@ -62,9 +62,9 @@ def test_items_run_in_small(name: str, tmp_path: Path, capsys: pytest.CaptureFix
     file, page = tmp_path / "growth.json", tmp_path / "page.md"
     page.write_text("# Page\n\nText.\n", encoding="utf-8")
     assert main(["--items", name, "--most", str(ITEMS[name].least), "--json", str(file), "--write", str(page)]) == 0
-    found = json.loads(file.read_text(encoding="utf-8"))["points"]
-    assert found
-    assert all(one["item"] == name and one["seconds"] > 0 and one["size"] == ITEMS[name].least for one in found)
+    rows = json.loads(file.read_text(encoding="utf-8"))["points"]
+    assert rows
+    assert all(row["item"] == name and row["seconds"] > 0 and row["size"] == ITEMS[name].least for row in rows)
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Page\n\nText.\n")
     assert f"(images/growth/{name}.svg)" in text

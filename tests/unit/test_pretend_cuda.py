@@ -45,13 +45,13 @@ def test_what_cuda_refuses_is_refused(name: str) -> None:
 
 
 def test_what_cuda_allows_is_allowed() -> None:
-    one = there(3)
-    assert is_on_gpu(one + torch.tensor(2.0))
-    assert is_on_gpu(one[torch.tensor([0, 2])])
-    one[:2] = torch.zeros(2)
-    assert one.tolist() == [0, 0, 1]
-    assert not is_on_gpu(torch.zeros(3).copy_(one))
-    assert np.asarray(one.cpu()).sum() == 1
+    tensor = there(3)
+    assert is_on_gpu(tensor + torch.tensor(2.0))
+    assert is_on_gpu(tensor[torch.tensor([0, 2])])
+    tensor[:2] = torch.zeros(2)
+    assert tensor.tolist() == [0, 0, 1]
+    assert not is_on_gpu(torch.zeros(3).copy_(tensor))
+    assert np.asarray(tensor.cpu()).sum() == 1
 
 
 def test_what_is_made_of_a_tensor_is_where_it_is() -> None:
@@ -61,7 +61,7 @@ def test_what_is_made_of_a_tensor_is_where_it_is() -> None:
     layer(there(1, 2)).sum().backward()
     assert layer.weight.grad is not None
     assert is_on_gpu(layer.weight.grad)
-    for one in (there(4).view(2, 2), torch.zeros_like(there(2)), there(2).new_zeros(1), there(2).to(torch.float16)):
-        assert is_on_gpu(one)
+    for tensor in (there(4).view(2, 2), torch.zeros_like(there(2)), there(2).new_zeros(1), there(2).to(torch.float16)):
+        assert is_on_gpu(tensor)
     assert not is_on_gpu(there(2).to("cpu"))
     assert not is_on_gpu(torch.tensor(there(2).tolist()))

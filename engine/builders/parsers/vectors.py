@@ -20,7 +20,6 @@ from engine.builders.parsers.treebanks import read_text
 from engine.core.progress import Progress
 from engine.errors import InputError, MissingError
 
-DIGIT = re.compile(r"\d")
 CHUNK = 500  # sentences between two progress updates
 LONGEST = 400  # characters; longer lines are rarely sentences
 

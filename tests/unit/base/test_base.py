@@ -62,8 +62,8 @@ def test_one_translation_a_text_in_order(base: BaseModel, alone: dict[str, str],
     translations = translate(base, texts, decoding=fast)
     assert len(translations) == len(texts)
     assert all(not translations[i] for i, text in enumerate(texts) if not text.strip())
-    known = [i for i, text in enumerate(texts) if text in alone]
-    assert [translations[i] for i in known] == [alone[texts[i]] for i in known]
+    indices = [i for i, text in enumerate(texts) if text in alone]
+    assert [translations[i] for i in indices] == [alone[texts[i]] for i in indices]
 
 
 def test_a_plugin_leaves_no_trace(base: BaseModel, bundle: Path, tmp_path: Path) -> None:

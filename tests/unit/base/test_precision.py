@@ -40,29 +40,29 @@ def test_eight_bits_need_a_processor_that_can(tiny: Path, monkeypatch: pytest.Mo
 
 @vnni
 def test_eight_bits_on_a_cpu_are_near_and_do_not_depend_on_the_batch(tiny: Path) -> None:
-    exact, base = (BaseModel.load(tiny, "en", "zh", device="cpu", precision=one) for one in ("float32", "int8"))
+    exact, base = (BaseModel.load(tiny, "en", "zh", device="cpu", precision=precision) for precision in ("float32", "int8"))
     assert base.fingerprint() == exact.fingerprint()
     translate(base, TEXTS[:1])
     torch.manual_seed(1)
-    linears = [one for one in base.model.modules() if type(one) is torch.nn.Linear]
+    linears = [layer for layer in base.model.modules() if type(layer) is torch.nn.Linear]
     with fast_products(base), torch.no_grad():
-        for one in linears:
-            x = torch.randn(3, 5, one.in_features) * torch.tensor([0.01, 1.0, 100.0])[:, None, None]  # (B, T, I)
+        for layer in linears:
+            x = torch.randn(3, 5, layer.in_features) * torch.tensor([0.01, 1.0, 100.0])[:, None, None]  # (B, T, I)
             x[0, 0] = 0.0
-            result, wanted = one(x), torch.nn.functional.linear(x, one.weight, one.bias)  # (B, T, O) each
+            result, expected = layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias)  # (B, T, O) each
             for row in range(3):
-                assert float((result[row] - wanted[row]).norm() / wanted[row].norm()) < 0.02
-                assert torch.equal(one(x[row, 2:3]), result[row, 2:3]), "as in the batch"
+                assert float((result[row] - expected[row]).norm() / expected[row].norm()) < 0.02
+                assert torch.equal(layer(x[row, 2:3]), result[row, 2:3]), "as in the batch"
     together = translate(base, TEXTS)
     assert together == [translate(base, [text])[0] for text in TEXTS]
 
 
 @vnni
 def test_over_eight_bits_on_a_cpu_a_plugin_is_trained_in_float32_and_off_changes_nothing(tiny: Path) -> None:
-    exact, base = (BaseModel.load(tiny, "en", "zh", device="cpu", precision=one) for one in ("float32", "int8"))
+    exact, base = (BaseModel.load(tiny, "en", "zh", device="cpu", precision=precision) for precision in ("float32", "int8"))
     check_trainable(base)
-    linear = next(one for one in base.model.modules() if type(one) is torch.nn.Linear)
-    same = next(one for one in exact.model.modules() if type(one) is torch.nn.Linear)
+    linear = next(layer for layer in base.model.modules() if type(layer) is torch.nn.Linear)
+    same = next(layer for layer in exact.model.modules() if type(layer) is torch.nn.Linear)
     x = torch.randn(4, linear.in_features, requires_grad=True)  # (M, I)
     with fast_products(base):
         assert torch.equal(linear(x), same(x)), "with a gradient, the base's own weights"
@@ -87,11 +87,11 @@ def test_eight_bits_need_their_packages(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_eight_bits_leave_the_output_layer_in_half(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    given: dict[str, Any] = loading_arguments("int8", CUDA)
-    assert given["quantization_config"].load_in_8bit
-    assert given["quantization_config"].llm_int8_skip_modules == ["lm_head"]
-    assert given["device_map"] == {"": "cuda:1"}
-    assert given["dtype"] == torch.float16
+    arguments: dict[str, Any] = loading_arguments("int8", CUDA)
+    assert arguments["quantization_config"].load_in_8bit
+    assert arguments["quantization_config"].llm_int8_skip_modules == ["lm_head"]
+    assert arguments["device_map"] == {"": "cuda:1"}
+    assert arguments["dtype"] == torch.float16
 
 
 def test_what_can_be_trained_on() -> None:

@@ -22,17 +22,17 @@ HUB_ID = re.compile(r"(Helsinki-NLP/opus-mt-[\w-]+|facebook/(m2m100|nllb-200)[\w
 
 def test_the_table_is_whole() -> None:
     rows = recommend._rows()
-    assert len({one.hub_id for one in rows}) == len(rows) > 20
-    for one in rows:
-        assert HUB_ID.fullmatch(one.hub_id), one.hub_id
-        assert one.sources.tags, one.hub_id
-        assert one.targets.tags, one.hub_id
-        assert one.card.license_name != "not stated", one.hub_id
+    assert len({row.hub_id for row in rows}) == len(rows) > 20
+    for row in rows:
+        assert HUB_ID.fullmatch(row.hub_id), row.hub_id
+        assert row.sources.tags, row.hub_id
+        assert row.targets.tags, row.hub_id
+        assert row.card.license_name != "not stated", row.hub_id
         # Half or single precision, as they lie on the hub.
-        assert 1.8 < one.download_bytes / one.weights < 4.3, one.hub_id
-        name = one.name.removeprefix("opus-mt-").removeprefix("tc-big-")
-        if one.family == "Marian" and name.islower():  # the name says the direction
-            assert one.translates(*name.split("-")), one.hub_id
+        assert 1.8 < row.download_bytes / row.weights < 4.3, row.hub_id
+        name = row.name.removeprefix("opus-mt-").removeprefix("tc-big-")
+        if row.family == "Marian" and name.islower():  # the name says the direction
+            assert row.translates(*name.split("-")), row.hub_id
 
 
 def test_languages_of_the_table_are_those_of_the_models() -> None:
@@ -45,11 +45,11 @@ def test_languages_of_the_table_are_those_of_the_models() -> None:
 
 
 def test_models_of_a_pair_come_by_kind_and_size() -> None:
-    names = [one.name for one in recommended("en", "zh")]
+    names = [model.name for model in recommended("en", "zh")]
     assert names == ["opus-mt-en-zh", "m2m100_418M", "nllb-200-distilled-600M", "m2m100_1.2B", "nllb-200-distilled-1.3B"]
     assert recommended("en", "zh")[0].reverse == "Helsinki-NLP/opus-mt-zh-en"
     assert recommended("de", "en")[0].hub_id == "Helsinki-NLP/opus-mt-de-en"
-    assert {one.family for one in recommended("sw", "zh-Hant")} == {"NLLB"}  # M2M100 writes simplified Chinese
+    assert {model.family for model in recommended("sw", "zh-Hant")} == {"NLLB"}  # M2M100 writes simplified Chinese
     assert recommended("en", "en") == recommended("en", "tlh") == []
 
 
@@ -62,7 +62,7 @@ def test_the_command_names_size_memory_and_licence(tailormt: Run) -> None:
     first = data["bases"][0]
     assert (data["source"], data["target"], first["license"]) == ("en", "zh", "Apache 2.0")
     assert first["memory_bytes"] > 4 * first["weights"]
-    assert [one["hub_id"] for one in data["bases"] if one["restricted"]] == [
+    assert [model["hub_id"] for model in data["bases"] if model["restricted"]] == [
         "facebook/nllb-200-distilled-600M", "facebook/nllb-200-distilled-1.3B",
     ]  # fmt: skip
     assert "No well-known model" in tailormt("base", "recommend", "--source", "en", "--target", "tlh").out
@@ -87,13 +87,13 @@ CHALLENGE = """
 
 def test_scores_are_read_from_cards_of_several_kinds() -> None:
     ours = card_scores(read_card_file(EN_ZH).body)
-    assert {(one.test, one.source, one.target) for one in ours} == {
+    assert {(score.test, score.source, score.target) for score in ours} == {
         (test, *way) for test in ("ntrex", "tatoeba") for way in (("en", "zh"), ("zh", "en"))
     }
     opus = card_scores(OPUS)
-    assert [(one.text, one.bleu) for one in opus] == [("news", 34.0), ("short sentences", 55.4)]
+    assert [(score.text, score.bleu) for score in opus] == [("news", 34.0), ("short sentences", 55.4)]
     assert direction_scores(opus, "de", "en")
-    assert [(one.source, one.target, one.bleu) for one in card_scores(CHALLENGE)] == [("en", "fr", 53.2)]
+    assert [(score.source, score.target, score.bleu) for score in card_scores(CHALLENGE)] == [("en", "fr", 53.2)]
     assert card_scores("no table\n\n| a | BLEU |\n|---|---|\n| x |\n| y | high |\n") == []
 
 
@@ -111,7 +111,7 @@ def test_a_command_says_once_what_a_shipped_base_is_worth(tailormt: Run, tmp_pat
     text.write_text("The rain stopped.\n", encoding="utf-8")
     line = ("translate", "--source", "en", "--target", "zh", text)
     message = tailormt(*line).err.splitlines()[0]
-    bleu = min(one.bleu for one in direction_scores(card_scores(read_card_file(EN_ZH).body), "en", "zh"))
+    bleu = min(score.bleu for score in direction_scores(card_scores(read_card_file(EN_ZH).body), "en", "zh"))
     assert message.startswith("The base en-zh is a demonstration model. From en to zh, ")
     assert f"(BLEU {bleu:.1f})" in message
     assert "`tailormt base recommend --source en --target zh`" in message

@@ -34,23 +34,23 @@ class TestPairs:
             ["\ufeffThe rain stopped.\t雨停了。", "no tab here", b"\xff\xfe\tx", "a\tb\tc", "\t空", "Hello.\tHello.",
              "The rain stopped.\t雨停了。", "Where is it?\tWo ist es denn?", "He left.\t他走了。"],
         )  # fmt: skip
-        one = PairFile(file)
-        assert list(clean_pairs(one, "en", "zh", held_out={"He left."})) == [("The rain stopped.", "雨停了。")]
-        assert one.skipped == {
+        pairs = PairFile(file)
+        assert list(clean_pairs(pairs, "en", "zh", held_out={"He left."})) == [("The rain stopped.", "雨停了。")]
+        assert pairs.skipped == {
             "not two columns": 2, "not UTF-8": 1, "an empty side": 1, "the same on both sides": 1, "read before": 1,
             "the wrong script": 1, "held out": 1,
         }  # fmt: skip
-        assert one.first["not two columns"] == 2
-        assert one.first["not UTF-8"] == 3
-        assert "1 of 9 pairs" in one.report()
-        assert "2 not two columns (first: line 2)" in one.report()
+        assert pairs.first["not two columns"] == 2
+        assert pairs.first["not UTF-8"] == 3
+        assert "1 of 9 pairs" in pairs.report()
+        assert "2 not two columns (first: line 2)" in pairs.report()
 
     def test_a_pair_of_far_unequal_lengths_is_left_out_but_chinese_is_short_by_nature(self, tmp_path: Path) -> None:
         long = "This sentence goes on and on about nothing in particular until nobody listens to it any more."
         file = write(tmp_path / "a.tsv", [f"{long}\t是。", f"{long}\t这句话没完没了，说的都是些没要紧的事，直到没有人再听。"])
-        one = PairFile(file)
-        assert len(list(clean_pairs(one, "en", "zh"))) == 1
-        assert one.skipped == {"one side far longer": 1}
+        pairs = PairFile(file)
+        assert len(list(clean_pairs(pairs, "en", "zh"))) == 1
+        assert pairs.skipped == {"one side far longer": 1}
 
     def test_gzip_and_plain_files_read_alike(self, tmp_path: Path) -> None:
         text = "\n".join("\t".join(pair) for pair in SENTENCES)
@@ -104,9 +104,9 @@ class TestPairs:
             "“引号”《书》",
             "ﬁne",
         ]
-        known = [f"这是用来试一试的第{i}行：{text}" for i, text in enumerate(texts)]
-        file = write(tmp_path / "a.tsv", [f"This is line number {i} of the file.\t{text}" for i, text in enumerate(known)])
-        assert [target for _, target in clean_pairs(PairFile(file), "en", "zh")] == [clean(text) for text in known]
+        targets = [f"这是用来试一试的第{i}行：{text}" for i, text in enumerate(texts)]
+        file = write(tmp_path / "a.tsv", [f"This is line number {i} of the file.\t{text}" for i, text in enumerate(targets)])
+        assert [target for _, target in clean_pairs(PairFile(file), "en", "zh")] == [clean(text) for text in targets]
 
     def test_a_sample_for_the_vocabulary_follows_the_weights(self, tmp_path: Path) -> None:
         files = []
@@ -127,8 +127,8 @@ class TestTokenised:
         file = write(tmp_path / "a.tsv", ["\t".join(pair) for pair in SENTENCES])
 
         def made() -> tuple[Examples, PairFile]:
-            one = PairFile(file, 0.5)
-            return tokenised_pairs([one], vocabulary, tmp_path, longest=60), one
+            pairs = PairFile(file, 0.5)
+            return tokenised_pairs([pairs], vocabulary, tmp_path, longest=60), pairs
 
         (first, counts), plain = made(), encode_pairs(SENTENCES, [0.5] * len(SENTENCES), vocabulary, 60)
         assert counts.kept == len(SENTENCES)
@@ -175,17 +175,17 @@ class TestVocabulary:
         from transformers import AutoTokenizer
 
         texts = [text for pair in SENTENCES for text in pair] * 5
-        known = train_vocabulary(lambda: texts, 400, "en", "zh", tmp_path)
+        vocabulary = train_vocabulary(lambda: texts, 400, "en", "zh", tmp_path)
         (tmp_path / "config.json").write_text('{"model_type": "marian"}')
         tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-        assert len(tokenizer) == known.size == 404
+        assert len(tokenizer) == vocabulary.size == 404
         for text in ("“那么，”他说：《狂人日记》……", "ｆｕｌｌ ｗｉｄｔｈ！", "𠮷野家 🍜 ñ ß"):
             ids = tokenizer(text)["input_ids"]
             assert tokenizer.decode(ids, skip_special_tokens=True) == text
-            assert ids[:-1] == known.encode([text])[0]
+            assert ids[:-1] == vocabulary.encode([text])[0]
             assert ids[-1] == 0
-        assert tokenizer(">>zh<< Rain.")["input_ids"][0] == known.tags["zh"]
-        marks = known.encode(["，。！？；：、“”《》…"])[0]
+        assert tokenizer(">>zh<< Rain.")["input_ids"][0] == vocabulary.tags["zh"]
+        marks = vocabulary.encode(["，。！？；：、“”《》…"])[0]
         assert len(marks) <= 14, "each full-width mark has a piece of its own"
 
     def test_too_little_text_is_a_sentence(self, tmp_path: Path) -> None:
@@ -198,9 +198,9 @@ class TestVocabulary:
         texts += ["".join(chr(0x4E00 + (i + j) % 2000) for j in range(5)) for i in range(0, 6000, 3)]
         with pytest.raises(CorpusError, match="400 pieces is too small for the text's characters"):
             train_vocabulary(lambda: texts, 400, "en", "zh", tmp_path)
-        known = train_vocabulary(lambda: texts, 400, "en", "zh", tmp_path, grow=True)
-        assert known.size > 4000
-        assert len(known.encode(["一丁"])[0]) <= 3, "characters of the text have pieces"
+        vocabulary = train_vocabulary(lambda: texts, 400, "en", "zh", tmp_path, grow=True)
+        assert vocabulary.size > 4000
+        assert len(vocabulary.encode(["一丁"])[0]) <= 3, "characters of the text have pieces"
 
     def test_a_vocabulary_without_the_language_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(ModelError, match="no tag >>fr<<"):
@@ -252,10 +252,10 @@ class TestPacking:
             stream = packed_batches(examples, rows=4, row_tokens=64, seed=1, epoch=epoch, skip=skip)
             return [batch.source.numpy() for batch in stream]
 
-        whole, rest = made(0), made(0, skip=2)
-        assert len(rest) == len(whole) - 2 > 1
-        assert all((a == b).all() for a, b in zip(whole[2:], rest, strict=True))
-        assert any((a != b).any() for a, b in zip(whole, made(1), strict=False))
+        batches, rest = made(0), made(0, skip=2)
+        assert len(rest) == len(batches) - 2 > 1
+        assert all((a == b).all() for a, b in zip(batches[2:], rest, strict=True))
+        assert any((a != b).any() for a, b in zip(batches, made(1), strict=False))
 
     @given(st.floats(0.1, 3.0))
     def test_a_weight_is_how_often_a_pair_comes(self, weight: float) -> None:

@@ -105,11 +105,11 @@ class TestNetwork:
         torch.manual_seed(0)
         network = PackedLoss(initial_model(vocabulary, QUICK, None), 0.0, torch.float32).eval()
         (batch,) = packed_batches(examples, rows=99, row_tokens=64, seed=0, epoch=0)
-        whole = float(network(batch, None).detach())
+        full = float(network(batch, None).detach())
         sampled = [
             float(network(batch, choose_candidates(batch.labels, vocabulary.size, 3000, (seed,))).detach()) for seed in range(8)
         ]
-        assert sum(sampled) / len(sampled) == pytest.approx(whole, rel=0.01)
+        assert sum(sampled) / len(sampled) == pytest.approx(full, rel=0.01)
         assert choose_candidates(batch.labels, vocabulary.size, 0, (0,)) is None
         assert choose_candidates(batch.labels, 100, 3000, (0,)) is None or vocabulary.size <= 3000
 
@@ -152,11 +152,11 @@ class TestRates:
 class TestTraining:
     def test_it_learns_and_leaves_a_base_that_loads(self, files: tuple[Path, Path], tmp_path: Path) -> None:
         options = QUICK.replace(updates=60)
-        figures = train_base(BaseRun([PairFile(files[0])], [files[1]], "en", "zh", tmp_path / "en-zh", options, about="Made up."))
+        result = train_base(BaseRun([PairFile(files[0])], [files[1]], "en", "zh", tmp_path / "en-zh", options, about="Made up."))
         losses = [json.loads(x)["loss"] for x in (tmp_path / "en-zh/training/metrics.jsonl").read_text().splitlines()]
         assert losses[-1] < losses[0] - 0.5
-        assert figures["update"] == 60
-        assert len(figures["scores"]) == 2
+        assert result["update"] == 60
+        assert len(result["scores"]) == 2
         card = read_card(tmp_path / "en-zh")
         assert set(card["languages"]) == {"en", "zh"}
         assert "Made up." in card["card"]
@@ -173,16 +173,16 @@ class TestTraining:
             train_base(BaseRun(*arguments, tmp_path / "parts", options), StopAt(20))
         assert not (tmp_path / "parts/model.safetensors").exists()
         train_base(BaseRun(*arguments, tmp_path / "parts", options))
-        whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
-        assert whole == parts
+        undisturbed, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
+        assert undisturbed == parts
         assert json.loads((tmp_path / "whole/config.json").read_text())["dropout"] == 0.1  # fine-tuning goes by it
 
     def test_a_longer_run_goes_on_and_a_base_can_be_the_start(self, files: tuple[Path, Path], tmp_path: Path) -> None:
         arguments = ([PairFile(files[0])], [], "en", "zh")
         train_base(BaseRun(*arguments, tmp_path / "a", QUICK.replace(updates=5)))
         assert train_base(BaseRun(*arguments, tmp_path / "a", QUICK.replace(updates=8)))["update"] == 8
-        figures = train_base(BaseRun(*arguments, tmp_path / "b", QUICK.replace(updates=3), start=tmp_path / "a"))
-        assert figures["update"] == 3
+        result = train_base(BaseRun(*arguments, tmp_path / "b", QUICK.replace(updates=3), start=tmp_path / "a"))
+        assert result["update"] == 3
         assert (tmp_path / "a/vocab.json").read_bytes() == (tmp_path / "b/vocab.json").read_bytes()
 
     def test_what_cannot_be_trained_is_a_sentence_and_leaves_nothing(self, files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -73,9 +73,9 @@ def test_each_character_has_a_label_and_each_token_an_end(sentence: ConlluSenten
 
 
 @given(st.text(max_size=300), st.integers(0, 400))
-def test_no_damage_stops_the_reading_of_what_comes_after(noise: str, place: int) -> None:
+def test_no_damage_stops_the_reading_of_what_comes_after(noise: str, position: int) -> None:
     """Whatever stands before an empty line, the sentence after it is read."""
-    damaged = GERMAN[: place % len(GERMAN)] + noise.replace("\x00", "")
+    damaged = GERMAN[: position % len(GERMAN)] + noise.replace("\x00", "")
     result = list(read_conllu((damaged + "\n\n" + GERMAN).split("\n")))
     last = result[-1]
     assert isinstance(last, ConlluSentence)
@@ -150,9 +150,9 @@ def test_trees_survive_writing_and_reading(texts: list[str], spread: bool) -> No
     ],
 )
 def test_a_broken_tree_is_counted_with_its_line(tmp_path: Path, broken: str, reason: str) -> None:
-    whole = "(ROOT (S (NP (DT the) (NN cat)) (VP (VBD sat))))"
+    tree = "(ROOT (S (NP (DT the) (NN cat)) (VP (VBD sat))))"
     file = tmp_path / "small.ptb"
-    file.write_text(f"{whole}\n\n{broken}\n{whole}\n", encoding="utf-8")
+    file.write_text(f"{tree}\n\n{broken}\n{tree}\n", encoding="utf-8")
     (report,) = read_treebanks([file]).files
     assert report.kept == 2
     assert report.lines == {reason: [3]}

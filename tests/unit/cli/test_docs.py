@@ -133,10 +133,10 @@ def typed(line: str) -> object:
 
 def test_make_targets_in_the_documents_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    known = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
     for path in OURS:
         for target in re.findall(r"(?:`|^|\$ )make ([a-z]+)\b(?=`|\s*$|\s+#)", path.read_text(encoding="utf-8"), re.MULTILINE):
-            assert target in known, f"{path.relative_to(ROOT)} names make {target}"
+            assert target in targets, f"{path.relative_to(ROOT)} names make {target}"
 
 
 def test_the_readme_names_every_method() -> None:

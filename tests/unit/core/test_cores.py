@@ -73,7 +73,7 @@ def test_threads_are_as_many_as_are_granted_and_what_the_user_set_stays(monkeypa
 
 def test_models_take_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "usable_cores", lambda: 4)
-    assert [cores.model_threads(wanted) for wanted in (0, 1, 4, 99_999)] == [4, 1, 4, 4]
+    assert [cores.model_threads(threads) for threads in (0, 1, 4, 99_999)] == [4, 1, 4, 4]
 
 
 def test_commands_share_the_cores() -> None:

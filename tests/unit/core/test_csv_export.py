@@ -55,7 +55,7 @@ def has_tabs(node: ast.AST) -> bool:
 
 def test_texts_with_tabs_are_written_for_programs_alone() -> None:
     files = [file for room in ("engine", "studio") for file in sorted((ROOT / room).rglob("*.py"))]
-    found = [
+    paths = [
         str(file.relative_to(ROOT)) for file in files if any(map(has_tabs, ast.walk(ast.parse(file.read_text(encoding="utf-8")))))
     ]
-    assert found == list(TABS)
+    assert paths == list(TABS)

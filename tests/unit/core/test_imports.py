@@ -22,7 +22,7 @@ print(json.dumps(sorted({"torch", "transformers", "gradio", "fastapi"} & set(sys
 @pytest.mark.parametrize("room", ["core", "store", "corpora"])
 def test_a_room_below_the_base_loads_without_torch(room: str) -> None:
     folder = ROOT / "engine" / room
-    names = [one.name for one in pkgutil.walk_packages([str(folder)], f"engine.{room}.")]
+    names = [module.name for module in pkgutil.walk_packages([str(folder)], f"engine.{room}.")]
     done = subprocess.run(
         [sys.executable, "-c", LOAD, f"engine.{room}", *(name for name in names if not name.endswith("__main__"))],
         cwd=ROOT, capture_output=True, text=True, check=True,

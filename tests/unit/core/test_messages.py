@@ -18,12 +18,12 @@ from engine.messages import Given, Message, mark, pack, unpack, without_paths
 
 
 def test_a_message_is_its_english_sentence_and_knows_what_stands_in_it() -> None:
-    one = Message("The file {name} holds {count:,} sentences.", name=Path("a.txt"), count=1200)
-    assert one == "The file a.txt holds 1,200 sentences."
-    assert isinstance(one, str)
-    assert one.template == "The file {name} holds {count:,} sentences."
-    assert one.params == {"name": "a.txt", "count": 1200}
-    assert one.code == "the-file-name-holds-count-sentences"
+    message = Message("The file {name} holds {count:,} sentences.", name=Path("a.txt"), count=1200)
+    assert message == "The file a.txt holds 1,200 sentences."
+    assert isinstance(message, str)
+    assert message.template == "The file {name} holds {count:,} sentences."
+    assert message.params == {"name": "a.txt", "count": 1200}
+    assert message.code == "the-file-name-holds-count-sentences"
 
 
 def test_braces_are_braces_where_nothing_is_filled_in() -> None:
@@ -54,11 +54,11 @@ def test_files_are_called_by_their_names_and_not_by_their_paths(tmp_path: Path) 
         reason=inner.message, folder=tmp_path / "projects", other="/v2/translate",
         text=f"opens '{tmp_path}/my uploads', then sqlite:///{tmp_path}/t.db.",
     )  # fmt: skip
-    shown = without_paths(outer)
-    assert shown == "my letters.tmx, line 3: no text. See projects, not /v2/translate: opens 'my uploads', then t.db.."
-    assert isinstance(shown, Message)
-    assert shown.template == outer.template
-    assert str(tmp_path) not in json.dumps(shown.to_mapping())
+    message = without_paths(outer)
+    assert message == "my letters.tmx, line 3: no text. See projects, not /v2/translate: opens 'my uploads', then t.db.."
+    assert isinstance(message, Message)
+    assert message.template == outer.template
+    assert str(tmp_path) not in json.dumps(message.to_mapping())
     assert without_paths(f"{tmp_path}/a.txt is full.") == "a.txt is full."
     typed = Message(f"There is no file at {tmp_path}/b.txt.")
     assert without_paths(typed) == typed, "a path that a user gave"
@@ -80,9 +80,9 @@ DATABASE = "postgresql+psycopg://tailor:***@db.internal:5432/tailor"
 )
 def test_a_database_is_called_by_its_name_and_not_by_its_address(words: str) -> None:
     error = StorageError("The database at {place} cannot be reached: {first_line}.", place=DATABASE, first_line=words)
-    for shown in (without_paths(error.message), without_paths(str(error))):
-        assert shown.startswith("The database at tailor cannot be reached: ")
-        assert not re.search(r"db\.internal|10\.0\.0\.5|5432|\*\*\*", shown), shown
+    for message in (without_paths(error.message), without_paths(str(error))):
+        assert message.startswith("The database at tailor cannot be reached: ")
+        assert not re.search(r"db\.internal|10\.0\.0\.5|5432|\*\*\*", message), message
     assert "db.internal" not in json.dumps(without_paths(error.message).to_mapping())  # type: ignore[attr-defined]
     assert without_paths("No store at postgresql://db.internal:5432.") == "No store at PostgreSQL."
 
@@ -102,8 +102,8 @@ def test_errors_cross_processes_and_machines_whole() -> None:
 
 
 def test_json_keeps_the_data_of_the_sentences_in_it(tmp_path: Path) -> None:
-    one = Message("{file} adds nothing.", file="a.txt")
-    values = {"warnings": [one, "plain"], "files": [{"notes": [one]}], "kept": 3}
+    message = Message("{file} adds nothing.", file="a.txt")
+    values = {"warnings": [message, "plain"], "files": [{"notes": [message]}], "kept": 3}
     write_json(tmp_path / "report.json", values, "the report")
     data = read_json(tmp_path / "report.json")
     assert data == values
@@ -114,9 +114,9 @@ def test_json_keeps_the_data_of_the_sentences_in_it(tmp_path: Path) -> None:
 
 
 def test_a_file_can_be_called_otherwise_in_a_message() -> None:
-    one = InputError("{path}, line {line}: {error}", path="/tmp/1/a.txt", line=3, error="/tmp/1/a.txt is odd").message
-    assert one.naming("/tmp/1/a.txt", "a.txt").params == {"path": "a.txt", "line": 3, "error": "a.txt is odd"}
-    assert one.naming("/tmp/1/a.txt", "a.txt") == "a.txt, line 3: a.txt is odd"
+    message = InputError("{path}, line {line}: {error}", path="/tmp/1/a.txt", line=3, error="/tmp/1/a.txt is odd").message
+    assert message.naming("/tmp/1/a.txt", "a.txt").params == {"path": "a.txt", "line": 3, "error": "a.txt is odd"}
+    assert message.naming("/tmp/1/a.txt", "a.txt") == "a.txt, line 3: a.txt is odd"
 
 
 def test_the_system_s_errors_say_what_was_written_and_where(tmp_path: Path) -> None:

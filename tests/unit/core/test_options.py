@@ -55,8 +55,8 @@ def test_flags_alone_give_the_defaults_and_help_is_printed(cls: type[Options]) -
 def test_flags_go_over_presets_over_defaults() -> None:
     parser = argparse.ArgumentParser()
     add_flags(parser, Sample)
-    given = parser.parse_args(["--beam", "8", "--no-fast", "--limit", "none", "--layers", "3, 4"])
-    result = from_flags(Sample, given, {"beam": 2, "penalty": 0.5, "fast": True})
+    arguments = parser.parse_args(["--beam", "8", "--no-fast", "--limit", "none", "--layers", "3, 4"])
+    result = from_flags(Sample, arguments, {"beam": 2, "penalty": 0.5, "fast": True})
     assert result == Sample(beam=8, penalty=0.5, fast=False, limit=None, layers=(3, 4))
 
 
@@ -184,7 +184,7 @@ def test_a_wrong_settings_file_is_named(tmp_path, text: str, match: str) -> None
 
 def test_auto_tries_the_methods_that_have_the_settings() -> None:
     def methods(**values) -> list[str]:
-        return [one.method for one in candidates(CustomizeRequest.from_mapping(values))]
+        return [request.method for request in candidates(CustomizeRequest.from_mapping(values))]
 
     assert methods() == methods(method="") == ["knn", "density_ratio", "memory_adapter", "houlsby_adapter", "fine_tuning"]
     assert methods(budget="quick") == ["knn", "memory_adapter"]

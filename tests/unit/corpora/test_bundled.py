@@ -17,21 +17,21 @@ from engine.corpora.report import excerpt
 from engine.errors import CorpusError
 
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
-SAMPLES = {one.name: one for one in bundled_samples(ASSETS)}
-CLEAN = [one for one in SAMPLES.values() if one.kind != "dirty"]
+SAMPLES = {sample.name: sample for sample in bundled_samples(ASSETS)}
+CLEAN = [sample for sample in SAMPLES.values() if sample.kind != "dirty"]
 
 
-def report_of(one: SampleCorpus) -> ImportReport:
-    return import_corpus(one.files, one.target, source_language=one.source or None).report
+def report_of(sample: SampleCorpus) -> ImportReport:
+    return import_corpus(sample.files, sample.target, source_language=sample.source or None).report
 
 
 def test_six_corpora_two_of_them_styles_two_domains_one_bilingual_one_dirty_and_three_general_ones() -> None:
     kinds = ["style", "style", "domain", "domain", "bilingual", "dirty", "general", "general", "general"]
-    assert [one.kind for one in SAMPLES.values()] == kinds
-    assert {one.target for one in SAMPLES.values() if one.kind != "general"} == {"en", "zh"}
-    assert [one.name for one in SAMPLES.values() if one.kind == "general"] == ["general-de", "general-en", "general-zh"]
-    domains = [one for one in SAMPLES.values() if one.kind == "domain"]
-    assert len({one.target for one in domains}) == 1, "domains of one project share their target language"
+    assert [sample.kind for sample in SAMPLES.values()] == kinds
+    assert {sample.target for sample in SAMPLES.values() if sample.kind != "general"} == {"en", "zh"}
+    assert [sample.name for sample in SAMPLES.values() if sample.kind == "general"] == ["general-de", "general-en", "general-zh"]
+    domains = [sample for sample in SAMPLES.values() if sample.kind == "domain"]
+    assert len({sample.target for sample in domains}) == 1, "domains of one project share their target language"
     assert domains[0].goes_with == (domains[1].name,)
 
 
@@ -63,10 +63,10 @@ def test_the_clean_ones_import_without_a_loss_or_a_remark(one: SampleCorpus) -> 
 
 
 def test_the_pairs_of_the_bilingual_one_are_pairs() -> None:
-    one = SAMPLES["letters-de-en"]
+    sample = SAMPLES["letters-de-en"]
     for source, target in (("de", "en"), ("en", "de")):
-        corpus = import_corpus(one.files, target, source_language=source)
-        assert len(corpus) == one.lines
+        corpus = import_corpus(sample.files, target, source_language=source)
+        assert len(corpus) == sample.lines
         assert corpus.report.languages[target] > 0.98
         assert corpus.segments[0].text != corpus.segments[0].source
     german = [segment.text for segment in corpus.segments]
@@ -115,8 +115,8 @@ NOTICED = {
 
 
 def test_the_import_finds_every_fault_of_the_dirty_one() -> None:
-    one = SAMPLES["reviews-zh"]
-    report = report_of(one)
+    sample = SAMPLES["reviews-zh"]
+    report = report_of(sample)
     assert report.skipped == SKIPPED
     assert report.noticed == NOTICED
     assert {file.name: file.encoding for file in report.files} == {"export.csv": "utf-8-sig", "notes.txt": "gb18030"}
@@ -124,7 +124,7 @@ def test_the_import_finds_every_fault_of_the_dirty_one() -> None:
     assert set(report.languages) == {"zh", "en", "ja", "de", "ru"}
     for reason, count in (SKIPPED | NOTICED).items():
         assert any(re.search(rf"\|\s*{count}\b", row) and f": {reason} |" in row
-                   for row in one.card.body.splitlines() if row.startswith("|")), f"the card does not say {reason}"  # fmt: skip
+                   for row in sample.card.body.splitlines() if row.startswith("|")), f"the card does not say {reason}"  # fmt: skip
 
 
 def test_the_faults_are_where_the_import_says() -> None:
@@ -136,9 +136,9 @@ def test_the_faults_are_where_the_import_says() -> None:
     lines = raw.decode("utf-8-sig", errors="replace").split("\n")
     file = report_of(SAMPLES["reviews-zh"]).files[0]
     for reason in ("garbled: a wrong encoding", "another language", "full-width letters or digits", "duplicate"):
-        for number, shown in file.examples[reason]:
+        for number, text in file.examples[reason]:
             cell = next(csv.reader(io.StringIO(lines[number - 1])))[1]
-            assert excerpt(cell)[:6] == shown[:6], (reason, number)
+            assert excerpt(cell)[:6] == text[:6], (reason, number)
     near = dict(file.examples["near-duplicate"])
     assert all(re.search(r"\(like line \d+\)$", text) for text in near.values())
 
@@ -158,9 +158,9 @@ def test_a_folder_of_ones_own_becomes_a_sample(tmp_path: Path) -> None:
     (folder / "a.txt").write_text("Eins.\n\nZwei.\n", encoding="utf-8")
     assert bundled_samples(tmp_path) == []  # no card
     (folder / "README.md").write_text("---\nlanguage: de\nlicense: cc-by-nc-4.0\n---\n# Mine\n", encoding="utf-8")
-    (one,) = bundled_samples(tmp_path)
-    assert (one.name, one.title, one.target, one.lines, one.kind) == ("mine", "Mine", "de", 2, "style")
-    assert one.card.restricted
+    (sample,) = bundled_samples(tmp_path)
+    assert (sample.name, sample.title, sample.target, sample.lines, sample.kind) == ("mine", "Mine", "de", 2, "style")
+    assert sample.card.restricted
     assert read_card_file(folder).title == "Mine"
 
 

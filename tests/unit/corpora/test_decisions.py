@@ -64,8 +64,8 @@ def test_codes_leave_no_tag_behind(text: str, source: str) -> None:
     bare = re.sub(r"\{/?\d+\}", "", mine)
     assert bare == re.sub('<(?:/?[big]|br/|x id="1"/|/?g id="2")>', "", text)
     assert other is not None
-    for shown in (mine, other):
-        opened = re.findall(r"\{(\d+)\}", shown)
+    for coded in (mine, other):
+        opened = re.findall(r"\{(\d+)\}", coded)
         assert len(opened) == len(set(opened)), "no number twice in a text"
 
 
@@ -142,7 +142,7 @@ def test_a_sentence_and_the_same_with_a_source_are_two(tmp_path: Path) -> None:
     path.write_text("source\ttarget\nGood day, sir.\t你好，先生。\nHello, sir.\t你好，先生。\n", encoding="utf-8")
     decisions = Decisions.decide(tmp_path, "exclude", [("你好，先生。", "Hello, sir.")])
     import_to(tmp_path, SampleFiles([path], "zh", source_language="en"), options=OPTIONS, decisions=decisions)
-    assert [one.source for one in Corpus.load(tmp_path).segments] == ["Good day, sir."]
+    assert [segment.source for segment in Corpus.load(tmp_path).segments] == ["Good day, sir."]
 
 
 def test_decisions_survive_a_torn_line_and_refuse_nonsense(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_of_too_many_sentences_some_are_taken_evenly(tmp_path: Path) -> None:
     assert report.skipped == {"more than are used": 200}
     assert "Of 300 usable sentences 100 are used" in report.warnings[0]
     corpus = Corpus.load(tmp_path / "w")
-    lines = [one.line for one in corpus.segments if one.file == "b.txt"]
+    lines = [segment.line for segment in corpus.segments if segment.file == "b.txt"]
     assert lines[0] <= 3
     assert lines[-1] >= 147
     assert report.noticed["tags, removed"] == 100
@@ -240,8 +240,8 @@ def test_of_several_files_those_that_can_be_read_are_read_and_the_others_are_exp
     empty = tmp_path / "empty.txt"
     empty.touch()
     cut = tmp_path / "cut.tmx"
-    whole = tmx([(f"第{i}句话在这里，很长。", f"Sentence {i} is here, and it is long.") for i in range(40)], "zh", "en")
-    cut.write_text(whole[: len(whole) // 2], encoding="utf-8")
+    content = tmx([(f"第{i}句话在这里，很长。", f"Sentence {i} is here, and it is long.") for i in range(40)], "zh", "en")
+    cut.write_text(content[: len(content) // 2], encoding="utf-8")
     report = import_to(tmp_path / "w", SampleFiles([broken, ZH, picture, cut, empty], "zh", source_language="en"))
     errors = {file.name: file.error for file in report.files}
     assert errors[ZH.name] == ""
@@ -263,7 +263,7 @@ def test_a_file_in_another_language_among_many_is_warned_of(tmp_path: Path) -> N
     other = tmp_path / "english.txt"
     other.write_text("\n".join(english), encoding="utf-8")
     report = import_to(tmp_path / "w", SampleFiles([ZH, other], "zh"))
-    assert any("sentences are not in Chinese; most of them look like English" in one for one in report.warnings)
+    assert any("sentences are not in Chinese; most of them look like English" in warning for warning in report.warnings)
 
 
 # --- leakage
@@ -281,12 +281,12 @@ def test_leaks_are_found_exactly_and_nearly_on_both_sides(tmp_path: Path) -> Non
     (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
     result = check_leaks(tmp_path, "en", "de")
     assert result["samples"] == 3
-    assert {one["name"]: (one["sentences"], one["leaked"]) for one in result["files"]} == {
+    assert {file["name"]: (file["sentences"], file["leaked"]) for file in result["files"]} == {
         "broken.pdf": (0, 0),
         "sources.txt": (2, 1),
         "test.txt": (3, 2),
     }
-    assert next(one for one in result["files"] if one["name"] == "broken.pdf")["error"].startswith("broken.pdf: the PDF")
+    assert next(file for file in result["files"] if file["name"] == "broken.pdf")["error"].startswith("broken.pdf: the PDF")
     assert [(row["row"], row["file"], row["line"], row["same"]) for row in rows(tmp_path / "leaks.jsonl")] == [
         (3, "test.txt", 2, True),
         (5, "test.txt", 3, True),
@@ -307,7 +307,7 @@ def test_short_phrases_of_everyday_are_no_leak(tmp_path: Path) -> None:
     path = tmp_path / "s.txt"
     path.write_text("Yes.\nThe Committee adopted the report\nOh no.\n", encoding="utf-8")
     segments = import_corpus([path], "en", options=OPTIONS).segments
-    tests = [("t.txt", one) for one in read_test(test, "en")]
+    tests = [("t.txt", record) for record in read_test(test, "en")]
     assert [row["line"] for row in find_leaks(segments, tests)] == [3]
 
 
@@ -315,11 +315,11 @@ TEXT = st.text(st.sampled_from("abcdef 雨停了他走"), min_size=1, max_size=2
 
 
 @given(st.lists(TEXT, min_size=1, max_size=12), TEXT)
-def test_the_index_finds_what_a_full_comparison_finds(texts: list[str], wanted: str) -> None:
-    result = NearIndex(texts).find(wanted)
-    own = shingles(key(wanted))
-    near = [i for i, one in enumerate(texts) if 5 * len(own & shingles(key(one))) >= 4 * len(own | shingles(key(one)))]
-    same = [i for i, one in enumerate(texts) if key(one) == key(wanted)]
+def test_the_index_finds_what_a_full_comparison_finds(texts: list[str], query: str) -> None:
+    result = NearIndex(texts).find(query)
+    grams = shingles(key(query))
+    near = [i for i, text in enumerate(texts) if 5 * len(grams & shingles(key(text))) >= 4 * len(grams | shingles(key(text)))]
+    same = [i for i, text in enumerate(texts) if key(text) == key(query)]
     if same:
         assert result == (same[0], True)
     elif near:

@@ -24,8 +24,8 @@ def nothing_is_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("a document is read outside the process for that")
 
-    for one in Document.__subclasses__():
-        monkeypatch.setattr(one, "read", refuse)
+    for subclass in Document.__subclasses__():
+        monkeypatch.setattr(subclass, "read", refuse)
     monkeypatch.setattr(characters, "open_document", refuse)
 
 

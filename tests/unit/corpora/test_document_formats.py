@@ -47,10 +47,10 @@ def test_wrapped_text_is_translated_by_paragraphs_and_wrapped_again(tmp_path: Pa
     text = shout()
     out, _ = through(tmp_path, "a.txt", "\n".join(lines), text)
     assert len([s for batch in text.asked for s in batch]) == 2
-    shown = out.decode().splitlines()
-    assert shown.index("") == 4
-    assert " ".join(shown).split() == " ".join(lines).upper().split()
-    assert max(map(len, shown)) == max(map(len, lines))
+    out_lines = out.decode().splitlines()
+    assert out_lines.index("") == 4
+    assert " ".join(out_lines).split() == " ".join(lines).upper().split()
+    assert max(map(len, out_lines)) == max(map(len, lines))
     out, _ = through(tmp_path, "b.txt", "\n".join(lines), shout(), wrapped="no")
     assert out.decode().splitlines() == [line.upper() for line in lines]
 
@@ -95,8 +95,8 @@ def test_subtitles_keep_numbers_and_times(tmp_path: Path) -> None:
 def test_a_sentence_over_captions_is_translated_whole(tmp_path: Path) -> None:
     text = reverse()
     out, _ = through(tmp_path, "a.srt", SRT, text)
-    asked = [sentence for batch in text.asked for sentence in batch]
-    assert "He had not spoken since the morning, and it rained." in asked
+    sentences = [sentence for batch in text.asked for sentence in batch]
+    assert "He had not spoken since the morning, and it rained." in sentences
     captions = [re.sub(r"<[^>]*>", "", block).split("\n", 2)[2] for block in out.decode().strip().split("\n\n")]
     assert all(caption.strip() for caption in captions)
     assert " ".join(" ".join(captions[:2]).split()) == "RAINED. IT AND MORNING, THE SINCE SPOKEN NOT HAD HE"
@@ -161,17 +161,17 @@ def test_html_is_untouched_but_for_its_texts(tmp_path: Path) -> None:
     out, _ = through(tmp_path, "a.html", HTML, identity())
     assert out.decode() == HTML
     out, report = through(tmp_path, "a.html", HTML, shout())
-    shown = out.decode()
+    page = out.decode()
     assert report.kept == {'translate="no"': 3}
-    assert '<p>THIS IS <b>BOLD <i>AND SLANTED</i></b> TEXT, SEE <a href="?a=1&amp;b=2" title="GO ON">THIS LINK</a>.<br>' in shown
-    assert "A NEW LINE THAT GOES ON &amp; ON.\n<p>UNCLOSED <em>PARAGRAPH WITH <code>x = y</code> IN IT.\n" in shown
-    assert '<ul><li>ONE<li>TWO <span translate="no">Tailor MT</span> HERE</ul>' in shown
-    assert '<img src="a.png" alt="A PICTURE"><input type=submit value="SEND"><input type=text value=mine>' in shown
-    assert "{{ template }} © 2024 <!-- a note --> END\n<pre>code   here</pre>" in shown
-    assert "<title>MY PAGE</title>\n<meta name=\"description\" content='A &quot;NICE&quot; PAGE'>" in shown
-    assert '<html lang="de">' in shown
+    assert '<p>THIS IS <b>BOLD <i>AND SLANTED</i></b> TEXT, SEE <a href="?a=1&amp;b=2" title="GO ON">THIS LINK</a>.<br>' in page
+    assert "A NEW LINE THAT GOES ON &amp; ON.\n<p>UNCLOSED <em>PARAGRAPH WITH <code>x = y</code> IN IT.\n" in page
+    assert '<ul><li>ONE<li>TWO <span translate="no">Tailor MT</span> HERE</ul>' in page
+    assert '<img src="a.png" alt="A PICTURE"><input type=submit value="SEND"><input type=text value=mine>' in page
+    assert "{{ template }} © 2024 <!-- a note --> END\n<pre>code   here</pre>" in page
+    assert "<title>MY PAGE</title>\n<meta name=\"description\" content='A &quot;NICE&quot; PAGE'>" in page
+    assert '<html lang="de">' in page
     for selected in ("<style>p { color: red }</style>", 'alert("no & no")', "Stay <b>as it is</b>", ">Me too<"):
-        assert selected in shown
+        assert selected in page
 
 
 def test_the_number_of_a_note_stays_with_its_word(tmp_path: Path) -> None:
@@ -205,9 +205,9 @@ def test_any_html_comes_back_and_keeps_its_tags(page: str) -> None:
     from engine.corpora.formats.documents.files import TextFile
     from engine.serving.units.translate import TranslationCache, translate_units
 
-    def built(said: Words) -> str:
+    def built(translator: Words) -> str:
         read = Html(TextFile(page, "utf-8"), Context("a.html", "en", "de", DocumentOptions(attributes=False)))
-        return read.build(translate_units(read.units, said, TranslationCache(None, ""), Progress())).decode()
+        return read.build(translate_units(read.units, translator, TranslationCache(None, ""), Progress())).decode()
 
     assert built(identity()) == page
     pattern = r"<!--.*?-->|<script>.*?</script>|</?[a-z][^>]*>"
@@ -249,13 +249,13 @@ def test_markdown(tmp_path: Path) -> None:
     out, _ = through(tmp_path, "a.md", MARKDOWN, identity())
     assert out.decode() == MARKDOWN
     out, _ = through(tmp_path, "a.md", MARKDOWN, shout())
-    shown = out.decode()
-    assert shown.startswith("---\ntitle: not this\n---\n# A *BIG* HEADING\n")
-    assert 'SOME **BOLD TEXT** AND `code` AND [A LINK](http://a.b/c "TIP"). IT GOES ON IN \\*THIS\\* LINE.\\\n' in shown
-    assert "A HARD BREAK <https://x.y> ![A PICTURE](p.png)\n" in shown
-    assert "> A QUOTE OF TWO LINES\n\n1. FIRST _ITEM_\n2. SECOND\n" in shown
-    assert "| HEAD | OTHER |\n|:-----|-------|\n| ONE \\| X | TWO |\n" in shown
-    assert shown.endswith("```\ncode stays\n```\n\n    so does this\n\n[ref]: http://a.b\n")
+    text = out.decode()
+    assert text.startswith("---\ntitle: not this\n---\n# A *BIG* HEADING\n")
+    assert 'SOME **BOLD TEXT** AND `code` AND [A LINK](http://a.b/c "TIP"). IT GOES ON IN \\*THIS\\* LINE.\\\n' in text
+    assert "A HARD BREAK <https://x.y> ![A PICTURE](p.png)\n" in text
+    assert "> A QUOTE OF TWO LINES\n\n1. FIRST _ITEM_\n2. SECOND\n" in text
+    assert "| HEAD | OTHER |\n|:-----|-------|\n| ONE \\| X | TWO |\n" in text
+    assert text.endswith("```\ncode stays\n```\n\n    so does this\n\n[ref]: http://a.b\n")
 
 
 # -- PO
@@ -307,10 +307,10 @@ def test_po(tmp_path: Path) -> None:
     assert read["_Open %d file"] == {0: "_OPEN %d FILE", 1: "_OPEN %d FILES"}
     assert read["kept"] == "behalten"
     assert read['no empty line before, "quoted"\ttab'] == 'NO EMPTY LINE BEFORE, "QUOTED"\tTAB'
-    shown = out.decode()
-    assert '#, c-format\nmsgid "_Open %d file"' in shown, "no longer fuzzy, and without the old msgid"
+    text = out.decode()
+    assert '#, c-format\nmsgid "_Open %d file"' in text, "no longer fuzzy, and without the old msgid"
     untouched = [line for line in PO.splitlines() if not line.startswith(("msgstr", "#,", "#|"))]
-    assert [line for line in shown.splitlines() if line in untouched] == untouched
+    assert [line for line in text.splitlines() if line in untouched] == untouched
 
 
 def test_po_whose_placeholders_change_places(tmp_path: Path) -> None:
@@ -318,8 +318,8 @@ def test_po_whose_placeholders_change_places(tmp_path: Path) -> None:
     assert entries(out)["Hello %s, <b>you have</b> %d%% of it.\n"] == "IT. OF %2$d%% <b>HAVE YOU</b> %1$s, HELLO\n"
     python = PO.replace("c-format", "python-format")
     out, report = through(tmp_path, "b.po", python, reverse())
-    shown = entries(out)["Hello %s, <b>you have</b> %d%% of it.\n"]
-    assert shown.index("%s") < shown.index("%d")
+    message = entries(out)["Hello %s, <b>you have</b> %d%% of it.\n"]
+    assert message.index("%s") < message.index("%d")
     assert "order" in report.doubts[0]["why"]
     assert '#, fuzzy, python-format\nmsgid "Hello' in out.decode(), "a person should look at it"
 
@@ -398,7 +398,7 @@ def units_of(data: bytes) -> dict[str, Any]:
     from lxml import etree
 
     root = etree.fromstring(data)
-    return {one.get("id"): one for one in root.iter() if str(one.tag).endswith(("}trans-unit", "}unit"))}
+    return {node.get("id"): node for node in root.iter() if str(node.tag).endswith(("}trans-unit", "}unit"))}
 
 
 def target_of(unit: Any) -> str:
@@ -444,7 +444,7 @@ def test_xliff_segments_of_trados(tmp_path: Path) -> None:
     assert target_of(units_of(out)["u"]) == (
         '<mrk mtype="seg" mid="1">Eins.</mrk> <mrk mtype="seg" mid="2">TWO <g id="5">WORDS</g>.</mrk>'
     )
-    states = [(one.get("conf"), one.get("origin")) for one in units_of(out)["u"].iter("{*}seg")]
+    states = [(segment.get("conf"), segment.get("origin")) for segment in units_of(out)["u"].iter("{*}seg")]
     assert states == [("Translated", None), ("Draft", "mt")], "only the new translation waits for its review"
     assert report.kept == {"translated before": 1}
 
@@ -475,9 +475,9 @@ def test_sizes_of_xliff_2_count_the_whole_unit(tmp_path: Path) -> None:
     space = 'xmlns:slr="urn:oasis:names:tc:xliff:sizerestriction:2.0"'
 
     def unit(number: int, limit: str = "", *, kept: str = "") -> str:
-        given = f'slr:sizeRestriction="{limit}"' if limit else ""
+        attribute = f'slr:sizeRestriction="{limit}"' if limit else ""
         before = f'<segment state="final"><source>x</source><target>{kept}</target></segment>' if kept else ""
-        return f'<unit id="{number}" {space} {given}>{before}<segment><source>Eight ch</source></segment></unit>'
+        return f'<unit id="{number}" {space} {attribute}>{before}<segment><source>Eight ch</source></segment></unit>'
 
     for profile, doubts in (("xliff:codepoints", {"unit 1": 7, "unit 3": 7, "unit 6": 5, "unit 7": 10}), ("acme:pixels", {})):
         units = [
@@ -487,7 +487,7 @@ def test_sizes_of_xliff_2_count_the_whole_unit(tmp_path: Path) -> None:
             unit(7, "10", kept="abc"), unit(8, "11", kept="abc"), "</group>",
         ]  # fmt: skip
         _, report = through(tmp_path, "a.xlf", xliff2(units, target="de"), shout())
-        assert {one["place"]: one["why"] for one in report.doubts} == {
+        assert {doubt["place"]: doubt["why"] for doubt in report.doubts} == {
             place: f"It is longer than {limit} characters." for place, limit in doubts.items()
         }
 
@@ -597,7 +597,7 @@ def test_word(tmp_path: Path) -> None:
     assert result[2] == [("t", "CELL A")]
     assert [text for _, text in result[3] if text] == ["LAST IS ", "12", " PAGE"]
     assert [text for _, text in result[4] if text and "LINK" not in text] == ["SITE THE", " SEE"]
-    assert [one for one in result[5] if one[1]] == [("t", "WORDS NEW"), ("delText", "old words")]
+    assert [item for item in result[5] if item[1]] == [("t", "WORDS NEW"), ("delText", "old words")]
     assert [row for row in result[6:] if ("t", "BOX A IN") in row] == [[("t", "BOX A IN")]] * 2
     assert word_text(out, "word/footnotes.xml") == [[("footnoteRef", ""), ("t", "NOTE A")]]
     assert word_text(out, "word/header1.xml") == [[("t", "HEADER THE")]]
@@ -605,17 +605,17 @@ def test_word(tmp_path: Path) -> None:
 
 def test_word_opens_in_another_library(tmp_path: Path) -> None:
     library = pytest.importorskip("docx")
-    made = library.Document()
-    made.add_heading("My report", 1)
-    paragraph = made.add_paragraph("This is ")
+    document = library.Document()
+    document.add_heading("My report", 1)
+    paragraph = document.add_paragraph("This is ")
     paragraph.add_run("very bold").bold = True
     paragraph.add_run(" and ")
     paragraph.add_run("slanted").italic = True
-    made.add_paragraph("First point", style="List Bullet")
-    table = made.add_table(rows=1, cols=2, style="Table Grid")
+    document.add_paragraph("First point", style="List Bullet")
+    table = document.add_table(rows=1, cols=2, style="Table Grid")
     table.cell(0, 0).text, table.cell(0, 1).text = "Name", "Size of it"
-    made.sections[0].header.paragraphs[0].text = "Secret paper"
-    made.save(tmp_path / "made.docx")
+    document.sections[0].header.paragraphs[0].text = "Secret paper"
+    document.save(tmp_path / "made.docx")
     out, _ = through(tmp_path, "a.docx", (tmp_path / "made.docx").read_bytes(), reverse())
     read = library.Document(io.BytesIO(out))
     assert [(p.text, p.style.name) for p in read.paragraphs] == [
@@ -648,7 +648,7 @@ def test_any_paragraph_of_runs_keeps_what_is_no_text(runs: list[tuple[str, str]]
         inner = f'<w:r><w:rPr>{f"<w:{kind}/>" if kind in ("b", "i") else ""}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
         return f'<w:hyperlink w:anchor="a">{inner}</w:hyperlink>' if kind == "link" else inner
 
-    body = "<w:p>" + "".join(run(*one) for one in runs) + "</w:p><w:p><w:r><w:t>Last words</w:t></w:r></w:p>"
+    body = "<w:p>" + "".join(run(*item) for item in runs) + "</w:p><w:p><w:r><w:t>Last words</w:t></w:r></w:p>"
     with tempfile.TemporaryDirectory() as folder:
         file = docx(body, Path(folder) / "x.docx")
         out, _ = through(Path(folder), "a.docx", file.read_bytes(), reverse())
@@ -657,10 +657,10 @@ def test_any_paragraph_of_runs_keeps_what_is_no_text(runs: list[tuple[str, str]]
         re.findall(pattern, zipfile.ZipFile(io.BytesIO(data)).read("word/document.xml").decode()) for data in (_bytes(body), out)
     )
     assert sorted(before) == sorted(after)
-    shown = "".join(text for _, text in word_text(out)[0])
+    result = "".join(text for _, text in word_text(out)[0])
     # A word that touches a placeholder is one with it, and stays: "%dpx".
     message = "".join(text for text, kind in runs if kind not in ("tab", "note"))
-    assert sorted(shown.replace(" ", "").lower()) == sorted(message.replace(" ", "").lower())
+    assert sorted(result.replace(" ", "").lower()) == sorted(message.replace(" ", "").lower())
 
 
 def _bytes(body: str) -> bytes:

@@ -39,7 +39,7 @@ def read(path: Path, language: str = "zh", source: str | None = "en", **options:
 
 
 def skips(report: ImportReport) -> dict[str, list[int]]:
-    return {reason: [line for line, _ in shown] for reason, shown in report.files[0].examples.items()}
+    return {reason: [line for line, _ in examples] for reason, examples in report.files[0].examples.items()}
 
 
 # --- TMX
@@ -113,8 +113,8 @@ def test_entities_are_refused_and_nothing_is_fetched(tmp_path: Path) -> None:
     outside = tmx([("a", "&x;")], raw=True).replace('SYSTEM "tmx14.dtd"', '[<!ENTITY x SYSTEM "file:///etc/passwd">]')
     with pytest.raises(CorpusError, match="declares an XML entity"):
         read(write(tmp_path / "b.tmx", outside))
-    known = tmx([("Fish &amp; chips &eacute;t&unknown;", "炸鱼和薯条。")], raw=True)
-    assert read(write(tmp_path / "c.tmx", known)) == [("炸鱼和薯条。", "Fish & chips ét")]
+    entities = tmx([("Fish &amp; chips &eacute;t&unknown;", "炸鱼和薯条。")], raw=True)
+    assert read(write(tmp_path / "c.tmx", entities)) == [("炸鱼和薯条。", "Fish & chips ét")]
 
 
 def test_damaged_xml_is_named_with_its_line(tmp_path: Path) -> None:
@@ -422,8 +422,8 @@ def test_headings_stand_alone_and_chinese_goes_on_over_the_page() -> None:
 def test_pdf_without_text_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="contains no text, only pictures of pages"):
         read(pdf([[], []], tmp_path / "a.pdf"), "en")
-    whole = pdf([["A line of text."]], tmp_path / "b.pdf").read_bytes()
-    (tmp_path / "c.pdf").write_bytes(whole[:120])
+    content = pdf([["A line of text."]], tmp_path / "b.pdf").read_bytes()
+    (tmp_path / "c.pdf").write_bytes(content[:120])
     with pytest.raises(CorpusError, match=r"c\.pdf: the PDF is damaged"):
         read(tmp_path / "c.pdf", "en")
 
@@ -453,8 +453,8 @@ def expected(text: str) -> str:
 @few
 @given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=6))
 def test_what_is_written_is_read_back(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
-    wanted = [(expected(right), expected(left)) for left, right in pairs]
-    made = {
+    expected_pairs = [(expected(right), expected(left)) for left, right in pairs]
+    contents = {
         "a.tmx": tmx(pairs, "de", "en"),
         "a.xlf": xliff1([unit(i, escape(a), escape(b)) for i, (a, b) in enumerate(pairs)], "de", "en"),
         "b.xlf": xliff2(
@@ -466,23 +466,23 @@ def test_what_is_written_is_read_back(tmp_path: Path, pairs: list[tuple[str, str
     po.metadata = {"Language": "en", "Content-Type": "text/plain; charset=UTF-8"}
     for i, (a, b) in enumerate(pairs):
         po.append(polib.POEntry(msgid=a, msgstr=b, msgctxt=str(i)))
-    made["a.po"] = str(po)
-    for name, text in made.items():
+    contents["a.po"] = str(po)
+    for name, text in contents.items():
         result = import_corpus([write(tmp_path / name, text)], "en", source_language="de", options=PLAIN)
-        assert [(s.text, s.source) for s in result.segments] == wanted, name
+        assert [(s.text, s.source) for s in result.segments] == expected_pairs, name
 
 
 @few
 @given(st.lists(SENTENCE, min_size=1, max_size=6))
 def test_paragraphs_are_read_back(tmp_path: Path, texts: list[str]) -> None:
-    wanted = [expected(text) for text in texts]
+    expected_texts = [expected(text) for text in texts]
     options = PLAIN.replace(split_sentences=False)
     documents = [
         docx("".join(word_paragraph(text[:4], text[4:]) for text in texts), tmp_path / "a.docx"),
         odt("".join(f"<text:p>{escape(text)}</text:p>" for text in texts), tmp_path / "a.odt"),
     ]
     for path in documents:
-        assert import_corpus([path], "en", options=options).texts() == wanted
+        assert import_corpus([path], "en", options=options).texts() == expected_texts
 
 
 @few

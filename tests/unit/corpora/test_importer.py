@@ -69,8 +69,8 @@ def test_kept_and_skipped_add_up(
     for file in report.files:
         assert file.segments == file.kept + sum(file.skipped.values())
         assert all(len(file.examples[reason]) == min(count, 5) for reason, count in file.skipped.items())
-        assert all(1 <= line <= file.lines for shown in file.examples.values() for line, _ in shown)
-        assert all(len(text) <= 80 for shown in file.examples.values() for _, text in shown)
+        assert all(1 <= line <= file.lines for examples in file.examples.values() for line, _ in examples)
+        assert all(len(text) <= 80 for examples in file.examples.values() for _, text in examples)
     assert report.segments == report.kept + sum(report.skipped.values())
     assert report.kept == len(corpus.segments)
     assert report.files[1].lines == len(lines[:3]) + 1

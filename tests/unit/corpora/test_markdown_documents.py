@@ -120,9 +120,9 @@ def test_emphasis_is_read_between_letters_without_spaces(
     tmp_path: Path, text: str, said: list[tuple[int, str]], expected: str
 ) -> None:
     out, _ = through(tmp_path, "a.md", text, Words(lambda words: said, target="zh", joint=""))
-    shown = out.decode()
-    assert shown == expected
-    inline = github_parser().parse(shown)[1].children or []
+    result = out.decode()
+    assert result == expected
+    inline = github_parser().parse(result)[1].children or []
     assert sum(child.type == "strong_open" for child in inline) == expected.count("**") // 2
 
 
@@ -173,8 +173,8 @@ def meaning(text: str) -> list[tuple[Any, ...]]:
                 results.append(("text", what.casefold()))
             else:
                 results.append((child.type, what.casefold(), *addresses))
-    bare = [("text", "".join(one[1].split())) if one[0] == "text" else one for one in results]
-    return [one for one in bare if one != ("text", "")]
+    bare = [("text", "".join(item[1].split())) if item[0] == "text" else item for item in results]
+    return [item for item in bare if item != ("text", "")]
 
 
 @given(st.lists(BLOCKS, min_size=1, max_size=4))
@@ -182,8 +182,8 @@ def test_any_markdown_comes_back_and_means_the_same(blocks: list[tuple[str, list
     text = document(blocks)
     assert translated(text, identity()) == text
     assert translated(text, identity(), keep=True) == text
-    shown = translated(text, shout())
-    assert meaning(shown) == meaning(text), f"{text!r} -> {shown!r}"
+    result = translated(text, shout())
+    assert meaning(result) == meaning(text), f"{text!r} -> {result!r}"
     # In another order every mark is there still.
-    signs = sorted(one for one in meaning(text) if one[0] in ("code_inline", "footnote_ref", "html_inline"))
-    assert sorted(one for one in meaning(translated(text, reverse())) if one[0] in {sign[0] for sign in signs}) == signs
+    signs = sorted(item for item in meaning(text) if item[0] in ("code_inline", "footnote_ref", "html_inline"))
+    assert sorted(item for item in meaning(translated(text, reverse())) if item[0] in {sign[0] for sign in signs}) == signs

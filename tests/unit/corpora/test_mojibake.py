@@ -47,8 +47,8 @@ def test_utf8_read_as_gbk() -> None:
 
 
 @given(st.sampled_from(REAL["zh"]), st.sampled_from(REAL["zh"]))
-def test_a_garbled_part_is_enough(whole: str, part: str) -> None:
-    assert is_garbled(whole + part.encode().decode("latin-1"))
+def test_a_garbled_part_is_enough(text: str, part: str) -> None:
+    assert is_garbled(text + part.encode().decode("latin-1"))
 
 
 @given(st.text(max_size=80))

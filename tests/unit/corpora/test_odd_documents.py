@@ -16,7 +16,7 @@ from tests.unit.workflows.test_documents import through
 
 def dropping(*words: str) -> Words:
     """In capital letters, as a model does that knows no such words."""
-    return Words(lambda given: [(k, word.upper()) for k, word in enumerate(given) if word not in words])
+    return Words(lambda sentence: [(k, word.upper()) for k, word in enumerate(sentence) if word not in words])
 
 
 def translated(tmp_path: Path, name: str, text: str, translator: Words) -> str:
@@ -28,8 +28,8 @@ def test_readings_above_characters_go_with_them(tmp_path: Path) -> None:
         "<p>The <ruby>house<rp>(</rp><rt>ie</rt><rp>)</rp></ruby> is <ruby>big<rt>oo</ruby> and "
         "<ruby><rb>red</rb><rt>a<i>k</i>a</rt></ruby>.</p><p>42<ruby>7<rt>x</rt></ruby></p>"
     )
-    shown = translated(tmp_path, "a.html", page, shout())
-    assert shown == (
+    result = translated(tmp_path, "a.html", page, shout())
+    assert result == (
         "<p>THE <ruby>HOUSE</ruby> IS <ruby>BIG</ruby> AND <ruby><rb>RED</rb></ruby>.</p><p>42<ruby>7<rt>x</rt></ruby></p>"
     ), "where nothing is translated they stay"
 
@@ -60,8 +60,8 @@ def test_parts_of_a_page_in_other_languages_stay(tmp_path: Path) -> None:
 def test_pictures_are_not_given_to_the_model(tmp_path: Path, text: str, expected: str) -> None:
     translator = shout()
     assert translated(tmp_path, "a.html", f"<p>{text}</p>", translator) == f"<p>{expected}</p>"
-    asked = "".join(sentence for batch in translator.asked for sentence in batch)
-    assert not set("✓♥😀★™⏎👍©") & set(asked)
+    sent_text = "".join(sentence for batch in translator.asked for sentence in batch)
+    assert not set("✓♥😀★™⏎👍©") & set(sent_text)
 
 
 def test_pictures_in_written_tags_and_placeholders_are_parts_of_these(tmp_path: Path) -> None:
@@ -70,13 +70,13 @@ def test_pictures_in_written_tags_and_placeholders_are_parts_of_these(tmp_path: 
         "now", "NOW"
     )
     text = 'msgid "Rate it ★ <a title=\\"★ five\\">here</a> ★"\nmsgstr ""\n'
-    shown = translated(tmp_path, "a.po", text, shout())
-    assert 'msgstr "RATE IT ★ <a title=\\"★ five\\">HERE</a> ★"\n' in shown
+    result = translated(tmp_path, "a.po", text, shout())
+    assert 'msgstr "RATE IT ★ <a title=\\"★ five\\">HERE</a> ★"\n' in result
 
 
 def test_pictures_go_where_their_words_went(tmp_path: Path) -> None:
-    shown = translated(tmp_path, "a.html", "<p>rain ☔ and <b>sun</b> ☀</p>", reverse())
-    assert shown == "<p><b>SUN</b> AND RAIN ☔ ☀</p>", "and the last one stays the last"
+    result = translated(tmp_path, "a.html", "<p>rain ☔ and <b>sun</b> ☀</p>", reverse())
+    assert result == "<p><b>SUN</b> AND RAIN ☔ ☀</p>", "and the last one stays the last"
 
 
 def test_formulas_of_markdown_stay(tmp_path: Path) -> None:
@@ -84,10 +84,10 @@ def test_formulas_of_markdown_stay(tmp_path: Path) -> None:
         "It costs $5 and then $6, or $7-$8.\n\nThe sum $\\alpha_i * x_1$ and $$\\int_0^1 x\\,dx$$ and $`a+b`$ is *low*.\n\n"
         "$$\nE = m * c * c\n$$\n"
     )
-    shown = translated(tmp_path, "a.md", text, shout())
-    assert "COSTS $5 AND THEN $6, OR $7-$8." in shown
-    assert "THE SUM $\\alpha_i * x_1$ AND $$\\int_0^1 x\\,dx$$ AND $`a+b`$ IS *LOW*." in shown
-    assert shown.endswith("$$\nE = m * c * c\n$$\n")
+    result = translated(tmp_path, "a.md", text, shout())
+    assert "COSTS $5 AND THEN $6, OR $7-$8." in result
+    assert "THE SUM $\\alpha_i * x_1$ AND $$\\int_0^1 x\\,dx$$ AND $`a+b`$ IS *LOW*." in result
+    assert result.endswith("$$\nE = m * c * c\n$$\n")
 
 
 def test_dashes_of_speakers_stay_at_their_lines(tmp_path: Path) -> None:
@@ -100,16 +100,16 @@ def test_dashes_of_speakers_stay_at_their_lines(tmp_path: Path) -> None:
 
 def test_times_of_words_do_not_go_back(tmp_path: Path) -> None:
     text = "WEBVTT\n\n00:01.000 --> 00:03.000\n<00:01.500>One <00:02.000><c>two</c> <00:02.500>three\n"
-    shown = translated(tmp_path, "a.vtt", text, reverse())
-    times = [shown.index(time) for time in ("<00:01.500>", "<00:02.000>", "<00:02.500>")]
+    result = translated(tmp_path, "a.vtt", text, reverse())
+    times = [result.index(time) for time in ("<00:01.500>", "<00:02.000>", "<00:02.500>")]
     assert times == sorted(times)
-    assert "<c>TWO</c>" in shown
+    assert "<c>TWO</c>" in result
 
 
 def test_a_catalog_that_is_written_in_another_encoding_says_so(tmp_path: Path) -> None:
     text = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-1\\n"\n\n# \u00dcber\nmsgid "caf\u00e9"\nmsgstr ""\n'
     for word, encoding, charset in (("Caf\u00e9", "latin-1", "ISO-8859-1"), ("\u5496\u5561", "utf-8", "UTF-8")):
-        out, _ = through(tmp_path, "a.po", text.encode("latin-1"), Words(lambda given, word=word: [(0, word)]))
+        out, _ = through(tmp_path, "a.po", text.encode("latin-1"), Words(lambda sentence, word=word: [(0, word)]))
         assert out.decode(encoding) == text.replace("ISO-8859-1", charset).replace('msgstr ""\n', f'msgstr "{word}"\n')
 
 

@@ -31,18 +31,18 @@ def texts(data: bytes, part: str) -> list[str]:
         root = etree.fromstring(archive.read(part))
     results = []
     for paragraph in root.iter(f"{{{A}}}p"):
-        shown = ""
+        line = ""
         for child in paragraph:
             name = etree.QName(child).localname
             text = child.findtext(f"{{{A}}}t") or ""
             if name == "r":
                 bold = child.find(f"{{{A}}}rPr") is not None and child.find(f"{{{A}}}rPr").get("b") == "1"
-                shown += f"<{text}>" if bold else text
+                line += f"<{text}>" if bold else text
             elif name == "br":
-                shown += "|"
+                line += "|"
             elif name == "fld":
-                shown += f"[{text}]"
-        results.append(shown)
+                line += f"[{text}]"
+        results.append(line)
     return results
 
 
@@ -134,9 +134,9 @@ def test_tabs_and_line_ends_stand_between_sentences(tmp_path: Path) -> None:
     words = shout()
     file = pptx([shape(drawn_run("Name\tAge_x000B_Total sum"))], tmp_path / "x.pptx").read_bytes()
     out, _ = through(tmp_path, "a.pptx", file, words)
-    assert sorted(one for batch in words.asked for one in batch) == ["Age", "Name", "Total sum"]
-    shown = "".join(etree.fromstring(members(out)["ppt/slides/slide1.xml"]).itertext())
-    assert shown == "NAME\tAGE_x000B_TOTAL SUM"
+    assert sorted(sentence for batch in words.asked for sentence in batch) == ["Age", "Name", "Total sum"]
+    text = "".join(etree.fromstring(members(out)["ppt/slides/slide1.xml"]).itertext())
+    assert text == "NAME\tAGE_x000B_TOTAL SUM"
 
 
 def test_what_is_no_presentation_is_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -214,6 +214,6 @@ def test_any_paragraph_keeps_what_is_no_text(runs: list[tuple[str, str]]) -> Non
     part = "ppt/slides/slide1.xml"
     before, after = (sorted(re.findall(r"<a:(?:br|fld|endParaRPr)\b", members(data)[part].decode())) for data in (file, out))
     assert before == after
-    said = "".join(text for text, kind in runs if kind not in other)
-    shown = "".join(texts(out, part)[0].replace("[12]", "").replace("|", "").translate({60: None, 62: None}))
-    assert sorted("".join(shown.lower().split())) == sorted("".join(said.lower().split()))
+    source = "".join(text for text, kind in runs if kind not in other)
+    result = "".join(texts(out, part)[0].replace("[12]", "").replace("|", "").translate({60: None, 62: None}))
+    assert sorted("".join(result.lower().split())) == sorted("".join(source.lower().split()))

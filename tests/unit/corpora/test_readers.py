@@ -74,9 +74,9 @@ def test_one_huge_line_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     assert corpus.texts() == ["And a line that is well."]
     assert corpus.segments[0].line == 2
     assert corpus.report.skipped == {"too long": 1}
-    ((line, shown),) = corpus.report.files[0].examples["too long"]
+    ((line, text),) = corpus.report.files[0].examples["too long"]
     assert line == 1
-    assert len(shown) == 80
+    assert len(text) == 80
 
 
 def test_wrapped_book_is_joined(tmp_path: Path) -> None:
@@ -105,9 +105,9 @@ def test_sentences_and_verse_are_not_joined() -> None:
 def test_two_columns_without_header_are_told_by_language(tmp_path: Path) -> None:
     forward = "\n".join(f"{e}\t{z}" for e, z in zip(EN, ZH, strict=True))
     backward = "\n".join(f"{z}\t{e}" for e, z in zip(EN, ZH, strict=True))
-    wanted = list(zip(ZH, EN, strict=True))
-    assert texts(make(tmp_path, "a.tsv", forward), "zh") == wanted
-    assert texts(make(tmp_path, "b.tsv", backward), "zh", "en") == wanted
+    expected = list(zip(ZH, EN, strict=True))
+    assert texts(make(tmp_path, "a.tsv", forward), "zh") == expected
+    assert texts(make(tmp_path, "b.tsv", backward), "zh", "en") == expected
     assert texts(make(tmp_path, "c.tsv", backward), "en", "zh") == list(zip(EN, ZH, strict=True))
     notes = import_corpus([tmp_path / "a.tsv"], "zh").report.files[0].notes
     assert notes == ["a.tsv has no header; column 2 of 2 was taken as the Chinese text, column 1 as its source."]

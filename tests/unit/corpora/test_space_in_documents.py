@@ -46,26 +46,26 @@ def test_what_is_longer_than_its_place_is_reported(tmp_path: Path) -> None:
         f'<trans-unit id="6" maxwidth="10" size-unit="char"><source>Stop now Stop now</source><seg-source>{segments}'
         "</seg-source></trans-unit>",
     ]
-    said = Words(lambda words: [(k, "XXXX" if word == "12.50" else word.upper()) for k, word in enumerate(words)])
-    _, report = through(tmp_path, "a.xlf", xliff1(units, target="de"), said)
-    assert [(one["place"], one["why"]) for one in report.doubts] == [
+    translator = Words(lambda words: [(k, "XXXX" if word == "12.50" else word.upper()) for k, word in enumerate(words)])
+    _, report = through(tmp_path, "a.xlf", xliff1(units, target="de"), translator)
+    assert [(doubt["place"], doubt["why"]) for doubt in report.doubts] == [
         ("unit 1", "It is longer than 5 characters."),
         ("unit 5", "The number 12.50 is not in the translation. It is longer than 10 characters."),
         ("unit 6, segment 1", "It is longer than 10 characters."),
         ("unit 6, segment 2", "It is longer than 10 characters."),
     ]
-    assert [result.doubt for _, result in report.segments if result.doubt] == [one["why"] for one in report.doubts]
+    assert [result.doubt for _, result in report.segments if result.doubt] == [doubt["why"] for doubt in report.doubts]
 
 
 @pytest.mark.parametrize("where", ["source", "unit", "file", "root", "none", "overruled"])
 def test_space_is_preserved_from_wherever_it_is_said(tmp_path: Path, where: str) -> None:
-    said = ' xml:space="preserve"'
-    own = {"source": said, "overruled": ' xml:space="default"'}.get(where, "")
-    around = said if where in ("unit", "overruled") else ""
-    unit = f'<trans-unit id="1"{around}><source{own}>One line\nand two\tcells</source></trans-unit>'
+    attribute = ' xml:space="preserve"'
+    inner = {"source": attribute, "overruled": ' xml:space="default"'}.get(where, "")
+    around = attribute if where in ("unit", "overruled") else ""
+    unit = f'<trans-unit id="1"{around}><source{inner}>One line\nand two\tcells</source></trans-unit>'
     text = xliff1([unit], target="de")
-    text = text.replace("<file ", f"<file{said} ") if where == "file" else text
-    text = text.replace("<xliff ", f"<xliff{said} ") if where == "root" else text
+    text = text.replace("<file ", f"<file{attribute} ") if where == "file" else text
+    text = text.replace("<xliff ", f"<xliff{attribute} ") if where == "root" else text
     out, _ = through(tmp_path, "a.xlf", text, shout())
-    kept = where not in ("none", "overruled")
-    assert target_of(units_of(out)["1"]) == ("ONE LINE\nAND TWO\tCELLS" if kept else "ONE LINE AND TWO CELLS")
+    preserved = where not in ("none", "overruled")
+    assert target_of(units_of(out)["1"]) == ("ONE LINE\nAND TWO\tCELLS" if preserved else "ONE LINE AND TWO CELLS")

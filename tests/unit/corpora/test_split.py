@@ -29,8 +29,8 @@ def corpus_of(texts: list[str], sources: list[str | None] | None = None) -> Corp
 
 
 def jaccard(a: str, b: str) -> float:
-    one, other = shingles(key(a)), shingles(key(b))
-    return len(one & other) / len(one | other)
+    first, other = shingles(key(a)), shingles(key(b))
+    return len(first & other) / len(first | other)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_parts_are_disjoint_whole_and_without_leaks(texts: list[str], valid: int
     assert sorted(s.line for s in parts.train + parts.valid + parts.test) == list(range(1, len(texts) + 1))
     for part in (parts.train, parts.valid, parts.test):
         assert [s.line for s in part] == sorted(s.line for s in part)
-    for one, other in combinations((parts.train, parts.valid, parts.test), 2):
-        for a in one:
+    for first, other in combinations((parts.train, parts.valid, parts.test), 2):
+        for a in first:
             assert all(jaccard(a.text, b.text) < 0.8 for b in other)
     assert len(parts.valid) <= valid
     assert len(parts.test) <= test
@@ -122,8 +122,8 @@ def test_a_real_corpus_has_no_leak() -> None:
     assert (len(parts.valid), len(parts.test)) == (300, 300)
     held = [shingles(key(s.text)) for s in parts.valid + parts.test]
     train = [shingles(key(s.text)) for s in parts.train]
-    for one in random.Random(1).sample(held, 60):
-        assert all(5 * len(one & other) < 4 * len(one | other) for other in train)
+    for drawn in random.Random(1).sample(held, 60):
+        assert all(5 * len(drawn & other) < 4 * len(drawn | other) for other in train)
 
 
 # --- on disk

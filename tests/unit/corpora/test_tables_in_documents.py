@@ -42,7 +42,7 @@ def test_a_table_in_both_languages_is_read_as_pairs(kind: str, turned: bool, tmp
     rows = list(zip(english, german, strict=True) if turned else zip(german, english, strict=True))
     path = document(kind, rows, tmp_path, before="An introduction in English stands above it.")
     corpus = import_corpus([path], "en", source_language="de", options=PLAIN)
-    assert [(one.source, one.text) for one in corpus.segments[1:]] == list(zip(german, english, strict=True))
+    assert [(segment.source, segment.text) for segment in corpus.segments[1:]] == list(zip(german, english, strict=True))
     assert (corpus.segments[0].source, corpus.segments[0].text) == (None, "An introduction in English stands above it.")
     (note,) = corpus.report.files[0].notes
     assert note == f"A table of 2 columns was read as pairs: column {1 + turned} as the source of column {2 - turned}."
@@ -54,8 +54,8 @@ def test_other_tables_are_paragraphs_as_before(kind: str, tmp_path: Path) -> Non
     layout = list(zip(english[:10], english[10:], strict=True))
     path = document(kind, layout, tmp_path)
     corpus = import_corpus([path], "en", source_language="de", options=PLAIN)
-    assert [one.text for one in corpus.segments] == [text for row in layout for text in row]
-    assert all(one.source is None for one in corpus.segments)
+    assert [segment.text for segment in corpus.segments] == [text for row in layout for text in row]
+    assert all(segment.source is None for segment in corpus.segments)
     alone = import_corpus([document(kind, PAIRS, tmp_path)], "en", options=PLAIN)
     assert len(alone.segments) == 2 * len(PAIRS), "without a source language nothing is paired"
 
@@ -70,7 +70,7 @@ def test_rows_may_have_a_number_a_head_several_paragraphs_and_tables_inside(tmp_
     odd = "".join(f"<w:tc>{word_paragraph(text)}{inner if i == 1 else ''}</w:tc>" for i, text in enumerate(cells))
     body = word_table(rows).replace("</w:tbl>", f"<w:tr>{two}</w:tr><w:tr>{odd}</w:tr></w:tbl>")
     corpus = import_corpus([docx(body, tmp_path / "a.docx")], "en", source_language="de", options=PLAIN)
-    results = [(one.source, one.text) for one in corpus.segments]
+    results = [(segment.source, segment.text) for segment in corpus.segments]
     assert results[-3:] == [(PAIRS[0][0], PAIRS[0][1]), (PAIRS[1][0], PAIRS[1][1]), (f"{PAIRS[2][0]} x y", PAIRS[2][1])]
     assert [(source, text) for source, text in map(tuple, PAIRS)] == results[-3 - len(PAIRS) : -3]
 
@@ -78,7 +78,7 @@ def test_rows_may_have_a_number_a_head_several_paragraphs_and_tables_inside(tmp_
 def test_the_language_of_more_than_a_few_hundred_sentences_is_told(tmp_path: Path) -> None:
     chinese = (SAMPLES / "general-zh" / "general-zh.txt").read_text(encoding="utf-8").splitlines()
     english = (SAMPLES / "it-help-en" / "it-help.txt").read_text(encoding="utf-8").splitlines()[:9]
-    lines = [f"{one[:-1]}，{two}" for one in chinese[:12] for two in chinese[:300]]
+    lines = [f"{first[:-1]}，{second}" for first in chinese[:12] for second in chinese[:300]]
     for index, text in enumerate(english):
         lines.insert(37 + 211 * index, text)
     (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf-8")

@@ -95,8 +95,8 @@ def test_data_categories_as_elements(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_martif_of_version_2_and_one_target_for_each_source_term(tmp_path: Path, encoding: str) -> None:
     text = V2.replace('<?xml version="1.0"?>\n', "") if encoding == "utf-16" else V2
-    found = pairs(read_terms(file_of(tmp_path, text, encoding=encoding), "de", "en"))
-    assert found == [("folder", "Ordner"), ("file", "Datei")]
+    terms = pairs(read_terms(file_of(tmp_path, text, encoding=encoding), "de", "en"))
+    assert terms == [("folder", "Ordner"), ("file", "Datei")]
 
 
 @pytest.mark.parametrize(

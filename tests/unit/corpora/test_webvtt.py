@@ -21,18 +21,18 @@ VTT = "WEBVTT\n\n00:01.000 --> 00:02.000\n{}\n"
     ],
 )
 def test_what_a_cue_may_hold(tmp_path: Path, text: str, asked: list[str], expected: str) -> None:
-    said = shout()
-    out, _ = through(tmp_path, "a.vtt", VTT.format(text), said)
-    assert [one for batch in said.asked for one in batch] == asked
+    translator = shout()
+    out, _ = through(tmp_path, "a.vtt", VTT.format(text), translator)
+    assert [sentence for batch in translator.asked for sentence in batch] == asked
     assert out.decode() == VTT.format(expected)
     out, _ = through(tmp_path, "b.vtt", VTT.format(text), identity())
     assert out.decode() == VTT.format(text)
 
 
 def test_chinese_has_no_spaces_beside_its_tags(tmp_path: Path) -> None:
-    said = Words(lambda words: [(1, "狗"), (2, "睡觉"), (4, "头盔。")], target="zh", joint="")
+    translator = Words(lambda words: [(1, "狗"), (2, "睡觉"), (4, "头盔。")], target="zh", joint="")
     text = "The <c.yellow>dog</c> sleeps <00:01.500>a helmet."
-    out, _ = through(tmp_path, "a.vtt", VTT.format(text), said)
+    out, _ = through(tmp_path, "a.vtt", VTT.format(text), translator)
     assert out.decode() == VTT.format("<c.yellow>狗</c>睡觉<00:01.500>头盔。")
 
 
@@ -43,8 +43,8 @@ def test_entities_of_other_subtitles_are_text(tmp_path: Path) -> None:
 
 
 def test_no_line_ends_in_an_entity_or_a_tag(tmp_path: Path) -> None:
-    said = Words(lambda words: [(0, "甲&乙<丙>" * 6)], target="zh", joint="")
-    out, _ = through(tmp_path, "a.vtt", VTT.format("Some words"), said, subtitle_width=12)
+    translator = Words(lambda words: [(0, "甲&乙<丙>" * 6)], target="zh", joint="")
+    out, _ = through(tmp_path, "a.vtt", VTT.format("Some words"), translator, subtitle_width=12)
     lines = out.decode().splitlines()[3:]
     assert len(lines) > 3
     assert "".join(lines) == "甲&amp;乙&lt;丙&gt;" * 6

@@ -68,7 +68,7 @@ def test_a_workbook_of_another_library(tmp_path: Path) -> None:
     assert (report.title, report.units, report.kept) == ("Excel workbook", 6, {})
     words = shout()
     out, _ = through(tmp_path, "a.xlsx", file, words)
-    assert sorted(one for batch in words.asked for one in batch).count("The door") == 1
+    assert sorted(sentence for batch in words.asked for sentence in batch).count("The door") == 1
     assert cells(out, "Red words") == {
         "A1": "THE DOOR", "B1": 12, "C1": load_workbook(io.BytesIO(file))["Red words"]["C1"].value, "D1": True,
         "E1": "=B1*2", "A2": "TWO LINES\nIN ONE", "B2": '=A1&" more"', "C2": "='Red words'!A1", "D2": 3.5, "E2": "THE DOOR",
@@ -77,7 +77,7 @@ def test_a_workbook_of_another_library(tmp_path: Path) -> None:
     assert cells(out, "Second") == {"A1": "THE DOOR", "B1": "OTHER WORDS"}
     result = load_workbook(io.BytesIO(out), rich_text=True)["Red words"]
     assert result["A1"].comment.text == "LOOK AT THIS"
-    assert [str(one) for one in result["A3"].value] == ["THE ", "RED HOUSE", " IS OPEN"]
+    assert [str(part) for part in result["A3"].value] == ["THE ", "RED HOUSE", " IS OPEN"]
     assert result["A3"].value[1].font.b
     changed = {name for name, data in members(out).items() if members(file)[name] != data}
     assert changed <= {"xl/worksheets/sheet1.xml", "xl/worksheets/sheet2.xml", "xl/comments/comment1.xml"}
@@ -161,8 +161,8 @@ def test_columns_of_tables_are_called_as_their_header_cells(tmp_path: Path) -> N
 
 
 def test_columns_whose_new_names_would_clash_stay(tmp_path: Path) -> None:
-    one = Words(lambda words: [(0, "Name")])
-    out, _ = through(tmp_path, "a.xlsx", saved(table_book()), one)
+    translator = Words(lambda words: [(0, "Name")])
+    out, _ = through(tmp_path, "a.xlsx", saved(table_book()), translator)
     assert headers(out) == (["Old name", "Next name", "Third\nline"],) * 2
     assert cells(out, "Sheet")["A2"] != "Cell 0"
 
@@ -243,10 +243,10 @@ def test_what_is_no_workbook_is_refused_in_a_sentence(tmp_path: Path) -> None:
     for number in ("7", "-1", "²", "9" * 5000, ""):
         row = f'<row r="²"><c t="s"><v>{number}</v></c></row>'
         refused(xlsx({"One": row}, tmp_path / "d.xlsx", ["Words"]), "the text of One!A1 is missing")
-    with zipfile.ZipFile(tmp_path / "e.xlsx", "w") as cut, zipfile.ZipFile(xlsx({"One": ""}, tmp_path / "x.xlsx")) as whole:
-        for name in whole.namelist():
+    with zipfile.ZipFile(tmp_path / "e.xlsx", "w") as cut, zipfile.ZipFile(xlsx({"One": ""}, tmp_path / "x.xlsx")) as archive:
+        for name in archive.namelist():
             if "sheet1" not in name:
-                cut.writestr(name, whole.read(name))
+                cut.writestr(name, archive.read(name))
     refused(tmp_path / "e.xlsx", "the sheet “One” is missing")
     (tmp_path / "f.xlsx").write_bytes(b"no zip")
     refused(tmp_path / "f.xlsx", "cannot be opened")
@@ -310,8 +310,8 @@ def test_any_cells_come_back(values: list[object]) -> None:
     assert same == file
     before, after = cells(file, "Sheet"), cells(out, "Sheet")
     assert before.keys() == after.keys()
-    for place, value in before.items():
+    for cell, value in before.items():
         if isinstance(value, str) and not value.startswith("="):
-            assert "".join(str(after[place]).split()).lower() == "".join(value.upper().split()).lower()
+            assert "".join(str(after[cell]).split()).lower() == "".join(value.upper().split()).lower()
         else:
-            assert after[place] == value
+            assert after[cell] == value

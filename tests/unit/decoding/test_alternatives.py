@@ -28,29 +28,29 @@ def chinese() -> BaseModel:
 
 
 def test_the_translation_comes_first_and_all_are_different(german: BaseModel) -> None:
-    found = alternatives(german, GERMAN, count=4)
-    assert found.sentences[0] == translate(german, [GERMAN], decoding=german.decoding().replace(beam=4))[0]
-    assert 1 < len(found.sentences) <= 4
-    assert len(set(found.sentences)) == len(found.sentences)
-    assert "My" in [one.text for one in found.words]
+    result = alternatives(german, GERMAN, count=4)
+    assert result.sentences[0] == translate(german, [GERMAN], decoding=german.decoding().replace(beam=4))[0]
+    assert 1 < len(result.sentences) <= 4
+    assert len(set(result.sentences)) == len(result.sentences)
+    assert "My" in [word.text for word in result.words]
 
 
 def test_a_beginning_is_kept_and_its_last_word_is_whole(german: BaseModel, chinese: BaseModel) -> None:
-    found = alternatives(german, GERMAN, prefix="Because it")
-    assert found.sentences
-    assert all(one.startswith("Because it ") for one in found.sentences)
-    assert "rained" in [one.text for one in found.words]
+    result = alternatives(german, GERMAN, prefix="Because it")
+    assert result.sentences
+    assert all(sentence.startswith("Because it ") for sentence in result.sentences)
+    assert "rained" in [word.text for word in result.words]
     begun = alternatives(chinese, ENGLISH, prefix="雨没有停")
     assert begun.sentences
-    assert all(one.startswith("雨没有停") for one in begun.sentences)
+    assert all(sentence.startswith("雨没有停") for sentence in begun.sentences)
 
 
 @pytest.mark.parametrize("name", ["residual_adapter", "memory_adapter", "by_sentence"])
 def test_a_plugin_gives_its_own(chinese: BaseModel, name: str, tmp_path: Path) -> None:
     plugin = plugin_for(chinese, name, 3, tmp_path, size=0.02)
     wide = chinese.decoding().replace(beam=5, guard=False)
-    found = alternatives(chinese, ENGLISH, plugin, decoding=wide)
-    assert found.sentences[0] == translate(chinese, [ENGLISH], plugin, decoding=wide)[0]
+    result = alternatives(chinese, ENGLISH, plugin, decoding=wide)
+    assert result.sentences[0] == translate(chinese, [ENGLISH], plugin, decoding=wide)[0]
     assert alternatives(chinese, ENGLISH, plugin, strength=0, decoding=wide) == alternatives(chinese, ENGLISH, decoding=wide)
 
 

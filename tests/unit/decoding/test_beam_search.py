@@ -30,13 +30,13 @@ def tiny() -> BaseModel:
 def both(base: BaseModel, texts: list[str], **settings: Any) -> tuple[list[str], list[str]]:
     """What transformers' search gives, and ours."""
     inputs = base.pad_batch(base.encode(texts))
-    asked = {
+    arguments = {
         "input_ids": inputs, "attention_mask": (inputs != base.pad).long(), "do_sample": False,
         "forced_bos_token_id": base.family.forced_bos(base.target), **settings,
     }  # fmt: skip
     with torch.inference_mode():
-        theirs = base.model.generate(**asked)
-        ours = base.model.generate(**asked, custom_generate=beam_search)
+        theirs = base.model.generate(**arguments)
+        ours = base.model.generate(**arguments, custom_generate=beam_search)
     return base.decode(theirs), base.decode(ours)
 
 
@@ -84,14 +84,14 @@ def test_sentences_that_are_done_leave_the_batch_and_the_others_stay_as_they_are
     texts = ["Rain.", "No.", *SENTENCES[:2], " ".join(SENTENCES[2:4])]
     try:
         inputs = base.pad_batch(base.encode(texts))
-        asked: dict[str, Any] = dict(
+        arguments: dict[str, Any] = dict(
             input_ids=inputs, attention_mask=(inputs != base.pad).long(), num_beams=4, max_new_tokens=80, do_sample=False,
             custom_generate=beam_search,
         )  # fmt: skip
         with torch.inference_mode():
-            leaving = base.decode(base.model.generate(**asked))
+            leaving = base.decode(base.model.generate(**arguments))
             seen, sizes[:] = list(sizes), []
-            staying = base.decode(base.model.generate(**asked, needs_fixed_batch=True))
+            staying = base.decode(base.model.generate(**arguments, needs_fixed_batch=True))
     finally:
         handle.remove()
     assert leaving == staying

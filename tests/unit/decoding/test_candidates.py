@@ -31,18 +31,18 @@ def test_the_likeliest_words_come_first_and_are_whole(german: BaseModel) -> None
     ids = german.encode_target(["My father has gone to America."])[0]
     first = candidates(german, GERMAN, [])
     assert first[0].text == "My"
-    assert [one.probability for one in first] == sorted((one.probability for one in first), reverse=True)
-    assert sum(one.probability for one in first) <= 1
-    assert len({one.text for one in first}) == len(first)
-    assert "father" in [one.text for one in candidates(german, GERMAN, ids[:1])]
+    assert [word.probability for word in first] == sorted((word.probability for word in first), reverse=True)
+    assert sum(word.probability for word in first) <= 1
+    assert len({word.text for word in first}) == len(first)
+    assert "father" in [word.text for word in candidates(german, GERMAN, ids[:1])]
     assert len(candidates(german, GERMAN, ids[:1], count=2)) <= 2
 
 
 @pytest.mark.slow
 def test_probabilities_are_those_of_scoring(german: BaseModel) -> None:
     ids = german.encode_target(["My"])[0]
-    after = {one.text: one.probability for one in candidates(german, GERMAN, ids[:1], count=1000)}
-    begun = {one.text: one.probability for one in candidates(german, GERMAN, [])}
+    after = {word.text: word.probability for word in candidates(german, GERMAN, ids[:1], count=1000)}
+    begun = {word.text: word.probability for word in candidates(german, GERMAN, [])}
     total, _ = score(german, [(GERMAN, "My")])[0]
     together = math.log(begun["My"]) + math.log(after[""])
     assert total - 1e-3 < together <= 0, "at least this spelling's; other tokens may begin the same word"
@@ -52,7 +52,7 @@ def test_the_end_of_the_sentence_is_a_candidate(base: BaseModel) -> None:
     text = translate(base, [SOURCE])[0]
     ids = base.encode_target([text])[0]
     assert candidates(base, SOURCE, ids[:-1])[0].text == ""
-    assert all(one.text for one in candidates(base, SOURCE, [])), "a lone space is no word"
+    assert all(word.text for word in candidates(base, SOURCE, [])), "a lone space is no word"
 
 
 def test_a_plugin_changes_them_and_at_strength_0_nothing(base: BaseModel, tmp_path: Path) -> None:

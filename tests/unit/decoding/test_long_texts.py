@@ -33,12 +33,12 @@ def test_a_text_is_cut_at_sentence_ends_before_commas_before_words(base):
 
 def test_back_translation_goes_clause_by_clause_and_keeps_lines(base):
     long, short = "When the rain stopped, we walked home along the river, and nobody spoke.", "We walked."
-    given = back_translate(base, [long, "", short], clause_tokens=8)
-    assert len(given) == 3
-    assert given[1] == ""
-    assert given[2] == back_translate(base, [short])[0]
-    assert given == back_translate(base, [long, "", short], clause_tokens=8)
-    assert given[0] != back_translate(base, [long], clause_tokens=128)[0]
+    sources = back_translate(base, [long, "", short], clause_tokens=8)
+    assert len(sources) == 3
+    assert sources[1] == ""
+    assert sources[2] == back_translate(base, [short])[0]
+    assert sources == back_translate(base, [long, "", short], clause_tokens=8)
+    assert sources[0] != back_translate(base, [long], clause_tokens=128)[0]
 
 
 @pytest.mark.parametrize(

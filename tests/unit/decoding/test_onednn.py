@@ -92,7 +92,7 @@ def test_blocks_within_and_beside_each_other_leave_nothing_behind(base: BaseMode
                 fast = layer(x)
             assert torch.equal(layer(x), fast)
         assert torch.equal(layer(x), before)
-    assert not [one for one in base.model.modules() if "forward" in vars(one)]
+    assert not [module for module in base.model.modules() if "forward" in vars(module)]
 
 
 def test_with_a_gradient_the_products_are_the_usual_ones(base: BaseModel) -> None:
@@ -108,20 +108,20 @@ def test_the_layouts_are_of_the_base_though_a_plugin_that_swaps_weights_comes_fi
     method = get_method("fine_tuning")
     module = method.build(base, Artefacts(), method.config_class())
     translate(base, LINES[:2], Plugin(method, module, {}))
-    own = {id(one.weight) for one in base.model.modules() if type(one) is nn.Linear}
-    assert products._MADE[base.model].keys() == own
+    weight_ids = {id(layer.weight) for layer in base.model.modules() if type(layer) is nn.Linear}
+    assert products._MADE[base.model].keys() == weight_ids
 
 
 def test_a_weight_in_the_place_of_the_bases_is_taken(base: BaseModel) -> None:
     layer = base.model.model.decoder.layers[0].fc1
-    x, own = torch.randn(4, layer.in_features), layer.weight
-    other = nn.Parameter(torch.randn_like(own), requires_grad=False)
+    x, weight = torch.randn(4, layer.in_features), layer.weight
+    other = nn.Parameter(torch.randn_like(weight), requires_grad=False)
     with fast_products(base), torch.inference_mode():
         try:
             layer._parameters["weight"] = other
             assert torch.equal(layer(x), linear(x, other, layer.bias))
         finally:
-            layer._parameters["weight"] = own
+            layer._parameters["weight"] = weight
 
 
 def test_a_weight_that_was_written_to_is_taken_as_it_is(base: BaseModel) -> None:

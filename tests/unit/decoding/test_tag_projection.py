@@ -129,8 +129,8 @@ def test_a_tag_inside_a_word_goes_inside_its_translation_where_that_has_the_same
     marked: str, expected: str, pairs: tuple[tuple[int, int], ...]
 ) -> None:
     kinds: dict[str, Any] = {"[": "open", "]": "close", "<": "alone"}
-    pieces = [one for one in re.split(r"([\[\]<]\d)", marked) if one]
-    parts = [Tag(kinds[one[0]], int(one[1])) if one[0] in kinds else one for one in pieces]
+    pieces = [piece for piece in re.split(r"([\[\]<]\d)", marked) if piece]
+    parts = [Tag(kinds[piece[0]], int(piece[1])) if piece[0] in kinds else piece for piece in pieces]
     target = re.sub(r"[\[\]<]\d", "", expected)
     assert shown(project(parts, target, links(text_of(parts), target, *pairs))) == expected
 
@@ -202,11 +202,11 @@ def test_the_same_text_gets_its_tags_back(parts: TaggedText) -> None:
     spans = word_spans(source)
     placed = project(parts, source, Alignment(spans, spans, [{i: 1.0} for i in range(len(spans))]))
 
-    def around(some: TaggedText) -> dict[int, str]:
+    def around(tagged: TaggedText) -> dict[int, str]:
         """What each pair is around, without spaces, which may move across a tag."""
         result: dict[int, str] = {}
         stack: list[int] = []
-        for part in some:
+        for part in tagged:
             if isinstance(part, str):
                 for number in stack:
                     result[number] += part.replace(" ", "")

@@ -23,7 +23,7 @@ def test_both_texts_come_back_to_the_letter(vanilla: str, customized: str, langu
     for op, a, b in ops:
         assert {"equal": a == b != "", "replace": bool(a and b), "delete": a != b == "", "insert": b != a == ""}[op]
     # Neighbours are never of one kind: runs are merged.
-    assert all((one[0] == "equal") != (other[0] == "equal") for one, other in pairwise(ops))
+    assert all((before[0] == "equal") != (after[0] == "equal") for before, after in pairwise(ops))
 
 
 @given(TEXT, LANGUAGES)

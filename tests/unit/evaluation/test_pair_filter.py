@@ -15,17 +15,17 @@ from tests.bases import EN_ZH, SENTENCES
 def test_true_translations_have_more_support_than_shuffled_ones():
     base = BaseModel.load(EN_ZH, "en", "zh", device="cpu")
     moved = [(SENTENCES[(i + 3) % len(SENTENCES)][0], zh) for i, (_, zh) in enumerate(SENTENCES)]
-    own, other = support(base, SENTENCES, Progress()), support(base, moved, Progress())
-    assert sum(own) / len(own) > sum(other) / len(other) + 0.2
+    matched, shuffled = support(base, SENTENCES, Progress()), support(base, moved, Progress())
+    assert sum(matched) / len(matched) > sum(shuffled) / len(shuffled) + 0.2
 
 
 def test_support_is_the_gain_in_likelihood_over_the_source_next_in_length(monkeypatch):
     base = BaseModel.load(EN_ZH, "en", "zh", device="cpu")
     monkeypatch.setattr(pair_filter, "SIZE", 4)
     pairs = sorted(SENTENCES, key=lambda pair: len(pair[0]))[:10]  # batches of four, four and two
-    own = score(base, pairs)
-    other = score(base, [(pairs[(i + 1) % len(pairs)][0], target) for i, (_, target) in enumerate(pairs)])
-    expected = [(mine - theirs) / count for (mine, count), (theirs, _) in zip(own, other, strict=True)]
+    matched = score(base, pairs)
+    shifted = score(base, [(pairs[(i + 1) % len(pairs)][0], target) for i, (_, target) in enumerate(pairs)])
+    expected = [(mine - theirs) / count for (mine, count), (theirs, _) in zip(matched, shifted, strict=True)]
     assert support(base, pairs, Progress()) == pytest.approx(expected, abs=0.1)  # bfloat16 where it is fast
 
 
@@ -47,5 +47,5 @@ def test_the_best_share_is_kept_and_every_real_pair(values, share):
     chosen = [value for value, good in zip(values, selected, strict=True) if good and value is not None]
     left = [value for value, good in zip(values, selected, strict=True) if not good]
     assert not left or not chosen or min(chosen) > max(left)
-    known = len(chosen) + len(left)
-    assert not known or len(chosen) >= max(1, round(share * known))
+    count = len(chosen) + len(left)
+    assert not count or len(chosen) >= max(1, round(share * count))

@@ -66,7 +66,7 @@ def test_a_missing_source_is_not_plausible(pair):
     result = weigh(pair, [*SENTENCES, ("", "雨停了。")], [], Progress())
     assert len(result) == len(SENTENCES) + 1
     assert result[-1].plausibility == 0
-    assert all(0 < one.plausibility < 1 for one in result[:-1])
+    assert all(0 < row.plausibility < 1 for row in result[:-1])
 
 
 def test_rows_of_older_versions_have_the_plausibility_of_their_support():
@@ -81,8 +81,8 @@ def test_rows_of_older_versions_have_the_plausibility_of_their_support():
 def test_a_translation_that_repeats_itself_or_does_not_end_is_told(pair):
     base = pair.backward
     texts = ["雨停了。", "雨停了。", "雨停了。", "雨停了。", ""]
-    made = ["The rain stopped.", "", "the rain and the rain and the rain and the rain", "letter door " * 90, ""]
-    assert loses_thread(base, texts, made) == [False, True, True, True, False]
+    sources = ["The rain stopped.", "", "the rain and the rain and the rain and the rain", "letter door " * 90, ""]
+    assert loses_thread(base, texts, sources) == [False, True, True, True, False]
 
 
 def test_every_text_gets_its_translation_in_order(pair):
@@ -121,11 +121,11 @@ def test_all_sentences_are_remembered_whatever_share_is_trained_on(pair, tmp_pat
     train, valid = segments()
     train[0] = Segment(SENTENCES[0][1], SENTENCES[0][0])
     result = make_pairs(train, valid, pair, 0.4, StepCache(tmp_path), Progress(), assets=ROOT / "assets")
-    assert [one.target for one in result["memory"]] == [one.text for one in train]
+    assert [row.target for row in result["memory"]] == [row.text for row in train]
     assert 2 <= len(result["train"]) <= 3  # the real pair, and two of five but for what is implausible
     assert result["train"][0] == SentencePair(*SENTENCES[0], synthetic=False)
-    left = [one.plausibility for one in result["memory"] if one not in result["train"]]
-    assert max(left) <= min(one.plausibility for one in result["train"])
+    left = [row.plausibility for row in result["memory"] if row not in result["train"]]
+    assert max(left) <= min(row.plausibility for row in result["train"])
     samples = Samples(pair, train, valid, tmp_path, load_settings(), sentence_pairs=result)
     assert samples.pairs("memory") == result["memory"]
     samples.sentence_pairs = {"train": result["train"], "valid": []}
@@ -137,24 +137,24 @@ def test_sources_are_weighed_once_a_share_of_them_is_chosen_and_not_before(pair,
     cache = StepCache(tmp_path)
     every = make_pairs(train, valid, pair, None, cache, Progress())
     assert len(every["train"]) == len(every["memory"]) == len(train)
-    assert {one.support for one in every["memory"]} == {None}
-    assert {one.plausibility for one in every["memory"]} == {1.0}
+    assert {row.support for row in every["memory"]} == {None}
+    assert {row.plausibility for row in every["memory"]} == {1.0}
     written = cache.used["pairs"]
-    some = make_pairs(train, valid, pair, 0.5, cache, Progress())
+    selected = make_pairs(train, valid, pair, 0.5, cache, Progress())
     assert cache.used["pairs"] == written
-    assert len(some["train"]) <= len(train) / 2
-    assert None not in {one.support for one in some["memory"]}
-    assert [one.source for one in some["memory"]] == [one.source for one in every["memory"]]
-    assert some == make_pairs(train, valid, pair, 0.5, cache, Progress())
+    assert len(selected["train"]) <= len(train) / 2
+    assert None not in {row.support for row in selected["memory"]}
+    assert [row.source for row in selected["memory"]] == [row.source for row in every["memory"]]
+    assert selected == make_pairs(train, valid, pair, 0.5, cache, Progress())
     assert len(make_pairs(train, valid, pair, None, cache, Progress())["train"]) == len(train)
 
 
 def test_a_project_goes_on_with_the_pairs_of_an_older_version(pair, tmp_path):
     train, valid = segments()
     rows = [
-        {"source": "old", "target": one.text, "domain": "", "part": part, "synthetic": True, "support": 0.5}
-        for part, some in (("train", train), ("valid", valid))
-        for one in some
+        {"source": "old", "target": segment.text, "domain": "", "part": part, "synthetic": True, "support": 0.5}
+        for part, samples in (("train", train), ("valid", valid))
+        for segment in samples
     ]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     cache = StepCache(tmp_path)
@@ -162,5 +162,5 @@ def test_a_project_goes_on_with_the_pairs_of_an_older_version(pair, tmp_path):
     cache.mark_done("pairs written", before)
     cache.mark_done("pairs", before)
     result = make_pairs(train, valid, pair, 0.5, cache, Progress())
-    assert {one.source for one in result["memory"]} == {"old"}
+    assert {row.source for row in result["memory"]} == {"old"}
     assert cache.used["pairs"] == before

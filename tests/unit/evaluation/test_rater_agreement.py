@@ -80,7 +80,7 @@ def split(win: int, tie: int, lose: int) -> list[str]:
 def test_the_averages_of_the_papers_table_come_out() -> None:
     """Table 2 of the paper: 65.0 / 11.3 / 23.7 for content of three raters over a hundred sentences."""
     counts = {"Rater 1": (64, 12, 24), "Rater 2": (64, 13, 23), "Rater 3": (67, 9, 24)}
-    ratings = {name: {item: {"content": choice} for item, choice in enumerate(split(*some))} for name, some in counts.items()}
+    ratings = {name: {item: {"content": choice} for item, choice in enumerate(split(*numbers))} for name, numbers in counts.items()}
     summary = summarize(ratings)
     content = summary["content"]
     assert [round(share, 1) for share in content.average] == [65.0, 11.3, 23.7]
@@ -121,14 +121,14 @@ def test_turning_the_systems_round_turns_the_table(raters: int, items: int, chan
     }
     turned = dict(zip(CHOICES, reversed(CHOICES), strict=True))
     other = {
-        name: {i: {q: turned[choice] for q, choice in answers.items()} for i, answers in some.items()}
-        for name, some in ratings.items()
+        name: {i: {q: turned[choice] for q, choice in answers.items()} for i, answers in by_item.items()}
+        for name, by_item in ratings.items()
     }
-    for one, two in zip(summarize(ratings).questions, summarize(other).questions, strict=True):
-        assert one.average == pytest.approx(tuple(reversed(two.average)))
-        assert (one.items_for, one.items_against, one.p) == (two.items_against, two.items_for, two.p)
-        assert one.agreement.kappa == pytest.approx(two.agreement.kappa)
-        if one.raters:
-            assert sum(one.average) == pytest.approx(100)
-        if one.agreement.kappa is not None:
-            assert -1 <= one.agreement.kappa <= 1
+    for question, mirrored in zip(summarize(ratings).questions, summarize(other).questions, strict=True):
+        assert question.average == pytest.approx(tuple(reversed(mirrored.average)))
+        assert (question.items_for, question.items_against, question.p) == (mirrored.items_against, mirrored.items_for, mirrored.p)
+        assert question.agreement.kappa == pytest.approx(mirrored.agreement.kappa)
+        if question.raters:
+            assert sum(question.average) == pytest.approx(100)
+        if question.agreement.kappa is not None:
+            assert -1 <= question.agreement.kappa <= 1

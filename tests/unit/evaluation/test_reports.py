@@ -51,11 +51,11 @@ def test_ter_and_randomisation_are_those_of_the_sacrebleu_command(tmp_path: Path
     done = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, "SACREBLEU_SEED": "7"}, capture_output=True, check=True, text=True
     )
-    figures = report["customized"].figures()
-    wanted = [float(p) for p in re.findall(r"\(p = ([\d.]+)\)", done.stdout)]
-    assert [figures[name].p_ar for name in ("bleu", "chrf", "ter")] == pytest.approx(wanted, abs=1e-4)
-    assert report["vanilla"].ter.score > figures["ter"].score > 0
-    assert f"{figures['ter'].score:.2f}" in done.stdout
+    scores = report["customized"].figures()
+    expected = [float(p) for p in re.findall(r"\(p = ([\d.]+)\)", done.stdout)]
+    assert [scores[name].p_ar for name in ("bleu", "chrf", "ter")] == pytest.approx(expected, abs=1e-4)
+    assert report["vanilla"].ter.score > scores["ter"].score > 0
+    assert f"{scores['ter'].score:.2f}" in done.stdout
     assert "case:lc|tok:tercom" in report.signatures["TER"]
     assert Report.from_mapping(json.loads(json.dumps(report.to_mapping()))) == report
     assert " / " in report.table()
@@ -118,14 +118,14 @@ def test_randomisation_is_a_share_and_does_not_care_who_is_first(hits: list[tupl
 
     from engine.evaluation.bootstrap import randomised
 
-    one, two = (np.array([(pair[position], 1.0) for pair in hits], dtype=float) for position in (0, 1))
+    first, second = (np.array([(pair[position], 1.0) for pair in hits], dtype=float) for position in (0, 1))
 
     def score(total: np.ndarray) -> float:
         return float(total[0] / total[1])
 
-    p = randomised(one, two, score, 200, seed)
+    p = randomised(first, second, score, 200, seed)
     assert 0 < p <= 1
-    assert p == randomised(two, one, score, 200, seed)
+    assert p == randomised(second, first, score, 200, seed)
 
 
 def test_files_are_reported_as_a_page_and_as_data(tmp_path: Path, tailormt: object) -> None:

@@ -82,9 +82,9 @@ def test_the_same_system_differs_by_chance() -> None:
 def test_the_seed_makes_it_repeatable_and_leaves_the_environment() -> None:
     os.environ.pop("SACREBLEU_SEED", None)
     systems = {"a": worn(EN, 0.3), "b": worn(EN, 0.25, seed=5)}
-    one = evaluate(systems, EN, language="en", baseline="a", samples=100, seed=3)
-    assert evaluate(systems, EN, language="en", baseline="a", samples=100, seed=3) == one
-    assert evaluate(systems, EN, language="en", baseline="a", samples=100, seed=4) != one
+    report = evaluate(systems, EN, language="en", baseline="a", samples=100, seed=3)
+    assert evaluate(systems, EN, language="en", baseline="a", samples=100, seed=3) == report
+    assert evaluate(systems, EN, language="en", baseline="a", samples=100, seed=4) != report
     assert "SACREBLEU_SEED" not in os.environ
 
 

@@ -92,12 +92,12 @@ def test_a_language_model_needs_sentences_and_a_damaged_one_is_named(tmp_path: P
 
 
 def test_blocks_draw_what_one_draw_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = np.concatenate(list(resampling.index_blocks(37, 120, 5)))
+    indices = np.concatenate(list(resampling.index_blocks(37, 120, 5)))
     monkeypatch.setattr(resampling, "BLOCK", 37 * 7)
     parts = list(resampling.index_blocks(37, 120, 5))
     assert len(parts) == 18
-    assert (np.concatenate(parts) == whole).all()
-    assert (whole == np.random.default_rng(5).choice(37, size=(120, 37), replace=True)).all()
+    assert (np.concatenate(parts) == indices).all()
+    assert (indices == np.random.default_rng(5).choice(37, size=(120, 37), replace=True)).all()
 
 
 @pytest.fixture(scope="module")
@@ -133,13 +133,13 @@ def scorers(base: Any, quick: Any, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_the_classifier_knows_the_style_and_says_how_sure_it_can_be(scorers: tuple[StyleScorers, Path]) -> None:
     result, _ = scorers
     assert result.classifier is not None
-    about = result.classifier.accuracy
-    assert about.all > 80
-    assert about.general is not None
-    assert about.reworded is not None
-    own, plain = result.classifier.score(ZH[:60]), result.classifier.score(GENERAL_ZH[:60])
-    assert sum(value > 0.5 for value in own) > 45
-    assert sum(own) > 2 * sum(plain)
+    accuracy = result.classifier.accuracy
+    assert accuracy.all > 80
+    assert accuracy.general is not None
+    assert accuracy.reworded is not None
+    styled, plain = result.classifier.score(ZH[:60]), result.classifier.score(GENERAL_ZH[:60])
+    assert sum(value > 0.5 for value in styled) > 45
+    assert sum(styled) > 2 * sum(plain)
     assert result.classifier.score([""]) == [0.0]
 
 
@@ -162,16 +162,16 @@ def test_an_evaluation_by_the_style_alone_has_intervals_and_p(scorers: tuple[Sty
     result, _ = scorers
     systems = {"vanilla": GENERAL_ZH[:50], "customized": ZH[:50]}
     report = evaluate(systems, None, language="zh", baseline="vanilla", samples=200, further=ExtraMetrics(style=result))
-    plain, own = report["vanilla"], report["customized"]
+    plain, customized = report["vanilla"], report["customized"]
     assert plain.bleu is None
     assert plain.perplexity is not None
-    assert own.perplexity is not None
+    assert customized.perplexity is not None
     assert plain.classifier is not None
-    assert own.classifier is not None
-    assert own.perplexity.high < plain.perplexity.low
-    assert own.classifier.low > plain.classifier.high
-    assert own.classifier.p is not None
-    assert own.classifier.p < 0.05
+    assert customized.classifier is not None
+    assert customized.perplexity.high < plain.perplexity.low
+    assert customized.classifier.low > plain.classifier.high
+    assert customized.classifier.p is not None
+    assert customized.classifier.p < 0.05
     assert "perplexity [95 % interval, lower is better]" in report.table()
     assert "BLEU" not in report.table()
     again = type(report).from_mapping(json.loads(json.dumps(report.to_mapping())))

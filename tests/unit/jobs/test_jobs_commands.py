@@ -60,20 +60,20 @@ def test_steps_of_one_process_are_seen_in_order(store: Store) -> None:
     trail = [{"step": name, "index": n, "begun": "2026-11-21T16:00:00+00:00", "attempt": 1} for n, name in enumerate("abc")]
     store.jobs.progress(job.id, 1, step="c", step_index=2, steps=4, done=1, total=4, trail=trail)
     result = steps_of(store.jobs.get(job.id))
-    assert [(one.name, one.state, one.fraction) for one in result] == [
+    assert [(step.name, step.state, step.fraction) for step in result] == [
         ("a", "succeeded", 1.0), ("b", "succeeded", 1.0), ("c", "running", 0.25),
     ]  # fmt: skip
     store.jobs.fail(job.id, 1, "No.")
-    assert [(one.state, one.error) for one in steps_of(store.jobs.get(job.id))][1:] == [("succeeded", ""), ("failed", "No.")]
+    assert [(step.state, step.error) for step in steps_of(store.jobs.get(job.id))][1:] == [("succeeded", ""), ("failed", "No.")]
 
 
 def test_what_changes_samples_overtakes_nothing_of_its_project_and_the_rest_does(store: Store) -> None:
-    one, two = (store.projects.create(name, "en", "zh", "base").id for name in "ab")
-    long = enqueue(store, "customize", {}, project_id=one)
-    reading = enqueue(store, "prepare", {}, project_id=one)
-    look = enqueue(store, "preview", {}, project_id=one)
-    chart = enqueue(store, "phrase_map", {}, project_id=one)
-    elsewhere = enqueue(store, "prepare", {}, project_id=two)
+    first, second = (store.projects.create(name, "en", "zh", "base").id for name in "ab")
+    long = enqueue(store, "customize", {}, project_id=first)
+    reading = enqueue(store, "prepare", {}, project_id=first)
+    look = enqueue(store, "preview", {}, project_id=first)
+    chart = enqueue(store, "phrase_map", {}, project_id=first)
+    elsewhere = enqueue(store, "prepare", {}, project_id=second)
     order = []
     for _ in range(5):
         job = store.jobs.claim("w")
@@ -121,8 +121,8 @@ def test_the_rest_interface_shows_jobs_and_their_steps(tmp_path: Path) -> None:
     api = asked(tmp_path)
     page = api.get("/api/v1/jobs").json()
     assert [row["id"] for row in page["items"]] == [job.id]
-    shown = api.get(f"/api/v1/jobs/{job.id}").json()
-    assert (shown["priority"], shown["owner"], shown["not_before"]) == (0, "", None)
+    data = api.get(f"/api/v1/jobs/{job.id}").json()
+    assert (data["priority"], data["owner"], data["not_before"]) == (0, "", None)
     assert api.get(f"/api/v1/jobs/{job.id}/steps").json() == []
     store.jobs.claim("w")
     trail = [{"step": "Training", "index": 0, "begun": "2026-11-21T16:00:00+00:00", "attempt": 1}]

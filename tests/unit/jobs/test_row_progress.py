@@ -34,7 +34,7 @@ def test_thousands_of_reports_are_few_writes_and_the_last_one_is_kept(
     store: Store, job: JobRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write, writes = store.jobs.progress, []
-    monkeypatch.setattr(store.jobs, "progress", lambda *key, **figures: writes.append(1) or write(*key, **figures))
+    monkeypatch.setattr(store.jobs, "progress", lambda *key, **values: writes.append(1) or write(*key, **values))
     with RowProgress(store, job) as progress:
         progress.begin("training", 2, 4)
         begin, number = time.monotonic(), 0

@@ -84,11 +84,11 @@ def test_weights_sum_to_one_whatever_is_found() -> None:
 def test_graph_and_clusters_are_made_once_and_known_by_their_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(4)
     keys, rows, queries = torch.randn(2000, 16), torch.randn(2000, 16), torch.randn(50, 16)
-    selected, made = tmp_path / "graphs/0-self_attn", []
+    selected, sizes = tmp_path / "graphs/0-self_attn", []
     really = graph.make_graph
 
     def make(faiss, keys):
-        made.append(len(keys))
+        sizes.append(len(keys))
         return really(faiss, keys)
 
     monkeypatch.setattr(graph, "make_graph", make)
@@ -98,15 +98,15 @@ def test_graph_and_clusters_are_made_once_and_known_by_their_keys(tmp_path: Path
 
     first = read()
     assert torch.equal(read(), first)
-    assert made == [2000], "the second time it was read"
+    assert sizes == [2000], "the second time it was read"
     assert {file.name for file in selected.parent.iterdir()} == {"0-self_attn.faiss", "0-self_attn.safetensors"}
     read(keys + 1e-3)
     read(keys[:1500])
-    assert made == [2000, 2000, 1500], "other keys"
+    assert sizes == [2000, 2000, 1500], "other keys"
     read()
     for ending in (".faiss", ".safetensors"):
-        whole = selected.with_suffix(ending).read_bytes()
-        for damaged in (b"", whole[: len(whole) // 2], whole[:200] + bytes(4000) + whole[4200:]):
+        content = selected.with_suffix(ending).read_bytes()
+        for damaged in (b"", content[: len(content) // 2], content[:200] + bytes(4000) + content[4200:]):
             selected.with_suffix(ending).write_bytes(damaged)
             torch.testing.assert_close(read(), first)
     selected.with_suffix(".faiss").unlink()
@@ -127,9 +127,9 @@ def test_a_plugin_keeps_them_beside_its_unpacked_files(base, memory, english, tm
     first = Plugin.load(file, base, cache=tmp_path / "unpacked")
     graphs = sorted((tmp_path / "unpacked").glob("*/graphs/*.faiss"))
     assert len(graphs) == len(module.readers())
-    stamps = [one.stat().st_mtime_ns for one in graphs]
+    stamps = [path.stat().st_mtime_ns for path in graphs]
     again = Plugin.load(file, base, cache=tmp_path / "unpacked")
-    assert [one.stat().st_mtime_ns for one in graphs] == stamps
+    assert [path.stat().st_mtime_ns for path in graphs] == stamps
     assert translate(base, english[:4], again) == translate(base, english[:4], first)
 
 
@@ -145,14 +145,14 @@ def test_on_real_states_it_is_far_nearer_than_the_best_alone(base, memory) -> No
             * reader.inverse_temperature
         )
         with torch.no_grad():
-            wanted = exact(reader.keys, reader.memory, queries)
+            expected = exact(reader.keys, reader.memory, queries)
             nearest = ApproximateAttention(reader.keys, reader.memory, k=16, breadth=64)
             scores, rows = nearest.best(queries)
             alone = (torch.softmax(scores, -1)[:, None] @ reader.memory[rows])[:, 0]
             all_best = (queries @ reader.keys.T).topk(16).values  # (R, 16)
             weight = (scores - all_best[:, :1]).exp().sum(1) / (all_best - all_best[:, :1]).exp().sum(1)  # (R,)
-            size = (wanted - reader.memory.mean(0)).norm()
-            error, of_best = ((one - wanted).norm() / size for one in (nearest.read(queries, reader.memory), alone))
+            size = (expected - reader.memory.mean(0)).norm()
+            error, of_best = ((reading - expected).norm() / size for reading in (nearest.read(queries, reader.memory), alone))
         assert weight.mean() > 0.8, position
         assert error < 0.5, position  # which the states of the base decide; at best alone it is 26 to 43
         assert error < max(0.05, 0.3 * float(of_best)), (position, error, of_best)

@@ -34,7 +34,7 @@ def test_the_gradient_is_right_to_many_digits() -> None:
     torch.manual_seed(2)
     memory = torch.randn(13, 4, dtype=torch.float64)
     queries = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda one: attend(one, PackedMemory(memory)), (queries,))
+    assert torch.autograd.gradcheck(lambda tensor: attend(tensor, PackedMemory(memory)), (queries,))
 
 
 def test_all_weights_of_a_reader_learn_as_before_and_nothing_large_is_kept() -> None:

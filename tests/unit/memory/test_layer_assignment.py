@@ -22,8 +22,8 @@ def test_layers_get_even_parts_in_order_of_length(lengths, layers, order):
         step = 1 if order == "short_to_long" else -1
         for a in range(layers):
             for b in range(a + 1, layers):
-                lower = [step * n for n, own in zip(lengths, result, strict=True) if own == a]
-                upper = [step * n for n, own in zip(lengths, result, strict=True) if own == b]
+                lower = [step * n for n, layer in zip(lengths, result, strict=True) if layer == a]
+                upper = [step * n for n, layer in zip(lengths, result, strict=True) if layer == b]
                 assert not lower or not upper or max(lower) <= min(upper)
 
 
@@ -45,9 +45,9 @@ def test_recorded_vectors_are_those_of_each_phrase_alone(tmp_path, pooling):
     pairs = [PhrasePair(i % 3, zh, en, len(zh), 1) for i, (en, zh) in enumerate(SENTENCES)]
     memory = record(base, pairs, tmp_path / "memory.safetensors", pooling=pooling, batch_tokens=64)
     for layer in range(3):
-        own = [pair for pair in pairs if pair.layer == layer]
-        assert memory.sizes[layer] == len(own)
-        for row, pair in enumerate(own):
+        layer_pairs = [pair for pair in pairs if pair.layer == layer]
+        assert memory.sizes[layer] == len(layer_pairs)
+        for row, pair in enumerate(layer_pairs):
             inputs, labels = (base.pad_batch(base.encode([pair.source])), base.pad_batch(base.encode_target([pair.target])))
             start = torch.full((1, 1), base.model.config.decoder_start_token_id)
             decoder_inputs = torch.cat([start, labels[:, :-1]], 1)
@@ -101,10 +101,10 @@ def test_a_cap_leaves_every_length_its_share(rows, most):
     assert len(chosen) == min(most, len(rows))
     assert chosen == sorted(set(chosen))
     for length in set(lengths):
-        own = [i for i, one in enumerate(lengths) if one == length]
+        same_length = [i for i, other in enumerate(lengths) if other == length]
         selected = [i for i in chosen if lengths[i] == length]
-        assert abs(len(selected) - len(own) * min(1, most / len(rows))) < 1
-        left = set(own) - set(selected)
+        assert abs(len(selected) - len(same_length) * min(1, most / len(rows))) < 1
+        left = set(same_length) - set(selected)
         assert not selected or not left or min(values[i] for i in selected) >= max(values[i] for i in left)
 
 

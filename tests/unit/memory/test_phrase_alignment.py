@@ -24,8 +24,8 @@ LINKS = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=14)
 def consistent(source, target, links):
     """Och and Ney (2004): a link inside; every link from inside on one side ends inside on the other."""
     (i1, i2), (j1, j2) = source, target
-    some = any(i1 <= i <= i2 and j1 <= j <= j2 for i, j in links)
-    return some and all((i1 <= i <= i2) == (j1 <= j <= j2) for i, j in links)
+    linked = any(i1 <= i <= i2 and j1 <= j <= j2 for i, j in links)
+    return linked and all((i1 <= i <= i2) == (j1 <= j <= j2) for i, j in links)
 
 
 @given(LINKS, st.integers(0, 5), st.integers(0, 5))

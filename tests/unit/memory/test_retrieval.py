@@ -31,9 +31,9 @@ def slow_idf(corpus):
     return {t: math.log(len(corpus) / sum(t in s for s in corpus)) for s in corpus for t in s}
 
 
-def slow_similarity(f, unknown, one, other):
+def slow_similarity(f, unknown, query, other):
     """Equation 1: 2 Σ_{X ∩ X'} f - Σ_{X ∪ X'} f."""
-    x, y = set(one), set(other)
+    x, y = set(query), set(other)
     return 2 * sum(f.get(t, unknown) for t in x & y) - sum(f.get(t, unknown) for t in x | y)
 
 
@@ -57,8 +57,8 @@ def test_sentences_are_ranked_by_the_slow_definition(corpus, query, most, blocke
         result = IdfSentences(corpus).neighbours(query, most, blocked)
     finally:
         idf_module.LONG = before
-    wanted = sorted((s for s, _ in slow_best(corpus, query, list(enumerate(corpus)), blocked)), reverse=True)[:most]
-    assert [hit.score for hit in result] == pytest.approx(wanted, abs=1e-9)
+    expected = sorted((s for s, _ in slow_best(corpus, query, list(enumerate(corpus)), blocked)), reverse=True)[:most]
+    assert [hit.score for hit in result] == pytest.approx(expected, abs=1e-9)
     assert not blocked & {hit.sentence for hit in result}
     f, unknown = slow_idf(corpus), math.log(len(corpus))
     for hit in result:
@@ -72,7 +72,7 @@ def test_each_ngram_finds_the_nearest_that_is_not_taken(corpus, query, widths, l
         hits = list(IdfNgrams(corpus, widths).hits(query))
     finally:
         idf_module.LONG = before
-    taken, wanted = set(), []
+    taken, expected = set(), []
     by_place = {(hit.width, hit.start): hit for hit in hits}
     for width in sorted(widths):
         pieces = [(i, gram) for i, sentence in enumerate(corpus) for gram in reduced_ngrams(sentence, width)]
@@ -86,15 +86,15 @@ def test_each_ngram_finds_the_nearest_that_is_not_taken(corpus, query, widths, l
             assert hit.score == pytest.approx(best, abs=1e-9)
             assert any(owner == hit.sentence and s == pytest.approx(best, abs=1e-9) for s, owner in result)
             taken.add(hit.sentence)
-            wanted.append(hit)
-    assert len(hits) == len(wanted) == len({hit.sentence for hit in hits})
+            expected.append(hit)
+    assert len(hits) == len(expected) == len({hit.sentence for hit in hits})
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.sampled_from([2, 6, 10, 18]))
 def test_the_reduced_set_is_as_defined(tokens, width):
     t = len(tokens)
-    wanted = [tuple(tokens[i - 1 : i - 1 + width]) for i in range(1, t + 1) if i % (width // 2) == 1 or width == 2]
-    assert reduced_ngrams(tokens, width) == wanted
+    expected = [tuple(tokens[i - 1 : i - 1 + width]) for i in range(1, t + 1) if i % (width // 2) == 1 or width == 2]
+    assert reduced_ngrams(tokens, width) == expected
 
 
 def test_the_reduced_set_of_a_sentence_by_hand():
@@ -130,9 +130,9 @@ def test_vectors_are_found_exactly_where_they_are_few(metric):
     numbers, scores = VectorIndex(vectors, metric).search(query, 5)
     for row in range(3):
         product = vectors @ query[row]
-        wanted = product if metric == "dot" else -np.square(vectors - query[row]).sum(1)
-        assert list(numbers[row]) == list(np.argsort(-wanted)[:5])
-        assert scores[row] == pytest.approx(np.sort(wanted)[::-1][:5] * (1 if metric == "dot" else -1), abs=1e-4)
+        expected = product if metric == "dot" else -np.square(vectors - query[row]).sum(1)
+        assert list(numbers[row]) == list(np.argsort(-expected)[:5])
+        assert scores[row] == pytest.approx(np.sort(expected)[::-1][:5] * (1 if metric == "dot" else -1), abs=1e-4)
 
 
 def test_a_search_goes_on_until_it_has_left_all_that_is_blocked_behind():
@@ -172,18 +172,18 @@ SOURCES = ["The rain stopped.", "He said nothing.", "It no longer rained.", "the
 
 
 def test_a_sentence_is_known_again_by_either_side_whatever_its_marks():
-    own = OwnText(TEXTS, SOURCES)
-    assert own.of("The rain stopped.", "雨停了。") == {0, 2, 3}  # 2 by its target, 3 by its source
-    assert own.of("", "雨 停 了") == {0, 2, 3}
-    assert own.of("The old teahouse closed.", "河边的老茶馆，去年竟关了门。") == {4, 5}
-    assert own.of("Something else.", "别的话。") == set()
+    own_text = OwnText(TEXTS, SOURCES)
+    assert own_text.of("The rain stopped.", "雨停了。") == {0, 2, 3}  # 2 by its target, 3 by its source
+    assert own_text.of("", "雨 停 了") == {0, 2, 3}
+    assert own_text.of("The old teahouse closed.", "河边的老茶馆，去年竟关了门。") == {4, 5}
+    assert own_text.of("Something else.", "别的话。") == set()
 
 
 def test_no_sentence_finds_itself_or_its_like():
     corpus = [words(source) for source in SOURCES]
-    own, engine = OwnText(TEXTS, SOURCES), IdfNgrams(corpus)
+    own_text, engine = OwnText(TEXTS, SOURCES), IdfNgrams(corpus)
     for i, sentence in enumerate(corpus):
-        shut = own.of(SOURCES[i], TEXTS[i])
+        shut = own_text.of(SOURCES[i], TEXTS[i])
         assert i in shut
         assert not shut & {hit.sentence for hit in engine.neighbours(sentence, None, shut)}
 

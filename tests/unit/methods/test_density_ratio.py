@@ -56,8 +56,8 @@ def witten_bell(inputs: list[list[int]], labels: list[list[int]], words: int, or
 def sentences() -> tuple[list[list[int]], list[list[int]]]:
     """Characters of the bundled literary sample as tokens."""
     lines = Path("assets/samples/literary-zh/literary-zh.txt").read_text(encoding="utf-8").splitlines()[:60]
-    known = {one: number + 1 for number, one in enumerate(sorted(set("".join(lines))))}
-    labels = [[known[one] for one in line] for line in lines if line]
+    numbers = {char: number + 1 for number, char in enumerate(sorted(set("".join(lines))))}
+    labels = [[numbers[char] for char in line] for line in lines if line]
     return [[START, *row[:-1]] for row in labels], labels
 
 
@@ -72,9 +72,9 @@ def test_probabilities_are_those_of_the_equation(sentences: Any, order: int) -> 
         result = model(history).double().exp()  # (T, V)
         assert torch.allclose(result.sum(1), torch.ones(len(row), dtype=torch.double), atol=1e-4)
         for at in range(len(row)):
-            given = tuple(row[max(0, at + 2 - order) : at + 1]) if order > 1 else ()
+            context = tuple(row[max(0, at + 2 - order) : at + 1]) if order > 1 else ()
             for word in (1, 2, 7, row[min(at + 1, len(row) - 1)], words - 1):
-                assert float(result[at, word]) == pytest.approx(p(word, given), rel=1e-4)
+                assert float(result[at, word]) == pytest.approx(p(word, context), rel=1e-4)
 
 
 def test_rows_are_alone_in_a_batch(sentences: Any) -> None:
@@ -88,9 +88,9 @@ def test_rows_are_alone_in_a_batch(sentences: Any) -> None:
 
 @pytest.fixture
 def samples(pair: Any, tmp_path: Path) -> Samples:
-    known = [SentencePair(a, b) for a, b in SENTENCES]
-    train = [Segment(text) for text in ("他忽然听见远处的钟声。", *(one.target for one in known[4:]))]
-    return Samples(pair, train, [], tmp_path, load_settings(), sentence_pairs={"train": [], "valid": known[:4]})
+    pairs = [SentencePair(a, b) for a, b in SENTENCES]
+    train = [Segment(text) for text in ("他忽然听见远处的钟声。", *(sentence_pair.target for sentence_pair in pairs[4:]))]
+    return Samples(pair, train, [], tmp_path, load_settings(), sentence_pairs={"train": [], "valid": pairs[:4]})
 
 
 def made(base: BaseModel, samples: Samples, **options: Any) -> tuple[Plugin, Artefacts]:
@@ -102,18 +102,18 @@ def made(base: BaseModel, samples: Samples, **options: Any) -> tuple[Plugin, Art
 def test_the_weight_is_the_likeliest_of_those_that_cost_general_text_nothing(
     base: BaseModel, samples: Samples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held_out = [(one.source, one.target) for one in samples.pairs("valid")[::2]]
+    held_out = [(pair.source, pair.target) for pair in samples.pairs("valid")[::2]]
     plain = [SentencePair(a, b) for a, b in SENTENCES[4:8]]
 
-    def loss(artefacts: Artefacts, given: float, pairs: list[tuple[str, str]]) -> float:
-        plugin = Plugin(METHOD, METHOD.build(base, artefacts, DensityRatioConfig(weight=given)), {})
+    def loss(artefacts: Artefacts, weight: float, pairs: list[tuple[str, str]]) -> float:
+        plugin = Plugin(METHOD, METHOD.build(base, artefacts, DensityRatioConfig(weight=weight)), {})
         rows = score(base, pairs, plugin)
         return -sum(total for total, _ in rows) / sum(tokens for _, tokens in rows)
 
     monkeypatch.setattr(Samples, "general_pairs", lambda self, progress: [])
     _, artefacts = made(base, samples)
     free = artefacts.config.weight  # type: ignore[union-attr]
-    losses = {given: loss(artefacts, given, held_out) for given in WEIGHTS}
+    losses = {weight: loss(artefacts, weight, held_out) for weight in WEIGHTS}
     assert free == min(losses, key=losses.__getitem__)
     stamp = artefacts.files[FILE].stat().st_mtime_ns
     assert METHOD.prepare(samples, DensityRatioConfig(), Progress()).config == artefacts.config
@@ -123,8 +123,8 @@ def test_the_weight_is_the_likeliest_of_those_that_cost_general_text_nothing(
     monkeypatch.setattr(Samples, "general_pairs", lambda self, progress: plain)
     monkeypatch.setattr("engine.methods.density_ratio.choose_weight.COST", -0.01)
     _, artefacts = made(base, samples)
-    bound = loss(artefacts, 0.0, [(one.source, one.target) for one in plain]) - 0.01
-    allowed = [w for w in WEIGHTS if loss(artefacts, w, [(one.source, one.target) for one in plain]) <= bound]
+    bound = loss(artefacts, 0.0, [(pair.source, pair.target) for pair in plain]) - 0.01
+    allowed = [w for w in WEIGHTS if loss(artefacts, w, [(pair.source, pair.target) for pair in plain]) <= bound]
     assert allowed, "the samples hold the plain sentences, so that some weights make them likelier"
     assert artefacts.config.weight == min(allowed, key=losses.__getitem__)  # type: ignore[union-attr]
 
@@ -157,7 +157,7 @@ def test_a_search_follows_the_samples_and_the_base_is_as_before(base: BaseModel,
     plugin, _ = made(base, samples, weight=4.0)
     changed = translate(base, TEXTS, plugin, decoding=Decoding(beam=2))
     assert changed != before
-    likelihood = [sum(one for one, _ in score(base, list(zip(TEXTS, lines, strict=True)), plugin)) for lines in (changed, before)]
+    likelihood = [sum(nats for nats, _ in score(base, list(zip(TEXTS, lines, strict=True)), plugin)) for lines in (changed, before)]
     assert likelihood[0] > likelihood[1]
     assert translate(base, TEXTS) == before
 
@@ -185,7 +185,7 @@ def test_a_history_that_the_samples_do_not_have_changes_nothing(base: BaseModel,
     plugin, artefacts = made(base, samples, weight=0.3)
     assert all(name.startswith("style.") for name in load_file(artefacts.files[FILE]))
     words = len(base.model.get_output_embeddings().weight)
-    unseen = next(one for one in range(5, words) if not bool((plugin.module.style.tokens_1 == one).any()))
+    unseen = next(token for token in range(5, words) if not bool((plugin.module.style.tokens_1 == token).any()))
     assert float(plugin.module.after(torch.tensor([[unseen, unseen]])).abs().max()) < 1e-5
 
 
@@ -198,16 +198,16 @@ def test_a_bundle_without_a_weight_is_refused(base: BaseModel, samples: Samples)
 @pytest.mark.parametrize(
     ("key", "change", "message"),
     [
-        ("style.tokens_1", lambda one: one + 10**6, "does not fit this base"),
-        ("style.starts_1", lambda one: one + 1, "does not fit this base"),
-        ("style.starts_2", lambda one: one.flip(0), "does not fit this base"),
-        ("style.keys_2", lambda one: one.flip(0), "does not fit this base"),
-        ("style.counts_1", lambda one: one * float("nan"), "does not fit this base"),
-        ("general.sums_2", lambda one: one * 0, "does not fit this base"),
-        ("general.unigram", lambda one: one[:-1], "does not fit this base"),
-        ("general.unigram", lambda one: one.double(), "does not fit this base"),
-        ("style.unigram", lambda one: None, "lacks the key style.unigram"),
-        ("style.more", lambda one: torch.zeros(1), "unknown key style.more"),
+        ("style.tokens_1", lambda tensor: tensor + 10**6, "does not fit this base"),
+        ("style.starts_1", lambda tensor: tensor + 1, "does not fit this base"),
+        ("style.starts_2", lambda tensor: tensor.flip(0), "does not fit this base"),
+        ("style.keys_2", lambda tensor: tensor.flip(0), "does not fit this base"),
+        ("style.counts_1", lambda tensor: tensor * float("nan"), "does not fit this base"),
+        ("general.sums_2", lambda tensor: tensor * 0, "does not fit this base"),
+        ("general.unigram", lambda tensor: tensor[:-1], "does not fit this base"),
+        ("general.unigram", lambda tensor: tensor.double(), "does not fit this base"),
+        ("style.unigram", lambda tensor: None, "lacks the key style.unigram"),
+        ("style.more", lambda tensor: torch.zeros(1), "unknown key style.more"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(
@@ -216,8 +216,8 @@ def test_a_file_that_does_not_fit_is_refused(
     _, artefacts = made(base, samples, weight=0.1, against="general")
     tensors = load_file(artefacts.files[FILE])
     other = change(tensors.get(key))
-    tensors = {name: one for name, one in tensors.items() if name != key} | ({} if other is None else {key: other})
-    save_file({name: one.contiguous() for name, one in tensors.items()}, tmp_path / "other.safetensors")
+    tensors = {name: tensor for name, tensor in tensors.items() if name != key} | ({} if other is None else {key: other})
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, tmp_path / "other.safetensors")
     words = len(base.model.get_output_embeddings().weight)
     with pytest.raises(BundleError, match=message):
         read(tmp_path / "other.safetensors", ("style", "general"), 3, words)

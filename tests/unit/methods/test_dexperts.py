@@ -36,8 +36,8 @@ def module_for(base, moved=0.1, **options):
 
 @pytest.fixture
 def pairs(pair, base, tmp_path):
-    known = [SentencePair(a, b) for a, b in SENTENCES]
-    samples = Samples(pair, [], [], tmp_path, load_settings(), sentence_pairs={"train": known})
+    sentence_pairs = [SentencePair(a, b) for a, b in SENTENCES]
+    samples = Samples(pair, [], [], tmp_path, load_settings(), sentence_pairs={"train": sentence_pairs})
     METHOD.prepare(samples, DExpertsConfig(beam=1), Progress())
     return METHOD.encode(base, samples, "train", Progress())
 
@@ -63,12 +63,12 @@ def test_scores_are_those_of_the_equation(base):
         for (source, target), (total, count) in zip(SENTENCES[:3], result, strict=True):
             labels = base.encode_target([target])[0]
             start = base.shift_right(torch.tensor([labels]))[0, 0].item()
-            wanted = sum(
+            expected = sum(
                 float(slow_mixture(base, module, source, [start, *labels[:t]], 0.7 * strength)[token].log())
                 for t, token in enumerate(labels)
             )
             assert count == len(labels)
-            assert total == pytest.approx(wanted, abs=2e-3)
+            assert total == pytest.approx(expected, abs=2e-3)
 
 
 def test_greedy_search_takes_the_likeliest_token_of_the_mixture(base):
@@ -116,10 +116,10 @@ def test_kept_states_follow_hypotheses_that_change_places(base):
     with torch.no_grad():
         module.next_difference(first, memory)
         result = module.next_difference(second, memory)
-        wanted = module.difference(second)[:, -1]
+        expected = module.difference(second)[:, -1]
         unknown = module.next_difference(torch.tensor([[9, 7, 7, 7]]), memory)
         assert torch.allclose(unknown, module.difference(torch.tensor([[9, 7, 7, 7]]))[:, -1], atol=1e-4)
-    assert torch.allclose(result, wanted, atol=1e-4)
+    assert torch.allclose(result, expected, atol=1e-4)
 
 
 def test_untrained_it_is_the_base_bit_for_bit(base):
@@ -140,7 +140,7 @@ def test_it_changes_translations_and_leaves_nothing_behind(base):
 
 
 def kept_translations(pairs, base):
-    return translate(base, [one.source for one in pairs.sentences], decoding=Decoding(beam=1, no_repeat_ngram=3))
+    return translate(base, [sentence.source for sentence in pairs.sentences], decoding=Decoding(beam=1, no_repeat_ngram=3))
 
 
 def test_the_models_learn_their_own_texts(base, pairs):
@@ -156,20 +156,20 @@ def test_the_models_learn_their_own_texts(base, pairs):
     assert loss.parts["nll"] == pytest.approx(total / count, rel=1e-4)
     assert len(pairs.machine) == len(pairs)
     batches = [(base.encode_target([text])[0], pairs.machine[row]) for row, text in enumerate(kept_translations(pairs, base))]
-    assert all(one == other for one, other in batches)
+    assert all(encoded == other for encoded, other in batches)
     loss.total.backward()
     assert all(parameter.grad is not None for parameter in module.parameters())
     assert all(parameter.grad is None for parameter in base.model.parameters())
 
 
 def test_the_anti_expert_can_learn_general_text(pair, base, tmp_path):
-    known = [SentencePair(a, b) for a, b in SENTENCES]
-    samples = Samples(pair, [], [], tmp_path, load_settings(), sentence_pairs={"train": known})
+    sentence_pairs = [SentencePair(a, b) for a, b in SENTENCES]
+    samples = Samples(pair, [], [], tmp_path, load_settings(), sentence_pairs={"train": sentence_pairs})
     METHOD.prepare(samples, DExpertsConfig(anti="general"), Progress())
     result = METHOD.encode(base, samples, "train", Progress())
     file = load_settings().assets_dir / "samples" / "general-zh" / "general-zh.txt"
-    known = {tuple(ids) for ids in base.encode_target(file.read_text(encoding="utf-8").splitlines())}
-    assert all(tuple(ids) in known for ids in result.machine)
+    general = {tuple(ids) for ids in base.encode_target(file.read_text(encoding="utf-8").splitlines())}
+    assert all(tuple(ids) in general for ids in result.machine)
     assert len({tuple(ids) for ids in result.machine}) == len(result) == len(SENTENCES)
     assert not (tmp_path / "machine.jsonl").exists()
     assert len(draw_general(load_settings().assets_dir, "zh-CN", 5000)) == 5000
@@ -184,8 +184,8 @@ def test_validation_is_of_the_mixture(base, pairs):
         result = METHOD.log_probabilities(base, module, batch)
     labels = batch.labels[batch.labels != base.pad]
     total = float(result.gather(1, labels[:, None]).sum())
-    wanted = sum(a for a, _ in score(base, SENTENCES[:2], Plugin(METHOD, module, {})))
-    assert total == pytest.approx(wanted, abs=1e-2)
+    expected = sum(a for a, _ in score(base, SENTENCES[:2], Plugin(METHOD, module, {})))
+    assert total == pytest.approx(expected, abs=1e-2)
 
 
 def test_weights_are_those_of_both_models(base):

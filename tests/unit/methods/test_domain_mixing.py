@@ -119,8 +119,8 @@ def test_a_mixed_map_is_the_sum_over_domains(rank):
     result = expert(x, shares)
     for b in range(2):
         for t in range(4):
-            wanted = sum(shares[b, t, j].double() * (full_delta(expert, j) @ x[b, t].double()) for j in range(K))
-            assert torch.allclose(result[b, t].double(), wanted, atol=1e-5)
+            expected = sum(shares[b, t, j].double() * (full_delta(expert, j) @ x[b, t].double()) for j in range(K))
+            assert torch.allclose(result[b, t].double(), expected, atol=1e-5)
 
 
 def paper_attention(module, attention, names, queries, keys, query_shares, key_shares):
@@ -169,15 +169,15 @@ def test_attention_mixes_all_four_maps_of_each_word(base, folder, rank, side, bl
             result = {name: states for name, _, states in run(base, sources, labels)}
     finally:
         handle.remove()
-    own = [paper_proportions(module.proportion_layers(side)[1], x, EPSILON) for x in result[side][1][0]]
+    query_shares = [paper_proportions(module.proportion_layers(side)[1], x, EPSILON) for x in result[side][1][0]]
     if block == "self_attn":
-        keys, key_shares = seen["queries"][0], own
+        keys, key_shares = seen["queries"][0], query_shares
     else:
         keys = result["encoder"][-1][0]
         key_shares = [paper_proportions(module.proportion_layers("encoder")[-1], x, EPSILON) for x in keys]
     experts = {name: module.expert(side, 1, f"{block}.{name}") for name in ("q_proj", "k_proj", "v_proj", "out_proj")}
-    wanted = paper_attention(module, attention, experts, seen["queries"][0].double(), keys.double(), own, key_shares)
-    assert torch.allclose(seen["output"][0].double(), wanted, atol=1e-4)
+    expected = paper_attention(module, attention, experts, seen["queries"][0].double(), keys.double(), query_shares, key_shares)
+    assert torch.allclose(seen["output"][0].double(), expected, atol=1e-4)
 
 
 def test_feed_forward_is_an_option(base, folder):
@@ -245,9 +245,9 @@ def nll_of(base, module, batch):
 
 def test_words_of_unknown_domains_and_marks_take_no_part(base, folder):
     module = module_for(base, folder)
-    known, other = batch_of(base, ("news",)), batch_of(base, ("news", "nowhere"))
+    batch, other = batch_of(base, ("news",)), batch_of(base, ("news", "nowhere"))
     with METHOD.attach(base, module), torch.no_grad():
-        assert METHOD.loss(base, module, known).parts["mixing"] != METHOD.loss(base, module, other).parts["mixing"]
+        assert METHOD.loss(base, module, batch).parts["mixing"] != METHOD.loss(base, module, other).parts["mixing"]
         nobody = METHOD.loss(base, module, batch_of(base, ("nowhere",))).parts["mixing"]
     ridges = [layer.weight.square().sum() * 0.005 for side in ("encoder", "decoder") for layer in module.proportion_layers(side)]
     assert nobody == pytest.approx(float(sum(ridges) / len(ridges)), rel=1e-4)
@@ -266,7 +266,7 @@ def test_untrained_it_is_the_base_bit_for_bit(base, folder, options):
         with METHOD.attach(base, module):
             during = base.model(input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs).logits
     assert torch.equal(before, during)
-    assert not any(one._forward_hooks or one._forward_pre_hooks for one in base.model.modules())
+    assert not any(submodule._forward_hooks or submodule._forward_pre_hooks for submodule in base.model.modules())
 
 
 def test_state_dict_is_what_is_trained(base, folder):
@@ -284,9 +284,9 @@ def test_full_matrices_move_slowly_and_proportions_as_ever(base, folder):
 
     def speeds(**options):
         module = module_for(base, folder, **options)
-        names = {id(one): name for name, one in module.named_parameters()}
+        names = {id(parameter): name for name, parameter in module.named_parameters()}
         groups = make_optimizer(METHOD, module, TrainingOptions()).param_groups
-        return {(names[id(one)].split(".")[0], group["speed"]) for group in groups for one in group["params"]}
+        return {(names[id(parameter)].split(".")[0], group["speed"]) for group in groups for parameter in group["params"]}
 
     assert speeds(rank=0) == {("proportions", 1.0), ("experts", 0.1)}
     assert speeds(rank=0, full_speed=0.5) == {("proportions", 1.0), ("experts", 0.5)}
@@ -308,23 +308,23 @@ def test_beams_and_cached_steps_mix_as_teacher_forcing_does(base, folder):
     mask = (inputs != base.pad).long()
     with METHOD.attach(base, module), torch.no_grad():
         for beams in (1, 3):
-            made = base.model.generate(
+            output = base.model.generate(
                 input_ids=inputs, attention_mask=mask, num_beams=beams, max_new_tokens=8, do_sample=False,
                 output_scores=True, return_dict_in_generate=True, length_penalty=0.0,
             )  # fmt: skip
-            whole = base.model(input_ids=inputs, attention_mask=mask, decoder_input_ids=made.sequences[:, :-1]).logits
-            log_p = whole.float().log_softmax(-1)
+            logits = base.model(input_ids=inputs, attention_mask=mask, decoder_input_ids=output.sequences[:, :-1]).logits
+            log_p = logits.float().log_softmax(-1)
             if beams == 1:
-                ends = made.sequences[:, 1:] == base.pad
-                best = whole.argmax(-1)
-                assert torch.equal(best[:, :-1][~ends[:, :-1]], made.sequences[:, 1:-1][~ends[:, :-1]])
+                ends = output.sequences[:, 1:] == base.pad
+                best = logits.argmax(-1)
+                assert torch.equal(best[:, :-1][~ends[:, :-1]], output.sequences[:, 1:-1][~ends[:, :-1]])
                 continue
             for row in range(3):
-                words = made.sequences[row, 1:]
-                own = log_p[row].gather(1, words[:, None])[:, 0]
+                words = output.sequences[row, 1:]
+                word_scores = log_p[row].gather(1, words[:, None])[:, 0]
                 last = next((i for i, w in enumerate(words.tolist()) if w == 0), len(words) - 1)
-                selected = own[: last + 1] if last < len(words) - 1 else own[:-1]
-                total = float(made.sequences_scores[row])
+                selected = word_scores[: last + 1] if last < len(words) - 1 else word_scores[:-1]
+                total = float(output.sequences_scores[row])
                 assert float(selected.sum()) == pytest.approx(total, abs=0.05) or last == len(words) - 1
 
 
@@ -350,7 +350,7 @@ def test_a_trained_plugin_gives_the_proportions_of_any_sentence(base, folder):
     rows = METHOD.attributions(base, module, *SENTENCES[2], top=K)
     for layer in range(3):
         read = [{item["text"]: item["weight"] for item in row["items"]} for row in rows if row["layer"] == layer]
-        mean = [sum(one[name] for one in read) / len(read) for name in NAMES]
+        mean = [sum(weights[name] for weights in read) / len(read) for name in NAMES]
         pieces = [word["layers"][layer] for word in result["words"]]
         assert len(pieces) <= len(read)
         if len(pieces) == len(read):
@@ -463,9 +463,9 @@ def test_a_model_is_saved_and_found_again_and_checked(base, folder, tmp_path):
 
 def test_one_domain_gets_the_general_one_and_several_do_not():
     assets = ROOT / "assets"
-    one = with_general({"samples": ["Ich bin da."]}, "de", assets, "auto", ["Ich bin da."])
-    assert list(one) == ["samples", "general"]
-    assert len(one["general"]) > 250
+    single = with_general({"samples": ["Ich bin da."]}, "de", assets, "auto", ["Ich bin da."])
+    assert list(single) == ["samples", "general"]
+    assert len(single["general"]) > 250
     two = {"a": ["x"], "b": ["y"]}
     assert with_general(two, "de", assets, "auto", []) == two
     assert list(with_general(two, "de", assets, "always", [])) == ["a", "b", "general"]
@@ -495,7 +495,7 @@ def test_prepare_encode_and_build_with_one_domain(tmp_path, monkeypatch):
     pair = tiny_pair()
     pairs = [SentencePair(a, b) for a, b in SENTENCES] * 2
     samples = Samples(
-        pair, [Segment(one.target) for one in pairs], [], tmp_path, load_settings(),
+        pair, [Segment(sentence.target) for sentence in pairs], [], tmp_path, load_settings(),
         sentence_pairs={"train": pairs, "valid": pairs[:3]},
     )  # fmt: skip
     config = DomainMixingConfig(words=200, ridge=0.01)
@@ -506,7 +506,7 @@ def test_prepare_encode_and_build_with_one_domain(tmp_path, monkeypatch):
     module = METHOD.build(pair.forward, artefacts, config)
     assert module.domains == ["samples", "general"]
     train = METHOD.encode(pair.forward, samples, "train", Progress())
-    assert {one.domain for one in train.sentences} == {"", "general"}
+    assert {sentence.domain for sentence in train.sentences} == {"", "general"}
     assert len(METHOD.encode(pair.forward, samples, "valid", Progress())) == 3
     opened = METHOD.open(Path(tmp_path), pair.forward, config)
     assert set(opened.files) == {TENSORS, ABOUT}

@@ -88,9 +88,9 @@ def test_strength_moves_from_the_base_to_the_tuned_weights(base, strength):
     module = module_for(base, moved=0.1)
     name = "model.decoder.layers.1.fc1.weight"
     holder = base.model.model.decoder.layers[1].fc1
-    own, tuned = holder.weight.double(), dict(module.named_parameters())[name].double()
+    original, tuned = holder.weight.double(), dict(module.named_parameters())[name].double()
     with METHOD.attach(base, module, strength):
-        assert torch.allclose(holder.weight.double(), own + strength * (tuned - own), atol=1e-7)
+        assert torch.allclose(holder.weight.double(), original + strength * (tuned - original), atol=1e-7)
 
 
 def test_a_low_rank_change_is_its_equation(base):
@@ -175,9 +175,9 @@ def test_dropout_in_training_is_undone(base):
     module = module_for(base, dropout=0.4)
     with METHOD.attach(base, module):
         torch.manual_seed(1)
-        one = float(METHOD.loss(base, module, batch_of(base)).total)
+        loss = float(METHOD.loss(base, module, batch_of(base)).total)
         torch.manual_seed(2)
-        assert float(METHOD.loss(base, module, batch_of(base)).total) != one
+        assert float(METHOD.loss(base, module, batch_of(base)).total) != loss
     layers = [*base.decoder_layers, *base.model.get_encoder().layers]
     assert all(layer.dropout == 0.0 and not layer.training for layer in layers)
 
@@ -190,9 +190,9 @@ def test_dropout_is_that_which_the_base_was_trained_with(base):
             for layer in layers:
                 layer.dropout = 0.3
             torch.manual_seed(1)
-            one = float(METHOD.loss(base, module, batch_of(base)).total)
+            loss = float(METHOD.loss(base, module, batch_of(base)).total)
             torch.manual_seed(2)
-            assert float(METHOD.loss(base, module, batch_of(base)).total) != one
+            assert float(METHOD.loss(base, module, batch_of(base)).total) != loss
             assert all(layer.dropout == 0.3 and not layer.training for layer in layers)
         finally:
             for layer in layers:
@@ -201,10 +201,10 @@ def test_dropout_is_that_which_the_base_was_trained_with(base):
 
 def test_distance_keeps_the_weights_close(base):
     module = module_for(base, moved=0.1, keep_close=3.0, dropout=0.0)
-    own = dict(base.model.named_parameters())
+    original = dict(base.model.named_parameters())
     total, count = 0.0, 0
     for name, tuned in module.named_parameters():
-        total += float((tuned.double() - own[name].double()).square().sum())
+        total += float((tuned.double() - original[name].double()).square().sum())
         count += tuned.numel()
     with METHOD.attach(base, module):
         loss = METHOD.loss(base, module, batch_of(base))
@@ -214,26 +214,26 @@ def test_distance_keeps_the_weights_close(base):
 
 @pytest.mark.parametrize("options", KINDS[::2])
 def test_shrink_goes_part_of_the_way(base, options):
-    half, whole = (module_for(base, moved=0.1, shrink=share, **options) for share in (0.5, 1.0))
-    for module in (half, whole):
+    half, full = (module_for(base, moved=0.1, shrink=share, **options) for share in (0.5, 1.0))
+    for module in (half, full):
         module.shrink(1.0)  # both from changes of 16 bits
     METHOD.after_training(half)
-    with METHOD.attach(base, whole, 0.5):
-        wanted = base.model(input_ids=batch_of(base).sources, decoder_input_ids=batch_of(base).inputs).logits
+    with METHOD.attach(base, full, 0.5):
+        expected = base.model(input_ids=batch_of(base).sources, decoder_input_ids=batch_of(base).inputs).logits
     with METHOD.attach(base, half):
         result = base.model(input_ids=batch_of(base).sources, decoder_input_ids=batch_of(base).inputs).logits
-    assert torch.allclose(result, wanted, atol=1e-4)
+    assert torch.allclose(result, expected, atol=1e-4)
 
 
 def test_changes_of_several_plugins_add_up(base):
-    one, other = module_for(base, moved=0.1, seed=1), module_for(base, moved=0.1, seed=2)
+    dense, other = module_for(base, moved=0.1, seed=1), module_for(base, moved=0.1, seed=2)
     low, lower = (module_for(base, kind="lora", moved=0.2, seed=seed) for seed in (3, 4))
     holder = base.model.model.decoder.layers[0].self_attn
-    own, linear = holder.q_proj.weight, holder.q_proj
+    original, linear = holder.q_proj.weight, holder.q_proj
     name = "model.decoder.layers.0.self_attn.q_proj.weight"
-    changes = [dict(module.named_parameters())[name] - own for module in (one, other)]
-    with METHOD.attach(base, one), METHOD.attach(base, other):
-        assert torch.allclose(holder.q_proj.weight, own + sum(changes), atol=1e-6)
+    changes = [dict(module.named_parameters())[name] - original for module in (dense, other)]
+    with METHOD.attach(base, dense), METHOD.attach(base, other):
+        assert torch.allclose(holder.q_proj.weight, original + sum(changes), atol=1e-6)
     x = torch.randn(2, base.d_model)
     with METHOD.attach(base, low):
         first = holder.q_proj(x) - linear(x)
@@ -242,8 +242,8 @@ def test_changes_of_several_plugins_add_up(base):
     with METHOD.attach(base, low), METHOD.attach(base, lower):
         assert torch.allclose(holder.q_proj(x), linear(x) + first + second, atol=1e-5)
     assert holder.q_proj is linear
-    assert linear.weight is own
-    stack = PluginStack([Plugin(METHOD, one, {}), Plugin(METHOD, low, {})])
+    assert linear.weight is original
+    stack = PluginStack([Plugin(METHOD, dense, {}), Plugin(METHOD, low, {})])
     assert score(base, SENTENCES[:2], stack) != score(base, SENTENCES[:2])
 
 
@@ -292,12 +292,12 @@ def test_a_bundle_brings_the_weights_back_to_the_bit(base, tmp_path, options, co
 @pytest.mark.parametrize("size", [1e-6, 1e-3, 1.0])
 def test_trained_weights_take_a_quarter_of_the_bytes_and_older_bundles_stay_whole(base, tmp_path, size):
     module = module_for(base, moved=size)
-    whole = bundle_of(module, base, tmp_path / "whole.zip")
+    full = bundle_of(module, base, tmp_path / "whole.zip")
     METHOD.after_training(module)
     packed = bundle_of(module, base, tmp_path / "packed.zip")
-    assert packed.stat().st_size < 0.3 * whole.stat().st_size
+    assert packed.stat().st_size < 0.3 * full.stat().st_size
     by_chance = size < 1e-5  # a change this small may be one of 16 bits, and is packed at once
-    assert [read_bundle_card(path)["format_version"] for path in (whole, packed)] == [3 if by_chance else 1, 3]
+    assert [read_bundle_card(path)["format_version"] for path in (full, packed)] == [3 if by_chance else 1, 3]
     before = {key: weight.clone() for key, weight in module.state_dict().items()}
     METHOD.after_training(module)
     assert all(torch.equal(weight, before[key]) for key, weight in module.state_dict().items()), "once is for good"

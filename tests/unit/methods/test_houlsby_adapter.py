@@ -48,11 +48,11 @@ def test_an_adapter_works_on_each_sublayer_before_the_residual_sum(family: str, 
 
     def normal(side: str, layer: int, name: str, x: Tensor) -> Tensor:
         stack = base.model.get_encoder() if side == "encoder" else base.model.get_decoder()
-        own = getattr(stack.layers[layer], name)
+        norm = getattr(stack.layers[layer], name)
         if not config.layer_norms:
-            return layer_norm(x, own.weight, own.bias)
+            return layer_norm(x, norm.weight, norm.bias)
         shift = module.get_submodule(f"{side}.{layer}.{name}")
-        return layer_norm(x, own.weight + strength * shift.weight, own.bias + strength * shift.bias)
+        return layer_norm(x, norm.weight + strength * shift.weight, norm.bias + strength * shift.bias)
 
     with method.attach(base, module, strength):
         result = hidden_states(base)

@@ -71,9 +71,9 @@ def test_the_mixture_is_the_papers_and_a_distribution(seed, rows, k, weight, tem
     logits = 3 * torch.randn(rows, 7, generator=draw, dtype=torch.float64)
     distances = 50 * torch.rand(rows, k, generator=draw, dtype=torch.float64)
     tokens = torch.randint(7, (rows, k), generator=draw)
-    wanted = equations_2_and_3(logits, distances, tokens, temperature, weight)
+    expected = equations_2_and_3(logits, distances, tokens, temperature, weight)
     result = mix(logits.clone(), tokens, masses(distances, temperature, weight)).softmax(-1)
-    assert torch.allclose(result, wanted, atol=1e-9)
+    assert torch.allclose(result, expected, atol=1e-9)
     assert torch.allclose(result.sum(-1), torch.ones(rows, dtype=torch.float64), atol=1e-12)
     assert bool((result >= 0).all())
 
@@ -82,9 +82,9 @@ def test_a_bias_that_comes_after_the_output_layer_is_part_of_the_base():
     torch.manual_seed(0)
     logits, bias = torch.randn(3, 7, dtype=torch.float64), torch.randn(1, 7, dtype=torch.float64)
     distances, tokens = torch.rand(3, 4, dtype=torch.float64), torch.randint(7, (3, 4))
-    wanted = equations_2_and_3(logits + bias, distances, tokens, 2.0, 0.4)
+    expected = equations_2_and_3(logits + bias, distances, tokens, 2.0, 0.4)
     result = (mix(logits.clone(), tokens, masses(distances, 2.0, 0.4), bias) + bias).softmax(-1)
-    assert torch.allclose(result, wanted, atol=1e-10)
+    assert torch.allclose(result, expected, atol=1e-10)
     bias[0, 2] = float("-inf")  # what a base forbids stays forbidden
     result = (mix(logits.clone(), tokens, masses(distances, 2.0, 0.4), bias) + bias).softmax(-1)
     assert bool((result[:, 2] == 0).all())
@@ -111,10 +111,10 @@ def test_masses_of_one_token_add_up(monkeypatch):
     tokens, mass = torch.tensor([[4, 5, 4, 4]]), torch.tensor([[0.1, 0.2, 0.3, 0.05]])
     assert torch.allclose(by_token(tokens, mass), torch.tensor([[0.45, 0.2, 0.45, 0.45]]))
     tokens, mass = torch.randint(9, (5, 128)), torch.rand(5, 128, dtype=torch.float64)
-    wanted = torch.stack([torch.stack([m[t == one].sum() for one in t]) for t, m in zip(tokens, mass, strict=True)])
-    assert torch.allclose(by_token(tokens, mass), wanted)
+    expected = torch.stack([torch.stack([m[t == token].sum() for token in t]) for t, m in zip(tokens, mass, strict=True)])
+    assert torch.allclose(by_token(tokens, mass), expected)
     monkeypatch.setattr("engine.methods.knn.interpolate.FEW", 1000)
-    assert torch.allclose(by_token(tokens, mass), wanted)
+    assert torch.allclose(by_token(tokens, mass), expected)
 
 
 def test_gradients_reach_the_logits_and_the_masses():
@@ -139,8 +139,8 @@ def test_keys_are_the_decoders_last_states_and_values_the_next_tokens(base, data
         states = base.model.model(
             input_ids=base.pad_batch([pairs.sources[i]]), decoder_input_ids=base.shift_right(labels)
         ).last_hidden_state[0]
-    own = datastore.keys[datastore.sentences == i].float()
-    assert torch.allclose(own, states, atol=2e-2)  # keys are kept in half precision
+    keys = datastore.keys[datastore.sentences == i].float()
+    assert torch.allclose(keys, states, atol=2e-2)  # keys are kept in half precision
 
 
 def test_the_feed_forward_input_is_another_key(base, datastore):
@@ -216,8 +216,8 @@ def test_an_index_finds_the_nearest_keys(kind, tmp_path):
             index = open_index(tmp_path / "datastore.faiss", kind, keys, len(keys), 32, options)
         search = make_search(kind, index, keys, "cpu", options)
     distances, rows = search(queries, 8)
-    values, wanted = exact(queries, keys, 8)
-    recall = sum(len(set(a) & set(b)) for a, b in zip(rows.tolist(), wanted.tolist(), strict=True)) / wanted.numel()
+    values, expected = exact(queries, keys, 8)
+    recall = sum(len(set(a) & set(b)) for a, b in zip(rows.tolist(), expected.tolist(), strict=True)) / expected.numel()
     assert recall >= {"flat": 1.0, "torch": 1.0, "hnsw": 0.97, "ivfpq": 0.7}[kind]
     true = (queries[:, None] - keys[rows].float()).square().sum(-1)
     assert torch.allclose(distances, true, rtol=1e-3, atol=5e-3)  # squared L2
@@ -227,11 +227,11 @@ def test_an_index_finds_the_nearest_keys(kind, tmp_path):
 
 def test_flat_search_in_pieces_is_flat_search(monkeypatch):
     keys = clustered(500)
-    whole = FlatSearch(keys, "cpu")(keys[:20].float(), 5)
+    full = FlatSearch(keys, "cpu")(keys[:20].float(), 5)
     monkeypatch.setattr("engine.memory.faiss_search.CHUNK", 64)
     monkeypatch.setattr("engine.memory.faiss_search.GATHERED", 1000)
     parts = FlatSearch(keys, "cpu")(keys[:20].float(), 5)
-    assert torch.equal(whole[1], parts[1])
+    assert torch.equal(full[1], parts[1])
     assert float(parts[0][:, 0].max()) == 0.0  # a key's own distance is 0, not a rounding error
 
 
@@ -313,8 +313,8 @@ def test_scores_are_the_papers_mixture_of_the_bases_own(base, datastore):
         logits = base.model.lm_head(output.last_hidden_state)[0] + base.model.final_logits_bias
     distances, rows = exact(output.last_hidden_state[0], datastore.keys, 4)
     p = equations_2_and_3(logits.double(), distances, datastore.tokens[rows], 10.0, 0.5)
-    wanted = float(p.gather(1, labels[0][:, None]).log().sum())
-    assert score(base, [(en, zh)], plugin)[0][0] == pytest.approx(wanted, abs=1e-3)
+    expected = float(p.gather(1, labels[0][:, None]).log().sum())
+    assert score(base, [(en, zh)], plugin)[0][0] == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivfpq"])
@@ -353,14 +353,14 @@ def test_sure_tokens_need_no_search(base, datastore):
     assert total(base, never) == pytest.approx(total(base, always), abs=1e-3)
     logits = torch.zeros(3, base.model.config.vocab_size)
     logits[1, 7] = 50.0  # the only one that is sure
-    knn, asked = knn_for(base, datastore, skip_above=0.5), []
+    knn, counts = knn_for(base, datastore, skip_above=0.5), []
     search = knn.search
-    knn.search = lambda queries, k: asked.append(len(queries)) or search(queries, k)
+    knn.search = lambda queries, k: counts.append(len(queries)) or search(queries, k)
     result = knn.interpolate(datastore.keys[:3].float(), logits.clone(), None, 1.0)
-    assert asked == [2]
+    assert counts == [2]
     assert torch.equal(result[1], logits[1])
-    whole = knn_for(base, datastore).interpolate(datastore.keys[:3].float(), logits.clone(), None, 1.0)
-    assert torch.equal(result[[0, 2]], whole[[0, 2]])
+    full = knn_for(base, datastore).interpolate(datastore.keys[:3].float(), logits.clone(), None, 1.0)
+    assert torch.equal(result[[0, 2]], full[[0, 2]])
 
 
 def test_one_search_a_step_serves_all_beams(base, datastore):
@@ -422,19 +422,19 @@ def test_the_likelihood_of_a_setting_needs_no_second_run(base, datastore):
     evidence = gather(base, knn, pairs, k=8)
     for k, temperature, weight in ((4, 10.0, 0.5), (2, 3.0, 0.8)):
         plugin = plugin_with(base, knn_for(base, datastore, k=k, temperature=temperature, weight=weight))
-        wanted = -total(base, plugin, SENTENCES[:5]) / len(evidence.gold)
-        assert likelihood(evidence, k, temperature, [weight])[0] == pytest.approx(wanted, abs=1e-4)
+        expected = -total(base, plugin, SENTENCES[:5]) / len(evidence.gold)
+        assert likelihood(evidence, k, temperature, [weight])[0] == pytest.approx(expected, abs=1e-4)
 
 
 def test_tuning_takes_the_likeliest_and_keeps_what_was_given(base, datastore):
     held_out = Pairs.encode(base, PAIRS)
     knn = knn_for(base, datastore, k=None, temperature=None, weight=None)
-    tuned, figures = tune(base, knn, held_out)
+    tuned, metrics = tune(base, knn, held_out)
     options = tuned.options
-    assert figures["loss"] == figures["best"][0]["loss"] <= min(row["loss"] for row in figures["best"]) + 0.005
-    assert figures["loss"] < figures["loss_base"]
-    assert options.k <= min(row["k"] for row in figures["best"])
-    assert total(base, plugin_with(base, tuned)) == pytest.approx(-figures["loss"] * figures["tokens"], rel=1e-3)
+    assert metrics["loss"] == metrics["best"][0]["loss"] <= min(row["loss"] for row in metrics["best"]) + 0.005
+    assert metrics["loss"] < metrics["loss_base"]
+    assert options.k <= min(row["k"] for row in metrics["best"])
+    assert total(base, plugin_with(base, tuned)) == pytest.approx(-metrics["loss"] * metrics["tokens"], rel=1e-3)
     assert options.weight > 0.8  # the sentences are in the datastore
     fixed, _ = tune(base, knn_for(base, datastore, k=2, temperature=None, weight=0.3), held_out)
     assert (fixed.options.k, fixed.options.weight) == (2, 0.3)
@@ -448,10 +448,10 @@ def test_finalists_are_chosen_by_bleu(base, datastore):
         seen.append((candidate.options.k, candidate.options.weight))
         return 10.0 * len(seen)
 
-    tuned, figures = tune(base, knn, Pairs.encode(base, PAIRS), translated=bleu)
+    tuned, metrics = tune(base, knn, Pairs.encode(base, PAIRS), translated=bleu)
     assert len(seen) == len(set(seen)) == 3
     assert (tuned.options.k, tuned.options.weight) == seen[-1]
-    assert [row["bleu"] for row in figures["bleu"]] == [10.0, 20.0, 30.0]
+    assert [row["bleu"] for row in metrics["bleu"]] == [10.0, 20.0, 30.0]
 
 
 # -- the adaptive network
@@ -511,9 +511,9 @@ def test_the_adaptive_network_learns_when_neighbours_can_be_trusted():
 
 def test_an_adaptive_datastore_is_saved_and_opened(base, tmp_path):
     options = KnnOptions(k=4, temperature=10.0, adaptive=True)
-    knn, files, figures = make_knn(base, PAIRS, PAIRS, options, tmp_path)
+    knn, files, metrics = make_knn(base, PAIRS, PAIRS, options, tmp_path)
     assert "adaptive.safetensors" in files
-    assert figures["loss"] < figures["loss_base"]
+    assert metrics["loss"] < metrics["loss_base"]
     again = Knn.open(tmp_path, base, knn.options)
     assert total(base, plugin_with(base, again)) == pytest.approx(total(base, plugin_with(base, knn)), abs=1e-4)
     assert total(base, plugin_with(base, again), strength=0.0) == total(base)
@@ -573,14 +573,14 @@ def adapter(base, tmp_path_factory):
 
 def test_with_an_adapter_the_keys_are_the_adapted_models(base, adapter, datastore, tmp_path):
     plugin, _ = adapter
-    knn, _, figures = make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="global"), tmp_path, plugin)
+    knn, _, metrics = make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="global"), tmp_path, plugin)
     assert not torch.allclose(knn.datastore.keys.float(), datastore.keys.float(), atol=0.05)
     swapped, _ = replacement(base, knn, PAIRS[:3], tmp_path / "other", plugin=plugin)
     assert torch.allclose(swapped.datastore.keys.float(), knn.datastore.keys[: len(swapped.datastore)].float(), atol=0.02)
     alone = total(base, plugin)
-    assert figures["loss_base"] * figures["tokens"] == pytest.approx(-alone, rel=1e-3)
+    assert metrics["loss_base"] * metrics["tokens"] == pytest.approx(-alone, rel=1e-3)
     both = Plugin(plugin.method, plugin.module, {}, knn=knn)
-    assert total(base, both) == pytest.approx(-figures["loss"] * figures["tokens"], rel=1e-2)
+    assert total(base, both) == pytest.approx(-metrics["loss"] * metrics["tokens"], rel=1e-2)
     assert total(base, both) > alone + 10
     assert score(base, SENTENCES, both, strength=0.0) == score(base, SENTENCES)
     assert {row["layer"] for row in both.attributions(base, *SENTENCES[1])} == {-1, 0, 1, 2}
@@ -597,24 +597,24 @@ def test_a_bundle_carries_a_datastore_and_loads_with_it(base, adapter, tmp_path)
         bundle,
         BundleContent(name="a", base=base, method=plugin.method, config=plugin.module.config, module=plugin.module, files=files),
     )
-    knn, made, _ = make_knn(base, PAIRS, PAIRS, KnnOptions(index="hnsw"), tmp_path / "knn", plugin)
-    amend(bundle, carrying, card={"knn": knn.options.to_mapping()}, files=made)
+    knn, knn_files, _ = make_knn(base, PAIRS, PAIRS, KnnOptions(index="hnsw"), tmp_path / "knn", plugin)
+    amend(bundle, carrying, card={"knn": knn.options.to_mapping()}, files=knn_files)
     loaded = Plugin.load(carrying, base, cache=tmp_path / "cache")
     both = Plugin(plugin.method, plugin.module, {}, knn=knn)
     assert total(base, loaded) == pytest.approx(total(base, both), rel=1e-3)
     assert "knn" not in read_bundle_card(bundle)
     assert Plugin.load(bundle, base, cache=tmp_path / "cache").knn is None
-    given = tmp_path / "given.zip"
-    repack(carrying, given, with_phrases=False)
-    assert "datastore.jsonl" not in read_bundle_card(given)["files"]
-    rows = Plugin.load(given, base, cache=tmp_path / "cache").attributions(base, *SENTENCES[0])
+    repacked = tmp_path / "given.zip"
+    repack(carrying, repacked, with_phrases=False)
+    assert "datastore.jsonl" not in read_bundle_card(repacked)["files"]
+    rows = Plugin.load(repacked, base, cache=tmp_path / "cache").attributions(base, *SENTENCES[0])
     assert {item["text"] for row in rows if row["layer"] == -1 for item in row["items"]} == {""}
-    amend(carrying, given, card={"knn": {**knn.options.to_mapping(), "index": "ivfpq"}})
+    amend(carrying, repacked, card={"knn": {**knn.options.to_mapping(), "index": "ivfpq"}})
     with pytest.raises(BundleError, match=r"given\.zip: datastore\.faiss is not the ivfpq index of this bundle's datastore"):
-        Plugin.load(given, base, cache=tmp_path / "cache")
-    amend(carrying, given, card={"knn": {"colour": 1}})
+        Plugin.load(repacked, base, cache=tmp_path / "cache")
+    amend(carrying, repacked, card={"knn": {"colour": 1}})
     with pytest.raises(BundleError, match=r"given\.zip: colour is not a setting"):
-        Plugin.load(given, base, cache=tmp_path / "cache")
+        Plugin.load(repacked, base, cache=tmp_path / "cache")
 
 
 def test_a_second_datastore_is_refused(base, datastore, tmp_path):

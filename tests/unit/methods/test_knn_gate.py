@@ -41,8 +41,8 @@ def test_of_rows_as_alike_the_one_that_follows_the_same_words_of_a_nearer_senten
     gate = NeighbourGate.prior()
     wide = GateInputs(same, torch.tensor([[0.2, 0.6]]), torch.tensor([[0, 0]]), torch.tensor([0.6]), torch.tensor([-1.0]))
     followed = GateInputs(same, torch.tensor([[0.4, 0.4]]), torch.tensor([[0, 2]]), torch.tensor([0.4]), torch.tensor([-1.0]))
-    for one in (wide, followed):
-        mass = gate.masses(one)[0]
+    for inputs in (wide, followed):
+        mass = gate.masses(inputs)[0]
         assert float(mass[1]) > 2 * float(mass[0])
 
 
@@ -90,10 +90,10 @@ def test_tokens_before_a_position_are_those_of_its_own_sentence():
 
 def test_general_text_is_part_of_the_choice(base, tmp_path):
     pairs = [SentencePair(en, zh) for en, zh in SENTENCES]
-    asked = KnnOptions(retrieval="sentence")
-    figures = make_knn(base, pairs[:6], pairs, asked, tmp_path / "a", progress=Progress(), general=lambda: pairs[6:])[2]
-    assert figures["loss_general"] <= figures["loss_general_base"] + 0.2
-    assert "loss_general" not in make_knn(base, pairs[:6], pairs, asked, tmp_path / "b")[2]
+    options = KnnOptions(retrieval="sentence")
+    metrics = make_knn(base, pairs[:6], pairs, options, tmp_path / "a", progress=Progress(), general=lambda: pairs[6:])[2]
+    assert metrics["loss_general"] <= metrics["loss_general_base"] + 0.2
+    assert "loss_general" not in make_knn(base, pairs[:6], pairs, options, tmp_path / "b")[2]
 
 
 @pytest.mark.parametrize("weights", [torch.zeros(3), torch.full((11,), float("nan")), torch.zeros(11, dtype=torch.float64)])

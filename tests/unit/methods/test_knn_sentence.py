@@ -81,9 +81,9 @@ def test_a_sample_is_copied_where_it_is_translated(base, datastore):
     """The tiny base has random weights, so what it says of these sentences is all the samples'."""
     plugin = plugin_with(base, datastore, weight=0.99, threshold=0.5, k=4)
     sources = [en for en, _ in SENTENCES]
-    wanted = [base.decode(base.encode_target([zh]))[0] for _, zh in SENTENCES]
+    expected = [base.decode(base.encode_target([zh]))[0] for _, zh in SENTENCES]
     for decoding in (Decoding(beam=2), Decoding(beam=1)):
-        assert translate(base, sources, plugin, decoding=decoding) == wanted
+        assert translate(base, sources, plugin, decoding=decoding) == expected
 
 
 def test_every_search_follows_its_hypotheses(base, datastore):
@@ -91,7 +91,7 @@ def test_every_search_follows_its_hypotheses(base, datastore):
     sources = [en for en, _ in SENTENCES]
     plugin = plugin_with(base, datastore, threshold=0.3)
     translations = translate(base, sources, plugin, decoding=SHORT)
-    assert [translate(base, [one], plugin, decoding=SHORT)[0] for one in sources] == translations
+    assert [translate(base, [source], plugin, decoding=SHORT)[0] for source in sources] == translations
 
     class Slow(Plugin):
         def logits_processors(self, base, strength=1.0):
@@ -120,7 +120,7 @@ def test_what_is_scored_whole_is_what_is_decoded_step_by_step(base, datastore):
     inputs = base.shift_right(labels)
     with base.using(plugin), torch.inference_mode():
         plugin.set_source(base, source)
-        whole = base.model(input_ids=source, decoder_input_ids=inputs, use_cache=False).logits[0]  # (T, V)
+        logits = base.model(input_ids=source, decoder_input_ids=inputs, use_cache=False).logits[0]  # (T, V)
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         encoded = base.model.get_encoder()(input_ids=source)
         steps = [
@@ -132,7 +132,7 @@ def test_what_is_scored_whole_is_what_is_decoded_step_by_step(base, datastore):
             ).logits[0, 0]
             for i in range(inputs.shape[1])
         ]
-    assert torch.allclose(torch.stack(steps), whole, atol=1e-3)
+    assert torch.allclose(torch.stack(steps), logits, atol=1e-3)
 
 
 def test_nothing_is_copied_twice_unless_the_source_repeats():
@@ -187,14 +187,14 @@ def test_numbers_and_names_that_the_input_lacks_are_not_copied(base):
 
 
 def test_settings_are_chosen_on_held_out_sentences_and_saved(base, tmp_path):
-    knn, files, figures = make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="sentence"), tmp_path)
+    knn, files, metrics = make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="sentence"), tmp_path)
     assert sorted(files) == ["datastore.gate.safetensors", *FILES]
     assert None not in (knn.options.k, knn.options.shortlist, knn.options.weight)
     assert (knn.options.threshold, knn.options.temperature) == (None, None)
-    assert figures["retrieval"] == "sentence"
-    assert figures["loss"] < figures["loss_base"]
+    assert metrics["retrieval"] == "sentence"
+    assert metrics["loss"] < metrics["loss_base"]
     plugin = Plugin(get_method("knn"), KnnModule(knn), {})
-    assert -total(base, plugin) / figures["tokens"] == pytest.approx(figures["loss"], abs=0.05)  # but for the history
+    assert -total(base, plugin) / metrics["tokens"] == pytest.approx(metrics["loss"], abs=0.05)  # but for the history
     again = Plugin(get_method("knn"), KnnModule(Knn.open(tmp_path, base, knn.options)), {})
     assert score(base, SENTENCES, again) == score(base, SENTENCES, plugin)
     other = replacement(base, knn, PAIRS[:4], tmp_path / "swapped")[0]
@@ -202,16 +202,16 @@ def test_settings_are_chosen_on_held_out_sentences_and_saved(base, tmp_path):
 
 
 def test_its_keys_have_eight_bits_and_those_of_earlier_bundles_sixteen(base, datastore, tmp_path):
-    made = make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="sentence"), tmp_path / "made")[0]
-    again = Knn.open(tmp_path / "made", base, made.options)
-    for knn in (made, again):
+    original = make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="sentence"), tmp_path / "made")[0]
+    again = Knn.open(tmp_path / "made", base, original.options)
+    for knn in (original, again):
         assert knn.datastore.keys.values.dtype == torch.int8
-        assert torch.equal(knn.datastore.vectors(), made.datastore.vectors()), "exact after saving"
+        assert torch.equal(knn.datastore.vectors(), original.datastore.vectors()), "exact after saving"
         assert torch.allclose(knn.datastore.vectors().float(), datastore.vectors().float(), atol=0.03)
     plugin_with(base, datastore).module.knn.save(tmp_path / "earlier")
     earlier = Knn.open(tmp_path / "earlier", base, SET)
     assert torch.equal(earlier.datastore.keys, datastore.keys)
-    sizes = [(tmp_path / one / "datastore.safetensors").stat().st_size for one in ("made", "earlier")]
+    sizes = [(tmp_path / folder / "datastore.safetensors").stat().st_size for folder in ("made", "earlier")]
     assert sizes[0] < 0.7 * sizes[1]
 
 
@@ -238,7 +238,7 @@ def test_a_sentence_that_shares_nothing_with_the_samples_is_left_to_the_base(bas
     alien = "?"
     assert knn.gate is not None
     assert translate(base, [alien], plugin) == translate(base, [alien])
-    assert not any(len(one.scale) for one in knn.reader.rows)
+    assert not any(len(row.scale) for row in knn.reader.rows)
     assert all(row["items"] == [] or row["gate"] > 0.99 for row in plugin.attributions(base, alien, "。"))
     both = [alien, SENTENCES[0][0]]
     assert translate(base, both, plugin)[0] == translate(base, both)[0]

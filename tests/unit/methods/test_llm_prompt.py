@@ -109,20 +109,20 @@ def test_each_text_is_one_request_with_the_nearest_samples_last(base, server, al
     assert text[0]["role"] == "system"
     assert "English (en)" in text[0]["content"]
     assert "Chinese (zh)" in text[0]["content"]
-    assert [one["role"] for one in text[1:]] == ["user", "assistant"] * 3 + ["user"]
+    assert [message["role"] for message in text[1:]] == ["user", "assistant"] * 3 + ["user"]
     assert (text[-3]["content"], text[-2]["content"]) == SENTENCES[0]
 
 
 def test_a_dry_run_is_what_is_sent_and_sends_nothing(base, server, allowed):
     plugin = plugin_for(base, server, examples=2, max_tokens=50, instruction="Write like Lu Xun.")
-    shown = preview(base, plugin.module, ["The road was long."])
+    requests = preview(base, plugin.module, ["The road was long."])
     assert not server.seen
-    assert SECRET not in json.dumps(shown)
+    assert SECRET not in json.dumps(requests)
     translate(base, ["The road was long."], plugin)
-    assert [row[2] for row in server.seen] == [one["body"] for one in shown]
-    assert shown[0]["url"] == f"{server.url}/chat/completions"
-    assert shown[0]["body"]["max_tokens"] == 50
-    assert shown[0]["body"]["messages"][0]["content"].endswith("Write like Lu Xun.")
+    assert [row[2] for row in server.seen] == [request["body"] for request in requests]
+    assert requests[0]["url"] == f"{server.url}/chat/completions"
+    assert requests[0]["body"]["max_tokens"] == 50
+    assert requests[0]["body"]["messages"][0]["content"].endswith("Write like Lu Xun.")
 
 
 def test_a_dry_run_of_several_plugins(base, server):
@@ -263,10 +263,10 @@ def test_nearness_is_dices_coefficient_of_character_ngrams():
         plain = "".join(text.lower().split())
         return {plain[i:j] for i in range(len(plain)) for j in range(i + 1, len(plain) + 1) if j - i <= 4}
 
-    one, other = "The rain stopped.", "the Train stops"
-    assert ngrams(one) == slow(one)
-    a, b = slow(one), slow(other)
-    assert overlap(ngrams(one), ngrams(other)) == pytest.approx(2 * len(a & b) / (len(a) + len(b)))
+    first, other = "The rain stopped.", "the Train stops"
+    assert ngrams(first) == slow(first)
+    a, b = slow(first), slow(other)
+    assert overlap(ngrams(first), ngrams(other)) == pytest.approx(2 * len(a & b) / (len(a) + len(b)))
     assert overlap(ngrams(""), ngrams("")) == 0.0
     examples = Examples(tuple(SENTENCES))
     result = examples.chosen("We walked home.", LlmPromptConfig(examples=4))
@@ -284,8 +284,8 @@ def test_making_a_plugin_calls_nothing_and_its_bundle_holds_no_secret(base, serv
     artefacts = METHOD.prepare(samples, config, Progress())
     module = METHOD.build(base, artefacts, config)
     assert not module.state_dict()
-    shown = json.loads((tmp_path / "preview.json").read_text(encoding="utf-8"))
-    assert shown["body"]["messages"][-1]["content"] == SENTENCES[6][0]
+    request = json.loads((tmp_path / "preview.json").read_text(encoding="utf-8"))
+    assert request["body"]["messages"][-1]["content"] == SENTENCES[6][0]
     bundle = export_bundle(
         tmp_path / "p.zip", BundleContent(name="p", base=base, method=METHOD, config=config, module=module, files=artefacts.files)
     )

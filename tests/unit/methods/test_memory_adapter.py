@@ -89,15 +89,15 @@ def test_reader_is_equations_4_and_5(options, projected):
     anchor, query = torch.randn(2, 3, D, dtype=torch.float64), torch.randn(2, 3, D, dtype=torch.float64)
     if projected:
         reader.project()
-    wanted = equation_5(reader, anchor, query, options.get("temperature", 0.5))
-    assert torch.allclose(reader(anchor, query), wanted, atol=1e-10)
+    expected = equation_5(reader, anchor, query, options.get("temperature", 0.5))
+    assert torch.allclose(reader(anchor, query), expected, atol=1e-10)
 
 
 def test_released_code_divides_queries_by_the_square_root_of_their_size():
     reader = reader_with(start="released_code", scale_query=True, bias=True)
     anchor, query = torch.randn(1, 2, D, dtype=torch.float64), torch.randn(1, 2, D, dtype=torch.float64)
-    wanted = equation_5(reader, anchor, query, 0.5 * math.sqrt(D))
-    assert torch.allclose(reader(anchor, query), wanted, atol=1e-10)
+    expected = equation_5(reader, anchor, query, 0.5 * math.sqrt(D))
+    assert torch.allclose(reader(anchor, query), expected, atol=1e-10)
 
 
 def test_released_code_is_a_set_of_named_options():
@@ -208,8 +208,8 @@ def test_the_second_pass_begins_at_the_lowest_layer_without_memory(base, memory,
     monkeypatch.setattr(module, "drop", drop)
     calls = []
     handles = [
-        layer.encoder_attn.register_forward_hook(lambda *_, place=place: calls.append(place))
-        for place, layer in enumerate(base.decoder_layers)
+        layer.encoder_attn.register_forward_hook(lambda *_, index=index: calls.append(index))
+        for index, layer in enumerate(base.decoder_layers)
     ]
 
     def learnt():
@@ -218,18 +218,18 @@ def test_the_second_pass_begins_at_the_lowest_layer_without_memory(base, memory,
         with method.attach(base, module):
             loss = method.loss(base, module, batch)
         loss.total.backward()
-        return loss.total.item(), [one.grad.clone() for one in module.parameters() if one.grad is not None]
+        return loss.total.item(), [parameter.grad.clone() for parameter in module.parameters() if parameter.grad is not None]
 
     total, gradients = learnt()
     layers = len(base.decoder_layers)
     assert calls == [*range(layers), *range(lowest, layers)]
     monkeypatch.setattr(CachedFirstPass, "below", lambda self, layer: contextlib.nullcontext())
-    whole, wanted = learnt()
+    expected_total, expected_gradients = learnt()
     assert calls == [*range(layers)] * 2
     for handle in handles:
         handle.remove()
-    assert total == whole
-    torch.testing.assert_close(gradients, wanted)
+    assert total == expected_total
+    torch.testing.assert_close(gradients, expected_gradients)
     assert all("forward" not in vars(layer) for layer in base.decoder_layers)
 
 
@@ -293,8 +293,8 @@ def test_strength_moves_from_base_to_plugin(base, memory):
 def test_only_readers_are_trained_and_the_keys_are_exact(base, memory):
     module = module_for(base, memory)
     parts = ["query.weight", "key.weight", "value.weight", "gate_hidden.weight", "gate_out.weight", "scale"]
-    wanted = {f"layers.{i}.{position}.{part}" for i in range(3) for position in ("self_attn", "encoder_attn") for part in parts}
-    assert set(module.state_dict()) == wanted == {name for name, _ in module.named_parameters()}
+    expected = {f"layers.{i}.{position}.{part}" for i in range(3) for position in ("self_attn", "encoder_attn") for part in parts}
+    assert set(module.state_dict()) == expected == {name for name, _ in module.named_parameters()}
     with get_method("memory_adapter").attach(base, module):
         get_method("memory_adapter").loss(base, module, batch_of(base)).total.backward()
     assert all(p.grad is None for p in base.model.parameters())
@@ -323,12 +323,12 @@ def test_projection_is_dropped_in_training_mode(base, memory):
 
 def test_two_plugins_over_one_base(base, memory):
     method = get_method("memory_adapter")
-    one = Plugin(method, module_for(base, memory, trained=True), {})
+    plugin = Plugin(method, module_for(base, memory, trained=True), {})
     other = Plugin(method, module_for(base, memory, layers=(0,), trained=True), {})
     text = [SENTENCES[2]]
-    alone = [score(base, text, one), score(base, text, other)]
+    alone = [score(base, text, plugin), score(base, text, other)]
     assert alone[0] != alone[1]
-    assert [score(base, text, one), score(base, text, other), score(base, text, one)] == [*alone, alone[0]]
+    assert [score(base, text, plugin), score(base, text, other), score(base, text, plugin)] == [*alone, alone[0]]
 
 
 def test_reads_name_rows_of_the_layers_memory(base, memory):

@@ -40,16 +40,16 @@ def memory(pair, tmp_path_factory):
 @pytest.fixture
 def plain(monkeypatch):
     """Back-translation that is known beforehand; gives what was asked for."""
-    asked = []
+    requests = []
 
     def stand_in(base, texts, partial, progress):
-        asked.append((base.source, list(texts)))
+        requests.append((base.source, list(texts)))
         if base.source == "zh":
             return [f"{text} {text}" for text in texts]
         return ["雨" * (40 if "茶馆" in text else 2) for text in texts]
 
     monkeypatch.setattr("engine.memory.phrase_pairs.back_translate_all", stand_in)
-    return asked
+    return requests
 
 
 def test_bounds_give_the_first_layer_that_a_length_fits():
@@ -63,21 +63,21 @@ def test_bounds_give_the_first_layer_that_a_length_fits():
 
 def test_phrases_are_dealt_by_bounds_and_longer_ones_dropped(pair, plain):
     result = translate_phrases(PHRASES, pair.backward, 3, PairRules(bounds=(1, 2, 3), max_length_ratio=50))
-    assert [(one.target, one.layer) for one in result] == [("雨", 0), ("雨停", 1), ("一封信", 2)]
+    assert [(phrase.target, phrase.layer) for phrase in result] == [("雨", 0), ("雨停", 1), ("一封信", 2)]
     assert plain == [("zh", ["雨", "雨停", "一封信"])]
 
 
 def test_lengths_can_be_counted_in_pieces(pair, plain):
     result = translate_phrases(PHRASES, pair.backward, 3, PairRules(unit="pieces", max_length_ratio=50))
     special = pair.backward.special_ids
-    assert [one.length for one in result] == [
-        len([i for i in pair.backward.encode([one.target])[0] if i not in special]) for one in result
+    assert [phrase.length for phrase in result] == [
+        len([i for i in pair.backward.encode([phrase.target])[0] if i not in special]) for phrase in result
     ]
 
 
 def test_known_sources_are_not_translated(pair, plain):
     result = translate_phrases(PHRASES, pair.backward, 3, PairRules(max_length_ratio=50), known={"雨停": "rain stopped"})
-    assert next(one.source for one in result if one.target == "雨停") == "rain stopped"
+    assert next(phrase.source for phrase in result if phrase.target == "雨停") == "rain stopped"
     assert plain == [("zh", ["雨", "一封信", "河边的老茶馆"])]
 
 
@@ -85,7 +85,7 @@ def test_a_round_trip_drops_what_returns_at_another_length(pair, plain):
     result = translate_phrases(
         PHRASES, pair.backward, 3, PairRules(max_length_ratio=3), known={"一封信": "a letter"}, round_trip=pair.forward
     )
-    assert [one.target for one in result] == ["雨", "雨停", "一封信"]  # the known one is not sent
+    assert [phrase.target for phrase in result] == ["雨", "雨停", "一封信"]  # the known one is not sent
     assert plain[1] == ("en", ["雨 雨", "雨停 雨停", "河边的老茶馆 河边的老茶馆"])
 
 
@@ -158,7 +158,7 @@ def test_with_fine_tuning_it_starts_as_the_base_and_both_learn(base, memory):
     assert keys == {name for name, _ in module.named_parameters()}
     assert any(key.startswith("tuned.model.encoder.") for key in keys)
     assert not any(key.startswith("tuned.") for key in module_for(base, memory).state_dict())
-    own = {key: value.clone() for key, value in base.model.state_dict().items()}
+    original = {key: value.clone() for key, value in base.model.state_dict().items()}
     optimizer = make_optimizer(METHOD, module, TrainingOptions())
     assert [group["speed"] for group in optimizer.param_groups] == [1.0, 0.1]
     losses = []
@@ -173,23 +173,23 @@ def test_with_fine_tuning_it_starts_as_the_base_and_both_learn(base, memory):
             losses.append(loss.total.item())
     assert losses[-1] < losses[0]
     tuned = dict(module.tuned.named_parameters())
-    assert any(not torch.equal(tuned[key], own[key]) for key in tuned)
+    assert any(not torch.equal(tuned[key], original[key]) for key in tuned)
     assert any(float(reader.scale) != 0 for _, _, reader in module.readers())
-    assert all(torch.equal(value, own[key]) for key, value in base.model.state_dict().items())
+    assert all(torch.equal(value, original[key]) for key, value in base.model.state_dict().items())
 
 
 def test_strength_and_shrink_reach_the_tuned_weights(base, memory):
     module = module_for(base, memory, fine_tune="decoder", shrink=0.5)
     fc1 = base.decoder_layers[0].fc1
-    own, tuned = fc1.weight, dict(module.tuned.named_parameters())["model.decoder.layers.0.fc1.weight"]
+    original, tuned = fc1.weight, dict(module.tuned.named_parameters())["model.decoder.layers.0.fc1.weight"]
     tuned.data += 1.0
     with METHOD.attach(base, module, 0.25):
-        assert torch.allclose(fc1.weight, own + 0.25, atol=1e-6)
+        assert torch.allclose(fc1.weight, original + 0.25, atol=1e-6)
     METHOD.after_training(module)
-    assert torch.allclose(tuned, own + 0.5, atol=1e-6)
+    assert torch.allclose(tuned, original + 0.5, atol=1e-6)
     with pytest.raises(ZeroDivisionError), METHOD.attach(base, module):
         raise ZeroDivisionError
-    assert fc1.weight is own
+    assert fc1.weight is original
 
 
 @pytest.mark.skipif(not can_align(), reason="eflomal is not installed")
@@ -203,7 +203,7 @@ def test_bilingual_samples_give_the_memory_their_own_sources(pair, tmp_path, mon
         "engine.memory.phrase_pairs.back_translate_all", lambda base, texts, partial, progress: ["door"] * len(texts)
     )
     METHOD.prepare(samples, MemoryAdapterConfig(aligner="eflomal"), Progress())
-    result = {one.target: one.source for one in load_pairs(tmp_path / "phrase_pairs.jsonl")}
+    result = {phrase.target: phrase.source for phrase in load_pairs(tmp_path / "phrase_pairs.jsonl")}
     assert result["门"] == "door"  # in no sample: translated back
     right = sum(result.get(zh) == en for en, zh in words.items())
     assert right >= 5

@@ -41,7 +41,7 @@ SOURCES = ["The rain stopped by the river.", "My mother said nothing.", "I waite
 @pytest.fixture(scope="module")
 def folder(base, tmp_path_factory):
     folder = tmp_path_factory.mktemp("memory")
-    places = [(layer, place) for layer in (1, 2) for place in ("self_attn", "encoder_attn")]
+    places = [(layer, position) for layer in (1, 2) for position in ("self_attn", "encoder_attn")]
     record_sentences(base, PAIRS, places, CONFIG.key_size).save(folder)
     return folder
 
@@ -64,7 +64,7 @@ def batch_of(base, pairs):
     return Batch(sources, mask, None, base.shift_right(labels), labels, 0, encoded, range(len(encoded)))
 
 
-def mixed(reader, anchor, query, rows, tokens, table, coverage, known):
+def mixed(reader, anchor, query, rows, tokens, table, coverage, known_share):
     """What a reader makes of one anchor, written down word by word from the module's equations."""
 
     def length_1(x):
@@ -82,7 +82,7 @@ def mixed(reader, anchor, query, rows, tokens, table, coverage, known):
     weights = weights / weights.sum()
     read = reader.value.weight.double() @ sum(w * table[token] for w, token in zip(weights, tokens, strict=True))
     best, entropy = int(scores.argmax()), -sum(float(w) * math.log(max(float(w), 1e-9)) for w in weights)
-    evidence = torch.tensor([5 * cosines[best], 5 * float(coverage[best]), 5 * float(known), entropy], dtype=torch.float64)
+    evidence = torch.tensor([5 * cosines[best], 5 * float(coverage[best]), 5 * float(known_share), entropy], dtype=torch.float64)
     hidden = reader.gate_hidden.weight.double() @ torch.cat([SIZE * length_1(anchor), evidence])
     hidden = torch.clamp(hidden + reader.gate_hidden.bias.double(), min=0)
     opened = 1 / (1 + torch.exp(-(reader.gate_out.weight.double() @ hidden + reader.gate_out.bias.double())))
@@ -96,19 +96,19 @@ def test_a_reader_does_what_its_equations_say(base, folder):
     assert shortlist.real.any(1).all()
     table = base.model.get_output_embeddings().weight.detach().double()
     table = table * (SIZE / table.norm(dim=-1).mean())
-    for layer, place, reader in module.readers():
+    for layer, position, reader in module.readers():
         anchor, query = torch.randn(2, len(SOURCES), 4, base.d_model)
         with torch.no_grad():
             result = reader(anchor, query)
         for b in range(len(SOURCES)):
             rows = shortlist.rows[b][shortlist.real[b]]
-            keys, tokens = memory.keys[layer, place][rows].double(), memory.tokens[rows].tolist()
+            keys, tokens = memory.keys[layer, position][rows].double(), memory.tokens[rows].tolist()
             coverage = shortlist.coverage[b][shortlist.real[b]]
             for t in range(4):
-                wanted = mixed(
+                expected = mixed(
                     reader, anchor[b, t].double(), query[b, t].double(), keys, tokens, table, coverage, shortlist.known_share[b]
                 )
-                torch.testing.assert_close(result[b, t].double(), wanted, rtol=1e-3, atol=1e-3)
+                torch.testing.assert_close(result[b, t].double(), expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("bottleneck", [0, 4])
@@ -199,18 +199,18 @@ def test_what_was_read_is_shown_with_its_sentences(base, folder):
     module = module_for(base, folder)
     rows = METHOD.attributions(base, module, SOURCES[0], "雨停了。", 2)
     assert {row["layer"] for row in rows} == {1, 2}
-    known = set(SENTENCES)
+    sentences = set(SENTENCES)
     for row in rows:
         assert 0 <= row["gate"] <= 1
-        assert all((one["source"], one["text"]) in known for one in row["items"])
-        weights = [one["weight"] for one in row["items"]]
+        assert all((item["source"], item["text"]) in sentences for item in row["items"])
+        weights = [item["weight"] for item in row["items"]]
         assert weights == sorted(weights, reverse=True)
     (folder / TEXTS).rename(folder / "away")
     try:
         rows = METHOD.attributions(base, module_for(base, folder), SOURCES[0], "雨停了。", 2)
     finally:
         (folder / "away").rename(folder / TEXTS)
-    assert {one["text"] for row in rows for one in row["items"]} == {""}
+    assert {item["text"] for row in rows for item in row["items"]} == {""}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -257,8 +257,8 @@ def test_keys_in_sixteen_bits_of_earlier_bundles_are_read_as_they_were(base, fol
     others = {name: value for name, value in tensors.items() if not name.endswith((".keys", ".exponents"))}
     save_file(others | halves, tmp_path / FILE)
     earlier = SentenceMemory.open(tmp_path, base)
-    for (layer, place), keys in earlier.keys.items():
-        assert torch.equal(keys[:], halves[f"{layer}.{place}.keys"].float())
+    for (layer, position), keys in earlier.keys.items():
+        assert torch.equal(keys[:], halves[f"{layer}.{position}.keys"].float())
     save_file(others | {name: value.double() for name, value in halves.items()}, tmp_path / FILE)
     with pytest.raises(BundleError, match="does not fit the base"):
         SentenceMemory.open(tmp_path, base)
@@ -309,11 +309,11 @@ def test_a_bundle_holds_the_tuned_weights_in_a_quarter_of_the_bytes_and_exactly(
     module = module_for(base, folder, fine_tune="decoder", bottleneck=8)
     METHOD.after_training(module)
     packed = METHOD.packed(module)
-    own = module.state_dict()
-    tuned = {key: one for key, one in packed.items() if key.startswith("tuned.")}
-    assert {key.removesuffix(".change").removesuffix(".exponents") for key in packed} == set(own)
-    assert {one.dtype for one in tuned.values() if one.dim() > 1} == {torch.int8}
-    assert {one.dtype for key, one in packed.items() if key not in tuned} == {torch.float32}
+    state = module.state_dict()
+    tuned = {key: tensor for key, tensor in packed.items() if key.startswith("tuned.")}
+    assert {key.removesuffix(".change").removesuffix(".exponents") for key in packed} == set(state)
+    assert {tensor.dtype for tensor in tuned.values() if tensor.dim() > 1} == {torch.int8}
+    assert {tensor.dtype for key, tensor in packed.items() if key not in tuned} == {torch.float32}
     again = METHOD.unpacked(module, packed)
-    assert set(again) == set(own)
-    assert all(torch.equal(again[key], own[key]) for key in own)
+    assert set(again) == set(state)
+    assert all(torch.equal(again[key], state[key]) for key in state)

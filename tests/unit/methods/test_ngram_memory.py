@@ -77,18 +77,18 @@ def test_found_pairs_are_encoded_each_for_the_sentence_at_hand(base, module):
     rows = [[1, 4], [], [2, 0, 5], *[[]] * 5]
     with torch.no_grad():
         module.remember(base, rows, batch.encoded, batch.mask)
-        whole = module.retrieved
+        batched = module.retrieved
         for row in (0, 2):
             parts = []
             for number in rows[row]:
                 length = int(batch.mask[row].sum())
                 module.remember(base, [[number]], batch.encoded[row : row + 1, :length], batch.mask[row : row + 1, :length])
                 parts.append(module.retrieved.memory[0])
-            wanted = torch.cat(parts)
-            assert torch.allclose(whole.memory[row, : len(wanted)], wanted, atol=1e-5)
-            assert not whole.memory[row, len(wanted) :].any()
-            assert whole.mask[row].sum() == len(wanted)
-    assert whole.any.flatten().tolist() == [1, 0, 1, 0, 0, 0, 0, 0]
+            expected = torch.cat(parts)
+            assert torch.allclose(batched.memory[row, : len(expected)], expected, atol=1e-5)
+            assert not batched.memory[row, len(expected) :].any()
+            assert batched.mask[row].sum() == len(expected)
+    assert batched.any.flatten().tolist() == [1, 0, 1, 0, 0, 0, 0, 0]
     module.retrieved = None
     assert method.capabilities.offers_swap
 
@@ -100,8 +100,8 @@ def test_a_found_source_is_read_with_the_sentence_at_hand(base, tmp_path):
         module = trained_module("ngram_memory", base, tmp_path / memory, memory=memory)
         with torch.no_grad():
             module.remember(base, [[1], [1], *[[]] * 6], batch.encoded, batch.mask)
-        one, other = module.retrieved.memory[:2]
-        assert torch.allclose(one, other, atol=1e-6) is not differs
+        first, other = module.retrieved.memory[:2]
+        assert torch.allclose(first, other, atol=1e-6) is not differs
 
 
 @pytest.mark.parametrize("retrieval", KINDS)
@@ -164,8 +164,8 @@ def test_reads_name_found_pairs_by_layer_with_their_attention(base, module):
         assert weights == sorted(weights, reverse=True)
         assert 0 < sum(weights) <= 1 + 1e-5
         assert all(item["text"] == module.pairs[item["row"]].target for item in row["items"])
-    whole = get_method("ngram_memory").attributions(base, module, *SENTENCES[2], top=99)
-    assert all(sum(item["weight"] for item in row["items"]) == pytest.approx(1, abs=1e-4) for row in whole)
+    all_rows = get_method("ngram_memory").attributions(base, module, *SENTENCES[2], top=99)
+    assert all(sum(item["weight"] for item in row["items"]) == pytest.approx(1, abs=1e-4) for row in all_rows)
     assert all(toggled.recorded is None for _, toggled in module.gates())
     json.dumps(rows)
 
@@ -228,6 +228,6 @@ def test_a_set_with_poor_sources_translates_and_keeps_them_in_its_bundle(base, t
     pairs = [SentencePair(en, zh, plausibility=0.1 if i % 2 else 1.0) for i, (en, zh) in enumerate(SENTENCES)]
     method.replace_samples(base, module, pairs, tmp_path)
     rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [row.get("plausibility", 1.0) for row in rows] == [one.plausibility for one in pairs]
+    assert [row.get("plausibility", 1.0) for row in rows] == [pair.plausibility for pair in pairs]
     translations = translate(base, ["He said nothing.", "The road is long."], Plugin(method, module, {}))
     assert translations == translate(base, ["He said nothing.", "The road is long."], Plugin(method, module, {}))

@@ -83,8 +83,8 @@ def test_the_bias_is_added_before_the_softmax_beside_the_bases_own(family: str, 
             assert torch.allclose(logits(), plain + strength * speakers_bias(module, 0), atol=1e-9)
             total, _ = score(base, [PAIR])[0]
         labels = base.pad_batch(base.encode_target([PAIR[1]]))[0]  # (T,)
-        wanted = log_softmax(plain + strength * speakers_bias(module, 0))
-        assert total == pytest.approx(float(wanted[range(len(labels)), labels].detach().sum()), abs=1e-3)
+        expected = log_softmax(plain + strength * speakers_bias(module, 0))
+        assert total == pytest.approx(float(expected[range(len(labels)), labels].detach().sum()), abs=1e-3)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -223,8 +223,8 @@ def samples(folder: Path, *domains: str) -> Samples:
 def test_domains_are_named_in_a_file_of_the_bundle(tmp_path: Path) -> None:
     method = get_method(NAME)
     assert method.prepare(samples(tmp_path, "a", "b"), ExtremeConfig(), Progress()).files == {}
-    made = method.prepare(samples(tmp_path, "b", "a", "b"), ExtremeConfig(per_domain=True, domain="a"), Progress())
-    assert json.loads(made.files["domains.json"].read_text(encoding="utf-8")) == {"domains": ["b", "a"]}
+    artefacts = method.prepare(samples(tmp_path, "b", "a", "b"), ExtremeConfig(per_domain=True, domain="a"), Progress())
+    assert json.loads(artefacts.files["domains.json"].read_text(encoding="utf-8")) == {"domains": ["b", "a"]}
     base = tiny_base(layers=2)
     config = ExtremeConfig(per_domain=True, domain="a")
     module = method.build(base, method.open(tmp_path, base, config), config)

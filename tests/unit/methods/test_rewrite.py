@@ -43,9 +43,9 @@ def test_it_learns_from_what_the_base_says_to_what_the_user_wrote(pair, base, tm
     samples = samples_in(tmp_path, pair)
     result = METHOD.encode(base, samples, "train", Progress())
     translations = translate(base, TEXTS[:6], decoding=Decoding(beam=4, no_repeat_ngram=3))
-    assert [one.source for one in result.sentences] == [text for text in translations if text]
-    assert result.sources == rewriter_of(base).encode([one.source for one in result.sentences])
-    assert base.decode(result.labels) == [one.target for one in result.sentences]
+    assert [sentence.source for sentence in result.sentences] == [text for text in translations if text]
+    assert result.sources == rewriter_of(base).encode([sentence.source for sentence in result.sentences])
+    assert base.decode(result.labels) == [sentence.target for sentence in result.sentences]
 
 
 def test_translations_are_kept_and_made_once(pair, base, tmp_path, monkeypatch):
@@ -62,13 +62,13 @@ def test_a_stopped_run_goes_on(pair, base, tmp_path, monkeypatch):
 
     monkeypatch.setattr(resumable, "PART", 2)
     samples = samples_in(tmp_path, pair)
-    whole, calls = translate, []
+    original, calls = translate, []
 
     def stop(base, texts, *rest, **more):
         calls.append(len(texts))
         if len(calls) == 2:
             raise Cancelled("Stopped.")
-        return whole(base, texts, *rest, **more)
+        return original(base, texts, *rest, **more)
 
     monkeypatch.setattr("engine.decoding.translate.translate", stop)
     with pytest.raises(Cancelled):
@@ -106,8 +106,8 @@ def test_validation_is_of_the_rewriting_model(pair, base, tmp_path):
             logits = base.model(
                 input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs, use_cache=False
             ).logits
-    wanted = logits.log_softmax(-1)[batch.labels != base.pad]
-    assert torch.allclose(result, wanted, atol=1e-4)
+    expected = logits.log_softmax(-1)[batch.labels != base.pad]
+    assert torch.allclose(result, expected, atol=1e-4)
 
 
 def test_the_gradient_goes_to_the_copies(pair, base, tmp_path):

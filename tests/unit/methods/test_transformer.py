@@ -100,8 +100,8 @@ def test_attention_is_softmax_of_scaled_products_and_padding_is_not_seen():
             values = [(attention.v_proj.weight @ s + attention.v_proj.bias)[part] for s in states[0, :3]]
             e = torch.exp(torch.stack([q @ k / 2.0 for k in keys]))
             heads.append(sum(w * v for w, v in zip(e / e.sum(), values, strict=True)))
-        wanted = attention.out_proj.weight @ torch.cat(heads) + attention.out_proj.bias
-        assert torch.allclose(got[0, t], wanted, atol=1e-10)
+        expected = attention.out_proj.weight @ torch.cat(heads) + attention.out_proj.bias
+        assert torch.allclose(got[0, t], expected, atol=1e-10)
     weights = attention.weights(query, attention.project(states)[0], mask)
     assert torch.allclose(weights.sum(-1), torch.ones_like(weights.sum(-1)))
     assert not weights[..., 3:].any()

@@ -89,9 +89,9 @@ def test_vectors_have_zero_mean_and_unit_length_and_relevance_lies_in_bounds(bas
 
 def test_a_sentences_vector_does_not_depend_on_the_padding_beside_it(base, module):
     rows = module.rows
-    whole = encode_all(module.retriever.target, rows, base.pad, base.device)
+    vectors = encode_all(module.retriever.target, rows, base.pad, base.device)
     for i in (0, 3):
-        assert encode_all(module.retriever.target, [rows[i]], base.pad, base.device)[0] == pytest.approx(whole[i], abs=2e-3)
+        assert encode_all(module.retriever.target, [rows[i]], base.pad, base.device)[0] == pytest.approx(vectors[i], abs=2e-3)
 
 
 def test_warm_start_losses_are_the_papers():
@@ -213,40 +213,40 @@ def refresher(module, base, folder, waits=True, every=4):
     return Refresher(module.retriever.target, arguments, every=every, waits=waits, folder=folder)
 
 
-def steps_of(one, encoder, steps):
+def steps_of(updater, encoder, steps):
     """Weights that change with every update, and whose index each update sees."""
     seen = []
     for step in steps:
         encoder.first.data.fill_(step * 0.1)
-        vectors = one.at(step).vectors.copy()
-        seen.append((one.current, vectors))
+        vectors = updater.at(step).vectors.copy()
+        seen.append((updater.current, vectors))
     return seen
 
 
 def test_a_refresh_takes_effect_one_interval_later_and_the_same_after_a_resume(base, tmp_path):
     module = trained_module("translation_memory", base, tmp_path / "m", **SMALL)
-    whole = steps_of(refresher(module, base, tmp_path), module.retriever.target, range(14))
-    assert [step for step, _ in whole] == [0] * 8 + [4] * 4 + [8] * 2
+    full = steps_of(refresher(module, base, tmp_path), module.retriever.target, range(14))
+    assert [step for step, _ in full] == [0] * 8 + [4] * 4 + [8] * 2
     for stop in (3, 5, 8, 10, 12):  # another process, which has the files alone
         again = steps_of(refresher(module, base, tmp_path), module.retriever.target, range(stop, 14))
-        for (step, vectors), (wanted, right) in zip(again, whole[stop:], strict=True):
-            assert step == wanted
+        for (step, vectors), (expected_step, right) in zip(again, full[stop:], strict=True):
+            assert step == expected_step
             assert np.array_equal(vectors, right)
-    one = refresher(module, base, tmp_path)
-    one.at(0)
-    one.close()
+    updater = refresher(module, base, tmp_path)
+    updater.at(0)
+    updater.close()
     assert not list(tmp_path.glob("retriever-*.safetensors"))
 
 
 def test_without_waiting_a_refresh_takes_effect_when_it_is_ready(base, tmp_path):
     module = trained_module("translation_memory", base, tmp_path / "m", **SMALL)
-    one = refresher(module, base, None, waits=False)
-    one.at(0)
-    one.at(4)
-    if one.building is not None:
-        one.building[1].join()
-    one.at(5)
-    assert one.current == 4
+    updater = refresher(module, base, None, waits=False)
+    updater.at(0)
+    updater.at(4)
+    if updater.building is not None:
+        updater.building[1].join()
+    updater.at(5)
+    assert updater.current == 4
 
 
 class StopAt(Progress):

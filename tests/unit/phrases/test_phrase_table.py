@@ -67,14 +67,14 @@ def test_log_likelihood_of_a_worked_example() -> None:
 
 @given(st.integers(0, 500), st.integers(0, 500), st.integers(1000, 9000), st.integers(1000, 9000))
 def test_keyness_is_careful_and_the_same_from_both_sides(a: int, b: int, n: int, m: int) -> None:
-    one = keyness(np.array([a]), np.array([b]), n, m)
-    other = keyness(np.array([b]), np.array([a]), m, n)
-    assert one.log_likelihood[0] >= 0
-    assert one.log_likelihood[0] == pytest.approx(other.log_likelihood[0], abs=1e-6)
-    assert one.value[0] == pytest.approx(-other.value[0])
-    assert abs(one.value[0]) <= max(abs(one.low[0]), abs(one.high[0]))
+    result = keyness(np.array([a]), np.array([b]), n, m)
+    swapped = keyness(np.array([b]), np.array([a]), m, n)
+    assert result.log_likelihood[0] >= 0
+    assert result.log_likelihood[0] == pytest.approx(swapped.log_likelihood[0], abs=1e-6)
+    assert result.value[0] == pytest.approx(-swapped.value[0])
+    assert abs(result.value[0]) <= max(abs(result.low[0]), abs(result.high[0]))
     if a / n == b / m:
-        assert one.value[0] == 0
+        assert result.value[0] == 0
 
 
 def test_more_evidence_for_the_same_ratio_counts_more() -> None:
@@ -120,10 +120,10 @@ def test_a_torn_line_loses_only_itself(tmp_path: Path) -> None:
 def test_a_phrase_goes_alone_or_with_its_sentences(tmp_path: Path) -> None:
     phrases = [Phrase(text, 1, 1, "X", 0) for text in ("Acme", "at Acme", "the acmes", "rain", "the rain")]
     result = Exclusions.exclude(tmp_path, ["rain"])
-    assert [one.text for one in result.keep(phrases, "en")] == ["Acme", "at Acme", "the acmes", "the rain"]
+    assert [phrase.text for phrase in result.keep(phrases, "en")] == ["Acme", "at Acme", "the acmes", "the rain"]
     assert not result.holder("en")("The rain at Acme.")
     result = Exclusions.exclude(tmp_path, ["ACME"], sentences=True)
-    assert [one.text for one in result.keep(phrases, "en")] == ["the acmes", "the rain"]
+    assert [phrase.text for phrase in result.keep(phrases, "en")] == ["the acmes", "the rain"]
     assert result.holder("en")("The rain at Acme.")
     assert not result.holder("en")("The acmes.")
 

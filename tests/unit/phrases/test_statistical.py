@@ -92,9 +92,9 @@ def test_what_belongs_together_stays_together() -> None:
     clause, stop = tree.children
     assert stop == Tree("punctuation", ".")
     assert [half.text for half in clause.children] == ["They know", "Mark Antony"]
-    known = Association("en")
-    known.count(texts)
-    assert parse_tree("They know Mark Antony.", "en", ONLY, association=known) == tree
+    association = Association("en")
+    association.count(texts)
+    assert parse_tree("They know Mark Antony.", "en", ONLY, association=association) == tree
 
 
 def test_repeated_sentences_count_but_are_no_second_place() -> None:

@@ -57,12 +57,12 @@ def test_trim_ends_on_words_or_whole_pairs_and_twice_is_once(tokens: list[str]) 
 
 @given(st.lists(st.text(min_size=1, max_size=5).filter(lambda t: not any(c.isspace() for c in t)), max_size=10), st.data())
 def test_align_finds_tokens_through_any_spacing(tokens: list[str], data: st.DataObject) -> None:
-    text, wanted = "", []
+    text, expected = "", []
     for token in tokens:
         text += data.draw(st.sampled_from(["", " ", "  ", "\u3000", "\n"]))
-        wanted.append((len(text), len(text) + len(token)))
+        expected.append((len(text), len(text) + len(token)))
         text += token
-    assert align(tokens, text) == wanted
+    assert align(tokens, text) == expected
 
 
 def test_align_knows_treebank_spellings_and_refuses_other_text() -> None:

@@ -231,14 +231,14 @@ def test_every_constituent_of_gum_is_text_of_its_sentence() -> None:
     with gzip.open(TREEBANKS / "en" / "gum-const.ptb.gz", "rt", encoding="utf-8") as file:
         trees = read_trees(file.read())
     assert len(trees) > 7000
-    total = whole = 0
+    total = covered = 0
     for tree in trees:
         words = [{"-LRB-": "(", "-RRB-": ")"}.get(word, word) for word in tree.leaf_labels()]
         text = " ".join(words).replace(" ,", ",").replace(" n't", "n't")
         parsed = from_tree(tree, text)
         result = phrases(constituency_spans(parsed), parsed, text, longest=8)
         total += len(result)
-        whole += bool(result) or all(is_punctuation(word) for word in words)
+        covered += bool(result) or all(is_punctuation(word) for word in words)
         for phrase in result:
             assert phrase in text
             assert phrase == phrase.strip()
@@ -247,7 +247,7 @@ def test_every_constituent_of_gum_is_text_of_its_sentence() -> None:
         assert drawn is not None
         assert [leaf.text for leaf in drawn.leaves()] == list(parsed.words)
         assert all(node.text in text for node in drawn.walk())
-    assert whole == len(trees)
+    assert covered == len(trees)
     assert total > 100_000
 
 

@@ -77,8 +77,8 @@ def plugin_of(name, base, prepared):
 
 
 def material(base, folder, **changes):
-    wanted = Ablation(SOURCES, REFERENCES, phrase_options=PhraseOptions(parser="statistical"), **changes)
-    return material_of(wanted, base, "", load_settings(), folder, Progress())
+    ablation = Ablation(SOURCES, REFERENCES, phrase_options=PhraseOptions(parser="statistical"), **changes)
+    return material_of(ablation, base, "", load_settings(), folder, Progress())
 
 
 def loss(base, plugin):

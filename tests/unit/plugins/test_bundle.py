@@ -37,12 +37,12 @@ def contents(path: Path) -> dict[str, bytes]:
 def write(path: Path, files: dict[str, bytes], manifest: bool = True) -> Path:
     """A bundle of these files, with a manifest that fits them."""
     if manifest:
-        about = {
+        entries = {
             name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
             for name, data in files.items()
             if name != MANIFEST
         }
-        files = {**files, MANIFEST: json.dumps({"files": about}).encode()}
+        files = {**files, MANIFEST: json.dumps({"files": entries}).encode()}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, data in files.items():
             bundle.writestr(name, data)
@@ -77,8 +77,8 @@ def refused(path: Path, base: BaseModel, cache: Path, match: str) -> str:
     assert "\n" not in text
     left = sorted(cache.rglob("*")) if cache.exists() else []
     assert not [file for file in left if file.name.startswith(".")], "half-unpacked files were left behind"
-    whole = {folder for folder in left if folder.parent == cache}
-    assert all((folder / MANIFEST).exists() or (folder / CONFIG).exists() for folder in whole)
+    folders = {folder for folder in left if folder.parent == cache}
+    assert all((folder / MANIFEST).exists() or (folder / CONFIG).exists() for folder in folders)
     assert not before or set(before) <= set(left)
     return text
 
@@ -112,8 +112,8 @@ def test_a_bundle_holds_exactly_its_files_and_keys(bundle: Path) -> None:
     }  # fmt: skip
     listed = json.loads(files[MANIFEST])["files"]
     assert set(listed) == set(files) - {MANIFEST}
-    for name, about in listed.items():
-        assert about == {"sha256": hashlib.sha256(files[name]).hexdigest(), "bytes": len(files[name])}
+    for name, entry in listed.items():
+        assert entry == {"sha256": hashlib.sha256(files[name]).hexdigest(), "bytes": len(files[name])}
 
 
 def test_the_card_names_preset_settings_unlike_the_paper_and_how_training_ended(bundle: Path) -> None:
@@ -209,8 +209,8 @@ def altered(bundle: Path, path: Path, position: int, flip: int) -> None:
 
 
 @given(st.floats(0, 1, exclude_max=True), st.integers(1, 255))
-def test_a_changed_byte_is_refused_or_harmless(bundle: Path, tmp_path: Path, place: float, flip: int) -> None:
-    altered(bundle, tmp_path / "changed.zip", int(place * bundle.stat().st_size), flip)
+def test_a_changed_byte_is_refused_or_harmless(bundle: Path, tmp_path: Path, share: float, flip: int) -> None:
+    altered(bundle, tmp_path / "changed.zip", int(share * bundle.stat().st_size), flip)
 
 
 @given(st.integers(1, 700), st.integers(1, 255))
@@ -320,7 +320,7 @@ def test_an_unusual_packing_is_refused(bundle: Path, base: BaseModel, tmp_path: 
     "change",
     [
         lambda files: {"files": {**files, "README.md": "x"}},
-        lambda files: {"files": {name: about for name, about in files.items() if name != WEIGHTS}},
+        lambda files: {"files": {name: entry for name, entry in files.items() if name != WEIGHTS}},
         lambda files: {"files": {**files, "index.faiss": {"sha256": "", "bytes": 0}}},
         lambda files: {"files": {**files, WEIGHTS: {**files[WEIGHTS], "bytes": 1}}},
         lambda files: {"files": list(files)},

@@ -42,9 +42,9 @@ def texts() -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def learned(base: BaseModel, texts: dict[str, list[str]]) -> DomainFilter:
-    made = DomainFilter.learn(base, texts["own"], texts["general"], texts["held out"])
-    assert made is not None
-    return made
+    result = DomainFilter.learn(base, texts["own"], texts["general"], texts["held out"])
+    assert result is not None
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -78,24 +78,26 @@ def test_too_little_text_makes_no_filter(base: BaseModel, texts: dict[str, list[
 def test_what_is_not_accepted_is_the_bases_translation_to_the_letter(
     base: BaseModel, plugin: Plugin, learned: DomainFilter, texts: dict[str, list[str]], half_like: int
 ) -> None:
-    some = [*texts["tests"][:4], *texts["other"][:4], ""]
-    lower = float(np.sort(learned.scores(base, some)[[not one for one in learned.accepts(base, some)]])[-half_like:][0])
-    known = replace(learned, lower=lower if half_like else learned.threshold)
-    shares = known.shares(base, some)
+    sentences = [*texts["tests"][:4], *texts["other"][:4], ""]
+    lower = float(
+        np.sort(learned.scores(base, sentences)[[not accepted for accepted in learned.accepts(base, sentences)]])[-half_like:][0]
+    )
+    domain_filter = replace(learned, lower=lower if half_like else learned.threshold)
+    shares = domain_filter.shares(base, sentences)
     assert sorted(set(shares)) == ([0.0, SHARE, 1.0] if half_like else [0.0, 1.0])
-    plugin = plugin.with_filter(known)
+    plugin = plugin.with_filter(domain_filter)
     greedy = Decoding(beam=1, guard=False)
-    whole, alone = plugin.unfiltered, translate(base, some, decoding=greedy)
-    at = {share: translate(base, some, whole, strength=share, decoding=greedy) for share in (SHARE, 1.0)} | {0.0: alone}
-    wanted = [at[share][i] for i, share in enumerate(shares)]
-    assert wanted not in at.values()
-    assert translate_mixed(base, some, [plugin] * len(some), decoding=greedy) == wanted
-    assert translate_mixed(base, some, [plugin, *[None] * 8], decoding=greedy) == [wanted[0], *alone[1:]]
-    for stack in (plugin, PluginStack([plugin]), PluginStack([plugin, whole], [1.0, 0.0])):
-        assert translate(base, some, stack, decoding=greedy) == wanted
-    assert translate(base, some, plugin, strength=0.0, decoding=greedy) == alone
-    pairs = list(zip(some, alone, strict=True))[:8]
-    scores = {share: score(base, pairs, whole, strength=share) for share in (0.0, SHARE, 1.0)}
+    unfiltered, alone = plugin.unfiltered, translate(base, sentences, decoding=greedy)
+    at = {share: translate(base, sentences, unfiltered, strength=share, decoding=greedy) for share in (SHARE, 1.0)} | {0.0: alone}
+    expected = [at[share][i] for i, share in enumerate(shares)]
+    assert expected not in at.values()
+    assert translate_mixed(base, sentences, [plugin] * len(sentences), decoding=greedy) == expected
+    assert translate_mixed(base, sentences, [plugin, *[None] * 8], decoding=greedy) == [expected[0], *alone[1:]]
+    for stack in (plugin, PluginStack([plugin]), PluginStack([plugin, unfiltered], [1.0, 0.0])):
+        assert translate(base, sentences, stack, decoding=greedy) == expected
+    assert translate(base, sentences, plugin, strength=0.0, decoding=greedy) == alone
+    pairs = list(zip(sentences, alone, strict=True))[:8]
+    scores = {share: score(base, pairs, unfiltered, strength=share) for share in (0.0, SHARE, 1.0)}
     for i, result in enumerate(score(base, pairs, plugin)):
         assert result == pytest.approx(scores[shares[i]][i], rel=1e-5)
 
@@ -103,11 +105,11 @@ def test_what_is_not_accepted_is_the_bases_translation_to_the_letter(
 def test_a_method_without_strengths_acts_on_what_is_like_the_samples_alone(
     base: BaseModel, learned: DomainFilter, texts: dict[str, list[str]]
 ) -> None:
-    some = [*texts["tests"][:4], *texts["other"][:4]]
+    sentences = [*texts["tests"][:4], *texts["other"][:4]]
     everything = replace(learned, lower=-1e9)
     for name, weakest in (("houlsby_adapter", SHARE), ("rewrite", 0.0)):
-        made = Plugin(get_method(name), torch.nn.Module(), {}, domain_filter=everything)
-        assert set(made.shares(base, some)) == {weakest, 1.0}
+        plugin = Plugin(get_method(name), torch.nn.Module(), {}, domain_filter=everything)
+        assert set(plugin.shares(base, sentences)) == {weakest, 1.0}
 
 
 @pytest.mark.slow
@@ -133,9 +135,9 @@ def test_a_filter_is_read_as_it_was_written_and_damage_is_said(
     assert again is not None
     assert again.accepts(base, texts["other"]) == learned.accepts(base, texts["other"])
     assert (again.threshold, again.lower) == pytest.approx((learned.threshold, learned.lower))
-    one = DomainFilter.open(replace(learned, lower=learned.threshold).save(tmp_path / "one").parent, base.d_model)
-    assert one is not None
-    assert one.lower == one.threshold, "as filters of bundles that were made before"
+    reopened = DomainFilter.open(replace(learned, lower=learned.threshold).save(tmp_path / "one").parent, base.d_model)
+    assert reopened is not None
+    assert reopened.lower == reopened.threshold, "as filters of bundles that were made before"
     with pytest.raises(BundleError, match="does not fit its base"):
         DomainFilter.open(tmp_path, base.d_model + 1)
     save_file({name: value for name, value in load_file(file).items() if name != "ratios"}, file)
@@ -148,10 +150,10 @@ def test_a_filter_is_read_as_it_was_written_and_damage_is_said(
 
 def test_usual_words_that_a_little_general_text_lacks_are_not_taken_for_the_samples(base: BaseModel) -> None:
     samples = ["The government said that the catheter needs a suture."] * 2
-    own, other = (plain(base, encoded(base, texts)) for texts in (samples, ["He did not come."] * 2))
+    domain, other = (plain(base, encoded(base, texts)) for texts in (samples, ["He did not come."] * 2))
     probabilities = piece_probabilities(base)
-    features, without = log_ratios(own, other, {})
-    _, ratios = log_ratios(own, other, probabilities)
+    features, without = log_ratios(domain, other, {})
+    _, ratios = log_ratios(domain, other, probabilities)
     shares = {i: probabilities.get(int(feature) - 1, 0.0) for i, feature in enumerate(features)}
     seen = [i for i in shares if shares[i] and without[i] == without.max()]  # once a sample, and never in general text
     usual, rare = (pick(seen, key=lambda i: shares[i]) for pick in (max, min))

@@ -25,10 +25,10 @@ def test_what_was_imported_is_no_default_by_itself(library: Library) -> None:
     first = library.take_in(project, GOLDEN)
     assert store.plugins.get(first.id).imported
     assert store.defaults.get(project.id) is None
-    own = store.plugins.create(project.id, "Own", method="lhuc", path=str(GOLDEN))
-    assert store.defaults.get(project.id) == own
+    plugin = store.plugins.create(project.id, "Own", method="lhuc", path=str(GOLDEN))
+    assert store.defaults.get(project.id) == plugin
     library.take_in(project, GOLDEN)
-    assert store.defaults.get(project.id) == own, "the newest is one from elsewhere"
+    assert store.defaults.get(project.id) == plugin, "the newest is one from elsewhere"
     store.defaults.set(project.id, first.id)
     assert store.defaults.get(project.id) == first
 

@@ -77,17 +77,17 @@ def project(library: Library, tiny: Path) -> ProjectRow:
 
 @pytest.mark.slow
 def test_a_blend_is_its_plugins_at_their_weights(blend: Path, bundle: Path, domain: Path, base: BaseModel, tmp_path: Path) -> None:
-    one, two = (Plugin.load(path, base, cache=tmp_path) for path in (bundle, domain))
+    first, second = (Plugin.load(path, base, cache=tmp_path) for path in (bundle, domain))
     both = Plugin.load(blend, base, cache=tmp_path)
     assert both.name == "Both"
-    expected = translate(base, SOURCES, PluginStack([one, two], [1.0, 0.5]))
+    expected = translate(base, SOURCES, PluginStack([first, second], [1.0, 0.5]))
     assert translate(base, SOURCES, both) == expected
     scores = [score for score, _ in score(base, SENTENCES, both)]
-    assert scores == [score for score, _ in score(base, SENTENCES, PluginStack([one, two], [1.0, 0.5]))]
-    for other in (one, two, PluginStack([one, two])):
+    assert scores == [score for score, _ in score(base, SENTENCES, PluginStack([first, second], [1.0, 0.5]))]
+    for other in (first, second, PluginStack([first, second])):
         assert scores != [score for score, _ in score(base, SENTENCES, other)], "the weights count"
     half = [score for score, _ in score(base, SENTENCES, both, strength=0.5)]
-    assert half == [score for score, _ in score(base, SENTENCES, PluginStack([one, two], [0.5, 0.25]))]
+    assert half == [score for score, _ in score(base, SENTENCES, PluginStack([first, second], [0.5, 0.25]))]
     assert translate(base, SOURCES, both, strength=0.0) == translate(base, SOURCES)
 
 
@@ -124,14 +124,14 @@ def with_license(path: Path, output: Path, name: str) -> Path:
     import hashlib
 
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(output, "w") as new:
-        texts = {one: old.read(one) for one in old.namelist()}
+        texts = {member: old.read(member) for member in old.namelist()}
         texts["README.md"] = texts["README.md"].replace(b"---\n", f"---\nlicense: {name}\n".encode(), 1)
         manifest = json.loads(texts["manifest.json"])
         data = texts["README.md"]
         manifest["files"]["README.md"] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
         texts["manifest.json"] = json.dumps(manifest).encode()
-        for one, data in texts.items():
-            new.writestr(one, data)
+        for member, data in texts.items():
+            new.writestr(member, data)
     return output
 
 
@@ -141,15 +141,15 @@ def strangers(bundle: Path, domain: Path, blend: Path, tmp_path_factory: pytest.
     amend(domain, folder / "other-base.zip", card={"base_fingerprint": "sha256:0", "base_model_name_or_path": "other"})
     amend(domain, folder / "other-way.zip", card={"source": "de"})
     amend(domain, folder / "rewrite.zip", card={"method": "rewrite"})
-    one = Part(bundle, 1.0)
+    part = Part(bundle, 1.0)
     return {
-        "one": ([one], "two to 4 plugins, not 1"),
-        "same": ([one, one], "different plugins to blend"),
-        "heavy": ([one, Part(domain, 1.5)], "weights"),
-        "base": ([one, Part(folder / "other-base.zip", 1.0)], r"other and Style for tiny-en-zh\. Only plugins of one base"),
-        "direction": ([one, Part(folder / "other-way.zip", 1.0)], "from German to Chinese and Style from English to Chinese"),
-        "blend": ([one, Part(blend, 1.0)], "Both is itself a blend"),
-        "dial": ([one, Part(folder / "rewrite.zip", 1.0)], "full strength or not at all"),
+        "one": ([part], "two to 4 plugins, not 1"),
+        "same": ([part, part], "different plugins to blend"),
+        "heavy": ([part, Part(domain, 1.5)], "weights"),
+        "base": ([part, Part(folder / "other-base.zip", 1.0)], r"other and Style for tiny-en-zh\. Only plugins of one base"),
+        "direction": ([part, Part(folder / "other-way.zip", 1.0)], "from German to Chinese and Style from English to Chinese"),
+        "blend": ([part, Part(blend, 1.0)], "Both is itself a blend"),
+        "dial": ([part, Part(folder / "rewrite.zip", 1.0)], "full strength or not at all"),
     }
 
 
@@ -199,8 +199,8 @@ def test_a_blend_can_be_given_away_without_phrases(blend: Path, base: BaseModel,
     verify_bundle(tmp_path / "given.zip")
     with zipfile.ZipFile(tmp_path / "given.zip") as opened, opened.open("part-1.zip") as part:
         assert "phrases.jsonl" not in zipfile.ZipFile(part).namelist()
-    both, given = (Plugin.load(path, base, cache=tmp_path / "c") for path in (blend, tmp_path / "given.zip"))
-    assert translate(base, SOURCES, given) == translate(base, SOURCES, both)
+    both, shared = (Plugin.load(path, base, cache=tmp_path / "c") for path in (blend, tmp_path / "given.zip"))
+    assert translate(base, SOURCES, shared) == translate(base, SOURCES, both)
 
 
 def test_a_method_that_reads_sentences_says_so_and_keeps_them(
@@ -245,14 +245,14 @@ def test_a_copy_goes_by_the_present_name(
 def stops(path: Path, **more: Any) -> tuple[list[str], str]:
     """The checks that a bundle passed, and the sentence of the one that stopped it."""
     result = list(check_bundle(path, shown="mine.zip", **more))
-    assert [one.ok for one in result[:-1]] == [True] * (len(result) - 1)
-    return [one.name for one in result if one.ok], "" if result[-1].ok else result[-1].sentence
+    assert [check.ok for check in result[:-1]] == [True] * (len(result) - 1)
+    return [check.name for check in result if check.ok], "" if result[-1].ok else result[-1].sentence
 
 
 def test_a_whole_bundle_passes_every_check(bundle: Path, base: BaseModel, tmp_path: Path) -> None:
     result = list(check_bundle(bundle, base=lambda: base, direction=("en", "zh"), cache=tmp_path))
-    assert [one.name for one in result] == list(TITLES)
-    assert all(one.ok and one.sentence.endswith(".") for one in result)
+    assert [check.name for check in result] == list(TITLES)
+    assert all(check.ok and check.sentence.endswith(".") for check in result)
     assert "Made for tiny-en-zh" in result[3].sentence
     assert stops(bundle) == (["file", "format", "checksums", "licence"], "")
 
@@ -302,7 +302,7 @@ def hostile(bundle: Path, folder: Path) -> Iterator[tuple[str, Path, str, str]]:
     with zipfile.ZipFile(bundle) as opened:
         weights = load(opened.read("adapter_model.safetensors"))
     for case, value in (("nan", float("nan")), ("infinite", float("inf")), ("huge", 1e30)):
-        key = next(key for key, one in weights.items() if one.dtype == torch.float32)  # a half holds no 1e30
+        key = next(key for key, tensor in weights.items() if tensor.dtype == torch.float32)  # a half holds no 1e30
         spoilt = {**weights, key: torch.full_like(weights[key], value)}
         (folder / "weights").write_bytes(save(spoilt))
         amend(bundle, folder / f"{case}.zip", files={"adapter_model.safetensors": folder / "weights"})
@@ -336,16 +336,16 @@ def test_each_failure_stops_at_its_check_with_a_sentence(bundle: Path, base: Bas
 def test_bundles_of_one_name_are_versions(library: Library, project: ProjectRow, bundle: Path, base: BaseModel) -> None:
     rows = [library.import_bundle(project, bundle, lambda: base) for _ in range(3)]
     assert len({row.path for row in rows}) == 3
-    (one,) = library.versions(project.id)
-    assert one.newest == rows[2]
-    assert [one.number(row) for row in one.rows] == [3, 2, 1]
+    (versions,) = library.versions(project.id)
+    assert versions.newest == rows[2]
+    assert [versions.number(row) for row in versions.rows] == [3, 2, 1]
     assert library.tag(project.id, "Style", ["client A", " draft ", "", "draft"]) == ["client A", "draft"]
     assert library.store.tags.of(project.id) == {row.id: ["client A", "draft"] for row in rows}
     library.delete(rows[2])
     assert not Path(rows[2].path).exists()
     assert Path(rows[1].path).exists()
-    (one,) = by_name(library.store.plugins.list(project.id))
-    assert one.newest == rows[1]
+    (versions,) = by_name(library.store.plugins.list(project.id))
+    assert versions.newest == rows[1]
     assert set(library.store.tags.of(project.id)) == {rows[0].id, rows[1].id}
     with pytest.raises(InputError, match="needs a name"):
         library.rename(project.id, "Style", "  ")

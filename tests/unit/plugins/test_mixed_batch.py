@@ -61,7 +61,7 @@ def plugin_by_sentence(base: BaseModel, seed: int, folder: Any, size: float) -> 
     method = get_method("memory_adapter")
     config = method.config_class(**BY_SENTENCE)
     last = len(base.decoder_layers) - 1
-    places = [(layer, place) for layer in (last - 1, last) for place in ("self_attn", "encoder_attn")]
+    places = [(layer, attention) for layer in (last - 1, last) for attention in ("self_attn", "encoder_attn")]
     folder.mkdir()
     record_sentences(base, [SentencePair(*pair) for pair in SENTENCES[seed % 3 :]], places, 8).save(folder)
     torch.manual_seed(seed)

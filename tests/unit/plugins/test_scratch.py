@@ -31,8 +31,8 @@ def checks(base: BaseModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         raise AssertionError("a bundle is loaded outside the process that tries it")
 
     monkeypatch.setattr(import_checks, "answers", scratch.answers)
-    for place in ("check_bytes", "check_tensors", "read_bundle_text"):
-        monkeypatch.setattr(trial, place, refuse)
+    for name in ("check_bytes", "check_tensors", "read_bundle_text"):
+        monkeypatch.setattr(trial, name, refuse)
     monkeypatch.setattr(Plugin, "load", refuse)
     return lambda path: list(
         import_checks.check_bundle(path, base=lambda: base, direction=("en", "zh"), cache=tmp_path / "cache", shown="a.zip")
@@ -41,7 +41,7 @@ def checks(base: BaseModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_good_bundle_is_tried_in_a_process_of_its_own(bundle: Path, checks: Checks, tmp_path: Path) -> None:
     result = checks(bundle)
-    assert [one.name for one in result if one.ok] == list(import_checks.TITLES)
+    assert [check.name for check in result if check.ok] == list(import_checks.TITLES)
     (unpacked,) = (tmp_path / "cache").iterdir()
     assert (unpacked / "memory.safetensors").exists(), "it need not be unpacked again"
 

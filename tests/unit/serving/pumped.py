@@ -17,7 +17,7 @@ MANY = 50  # a repeat of more is pumped
 CHARACTERS = "a1 -_.\n<\"'=&{/字"
 MEMBERS = 3  # of a set that is repeated; one is taken elsewhere
 AFTER = ("", "\x01", '"', "\n\x01")
-CATEGORIES = {"DIGIT": str.isdigit, "SPACE": str.isspace, "WORD": lambda one: one.isalnum() or one == "_"}
+CATEGORIES = {"DIGIT": str.isdigit, "SPACE": str.isspace, "WORD": lambda char: char.isalnum() or char == "_"}
 
 
 class Pump(NamedTuple):
@@ -36,11 +36,11 @@ def pumps(pattern: re.Pattern[Any]) -> list[Pump]:
 
 
 def _of(items: Sequence[tuple[Any, Any]], before: str) -> Iterator[tuple[str, str]]:
-    for place, (code, value) in enumerate(items):
-        lead = before + example(items[:place])
+    for index, (code, value) in enumerate(items):
+        lead = before + example(items[:index])
         if code in REPEATS:
             if value[1] > MANY:
-                yield from _pumped(list(value[2]), lead, example(items[place + 1 :]))
+                yield from _pumped(list(value[2]), lead, example(items[index + 1 :]))
             yield from _of(list(value[2]), lead)
         for part in parts(code, value):
             yield from _of(list(part), lead)
@@ -102,9 +102,9 @@ def _example(code: Any, value: Any) -> str:
 def members(items: Sequence[tuple[Any, Any]]) -> list[str]:
     """Characters of a set: those of CHARACTERS, or else one of its own."""
     negated = items[0][0] is codes.NEGATE
-    found = [one for one in CHARACTERS if any(_holds(one, *item) for item in items) != negated]
-    own = [chr(value if code is codes.LITERAL else value[0]) for code, value in items if code in (codes.LITERAL, codes.RANGE)]
-    return found or ["é" if negated else own[0]]
+    matches = [char for char in CHARACTERS if any(_holds(char, *item) for item in items) != negated]
+    own_chars = [chr(value if code is codes.LITERAL else value[0]) for code, value in items if code in (codes.LITERAL, codes.RANGE)]
+    return matches or ["é" if negated else own_chars[0]]
 
 
 def _holds(character: str, code: Any, value: Any) -> bool:

@@ -87,7 +87,7 @@ def test_different_plugins_share_a_batch_where_they_can_and_no_more_than_fit_int
     results = [batcher.submit(work, [f"{work.plugin}{i}" for i in range(2)]) for work in [*works, alone, works[1]]]
     batcher.go.release(9)
     assert first.result(300) == ["X"]
-    assert [one.result(300) for one in results] == [
+    assert [future.result(300) for future in results] == [
         ["0", "1"], ["P0", "P1"], ["Q0", "Q1"], ["R0", "R1"], ["ALONE0", "ALONE1"], ["P0", "P1"],
     ]  # fmt: skip
     assert [texts for _, texts in batcher.seen] == [
@@ -124,16 +124,16 @@ def test_a_plugin_that_works_again_shares_batches_again() -> None:
     batcher = Held(works)
     for broken in ("broken", "nothing any more"):
         batcher.broken = broken
-        one = batcher.submit(works[1], ["y"])
+        future = batcher.submit(works[1], ["y"])
         batcher.go.release()
-        assert (one.exception(10) is None) == (broken != "broken")
+        assert (future.exception(10) is None) == (broken != "broken")
     for _ in range(2):
         assert batcher.entered.acquire(timeout=120)
     first = batcher.submit(A, ["x"])
     assert batcher.entered.acquire(timeout=120)
     results = [batcher.submit(work, ["y"]) for work in works]
     batcher.go.release(2)
-    assert [one.result(300) for one in (first, *results)] == [["X"], ["Y"], ["Y"], ["Y"]]
+    assert [future.result(300) for future in (first, *results)] == [["X"], ["Y"], ["Y"], ["Y"]]
     assert batcher.seen[-1][1] == ["y", "y", "y"]
 
 
@@ -154,7 +154,7 @@ def test_a_batch_waits_for_no_others_plugin_and_follows_a_bundle_that_is_replace
     loads: list[str] = []
     real = Plugin.load.__func__  # type: ignore[attr-defined]
     monkeypatch.setattr(
-        Plugin, "load", classmethod(lambda cls, path, *given, **named: loads.append(path) or real(cls, path, *given, **named))
+        Plugin, "load", classmethod(lambda cls, path, *args, **named: loads.append(path) or real(cls, path, *args, **named))
     )
     loaded = models.base(str(tiny), "en", "zh")
     assert len(models.plugins([str(files[2]), "", str(files[0])], loaded)) == 3
@@ -181,7 +181,7 @@ def test_other_work_with_the_models_takes_its_turn() -> None:
     gone.leave()
     batcher.go.release()
     assert first.result(300) == ["X"]
-    assert [one.result(300) for one in greedy] == [["g1"], ["g2"], ["g3"]]
+    assert [future.result(300) for future in greedy] == [["g1"], ["g2"], ["g3"]]
     assert modest.result(300) == ["m"]
     assert order.index("m") < order.index("g2"), "a client with many requests has one turn at a time"
     with pytest.raises(ZeroDivisionError):
@@ -203,10 +203,10 @@ def test_others_are_translated_while_a_plugin_is_loaded(
     entered, go = threading.Event(), threading.Event()
     real = Plugin.load.__func__  # type: ignore[attr-defined]
 
-    def slow(cls: Any, *given: Any, **named: Any) -> Any:
+    def slow(cls: Any, *args: Any, **named: Any) -> Any:
         entered.set()
         assert go.wait(300)
-        return real(cls, *given, **named)
+        return real(cls, *args, **named)
 
     monkeypatch.setattr(Plugin, "load", classmethod(slow))
     broken = tmp_path / "broken.zip"
@@ -215,7 +215,7 @@ def test_others_are_translated_while_a_plugin_is_loaded(
     waiting = [batcher.submit(work, ENGLISH) for work in works]
     assert entered.wait(300)
     assert len(batcher.submit(plain, ["He said nothing."]).result(300)) == 1
-    assert not any(one.done() for one in waiting)
+    assert not any(future.done() for future in waiting)
     batcher.close()  # what waits is still translated
     go.set()
     assert len(waiting[0].result(300)) == len(ENGLISH)
@@ -234,8 +234,8 @@ def test_plugins_that_work_in_the_layers_are_mixed_with_the_base_and_each_other(
 
     other = Path(shutil.copy(mixable, tmp_path / "other.zip"))
     decoding = Decoding.from_mapping(Plugin.load(mixable, base).card.get("decoding", {}))
-    given = decoding.to_mapping()
-    works = [TranslationSpec.of(str(tiny), "en", "zh", plugin, decoding=given) for plugin in ("", str(mixable), str(other))]
+    mapping = decoding.to_mapping()
+    works = [TranslationSpec.of(str(tiny), "en", "zh", plugin, decoding=mapping) for plugin in ("", str(mixable), str(other))]
     batcher = Batcher(ModelCache(load_settings()))
     alone = [batcher.submit(work, ENGLISH).result(300) for work in works]
     mixed: list[int] = []
@@ -243,7 +243,7 @@ def test_plugins_that_work_in_the_layers_are_mixed_with_the_base_and_each_other(
     monkeypatch.setattr(MixedBatch, "arrange", lambda self, texts: mixed.append(len(self.plugins)) or real(self, texts))
     with batcher._change:  # nothing is taken out before all are there
         together = [batcher.submit(work, ENGLISH) for work in works]
-    assert [one.result(300) for one in together] == alone
+    assert [future.result(300) for future in together] == alone
     assert mixed
     assert set(mixed) == {3}
 
@@ -271,7 +271,7 @@ def test_too_much_at_once_is_turned_away_but_one_large_request_is_not() -> None:
         batcher.submit(A, ["y"], Ticket("one more"))
     batcher.go.release(10_000)
     assert len(large.result(300)[0]) == MOST_WAITING + 1
-    assert all(one.result(300) for one in others)
+    assert all(future.result(300) for future in others)
     assert batcher.submit(A, ["y"]).result(300) == ["Y"]
     assert batcher.submit(A, []).result(0) == []
 
@@ -334,9 +334,9 @@ def held_at_work() -> tuple[Held, Any]:
 def test_clients_take_turns_however_many_requests_one_of_them_sends() -> None:
     batcher, _ = held_at_work()
     many = [batcher.submit(A, [f"m{i}"], Ticket("many")) for i in range(4 * PART)]
-    one = batcher.submit(A, ["one"], Ticket("one"))
+    single = batcher.submit(A, ["one"], Ticket("one"))
     batcher.go.release(2)
-    assert one.result(300) == ["ONE"]
+    assert single.result(300) == ["ONE"]
     assert "one" in batcher.seen[1][1], "it is in the first batch after it came"
     batcher.go.release(9)
     assert [future.result(300) for future in many] == [[f"M{i}"] for i in range(4 * PART)]
@@ -347,12 +347,12 @@ def test_a_client_with_long_texts_gets_no_more_of_the_work_than_one_with_short_o
     long = batcher.submit(B, ["w " * 20_000], Ticket("long"))
     short = [batcher.submit(A, [f"s{i} " * 20], Ticket("short")) for i in range(200)]
     batcher.go.release(10_000)
-    assert [one.result(300) for one in short]
+    assert [future.result(300) for future in short]
     assert long.result(300)
     work = {"a": 0, "b": 0}
     for spec, texts in batcher.seen[1:]:
         assert sum(map(weight, texts)) <= MOST_WEIGHT
-        if len(work) == 2 and all(one.done() for one in short) and "s199 " in "".join(texts):
+        if len(work) == 2 and all(future.done() for future in short) and "s199 " in "".join(texts):
             break
         work[spec.base] += sum(map(weight, texts))
     assert abs(work["a"] - work["b"]) <= 2 * MOST_WEIGHT
@@ -363,7 +363,7 @@ def test_a_client_with_much_to_do_fills_no_batch_that_others_wait_for() -> None:
     many = batcher.submit(A, [f"m{i}" for i in range(20 * PART)], Ticket("many"))
     few = [batcher.submit(A, [f"f{i}"], Ticket(f"f{i}")) for i in range(3)]
     batcher.go.release(2)
-    assert all(one.result(300) for one in few)
+    assert all(future.result(300) for future in few)
     assert len(batcher.seen[1][1]) == 4, "one of each, though there was room for more of one"
     batcher.go.release(1000)
     assert len(many.result(300)) == 20 * PART
@@ -380,16 +380,16 @@ def test_a_short_request_of_the_same_client_waits_for_little_of_a_long_one() -> 
     assert short.result(300) == ["SHORT"]
     assert sorted(batcher.seen[1][1]) == ["l0 0", "l1 0", "short"]
     batcher.go.release(100)
-    assert [len(one.result(300)) for one in long] == [2 * PART] * 2
+    assert [len(future.result(300)) for future in long] == [2 * PART] * 2
 
 
 def test_a_long_text_is_cut_and_put_together_again_and_spoils_no_batch_of_short_ones() -> None:
     batcher, first = held_at_work()
     sentence, rest = "The rain stopped in the evening. ", "x" * (3 * LONGEST)
     long = batcher.submit(A, [sentence * 100 + rest, "short"], Ticket("long"))
-    one = batcher.submit(A, ["one"], Ticket("one"))
+    single = batcher.submit(A, ["one"], Ticket("one"))
     batcher.go.release(100)
-    assert one.result(300) == ["ONE"]
+    assert single.result(300) == ["ONE"]
     text, short = long.result(300)
     assert "".join(text.split()) == "".join((sentence * 100 + rest).upper().split())
     assert short == "SHORT"
@@ -400,7 +400,7 @@ def test_a_long_text_is_cut_and_put_together_again_and_spoils_no_batch_of_short_
 def test_what_is_not_waited_for_any_more_or_took_too_long_is_not_translated() -> None:
     batcher, first = held_at_work()
     gone, late, stays = Ticket("gone"), Ticket("late", 600), Ticket("stays", 600)
-    futures = [batcher.submit(A, [f"{one.client}{i}" for i in range(2 * PART)], one) for one in (gone, late, stays)]
+    futures = [batcher.submit(A, [f"{ticket.client}{i}" for i in range(2 * PART)], ticket) for ticket in (gone, late, stays)]
     batcher.go.release()
     assert first.result(300)
     assert batcher.entered.acquire(timeout=120)  # parts of all three are in this batch
@@ -439,11 +439,11 @@ def test_copies_elsewhere_are_asked_in_the_same_turns() -> None:
     from engine.jobs.backends.ray_serve import ASKING, PIECE, ReplicaBatcher
 
     batcher = ReplicaBatcher(ModelCache(load_settings()))
-    asked: list[list[str]] = []
+    requests: list[list[str]] = []
     go = threading.Semaphore(0)
 
     def ask(work: TranslationSpec, texts: list[str]) -> list[str]:
-        asked.append(texts)
+        requests.append(texts)
         assert go.acquire(timeout=120)
         if "broken" in texts:
             raise MissingError("There is no base broken.")
@@ -452,14 +452,14 @@ def test_copies_elsewhere_are_asked_in_the_same_turns() -> None:
     batcher._ask = ask  # type: ignore[method-assign]
     many = [f"m{i}" for i in range(PIECE * (ASKING + 8))]
     long = batcher.submit(A, many, Ticket("many"))
-    until(lambda: len(asked) == ASKING)
-    one = batcher.submit(A, ["one"], Ticket("one"))
+    until(lambda: len(requests) == ASKING)
+    single = batcher.submit(A, ["one"], Ticket("one"))
     bad = batcher.submit(B, ["broken"], Ticket("bad"))
     go.release(len(many))
-    assert one.result(300) == ["ONE"]
+    assert single.result(300) == ["ONE"]
     assert long.result(300) == [text.upper() for text in many]
     with pytest.raises(MissingError):
         bad.result(300)
-    assert ["broken"] in asked[ASKING : ASKING + 3]
-    assert any("one" in texts for texts in asked[ASKING : ASKING + 3])
+    assert ["broken"] in requests[ASKING : ASKING + 3]
+    assert any("one" in texts for texts in requests[ASKING : ASKING + 3])
     batcher.close()

@@ -47,10 +47,10 @@ def of_markup() -> None:
 def of_terms() -> None:
     for term in TERMS:
         for language in ("en", "zh", ""):
-            one = terminology.Term(term, language, term, language)
-            assert one.in_target
-            assert one.in_source
-            assert one.inflected
+            pair = terminology.Term(term, language, term, language)
+            assert pair.in_target
+            assert pair.in_source
+            assert pair.inflected
 
 
 def of_weights() -> None:
@@ -111,30 +111,30 @@ class Kept:
         if name not in ("compile", *WAYS):
             return real
 
-        def called(pattern: Any, *given: Any, **named: Any) -> Any:
-            flags = named.get("flags", given[PATTERN.get(name, 3) - 2] if len(given) >= PATTERN.get(name, 3) - 1 else 0)
+        def called(pattern: Any, *args: Any, **named: Any) -> Any:
+            flags = named.get("flags", args[PATTERN.get(name, 3) - 2] if len(args) >= PATTERN.get(name, 3) - 1 else 0)
             self.found[sys._getframe(1).f_lineno, re.compile(pattern, flags), name] = None
-            return real(pattern, *given, **named)
+            return real(pattern, *args, **named)
 
         return called
 
 
 def made(file: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Found]:
     """The patterns of a file that have values in them, as its functions make them."""
-    lines = {one.line: one.ways for one in found_in(file) if one.pattern is None}
-    kept = Kept()
-    monkeypatch.setattr(importlib.import_module(module_of(file)), "re", kept)
+    lines = {entry.line: entry.ways for entry in found_in(file) if entry.pattern is None}
+    recorder = Kept()
+    monkeypatch.setattr(importlib.import_module(module_of(file)), "re", recorder)
     MAKERS[file]()
     monkeypatch.undo()
-    assert lines.keys() <= {line for line, _, _ in kept.found}, "a pattern that no value was given for"
-    for line, pattern, _ in kept.found:
+    assert lines.keys() <= {line for line, _, _ in recorder.found}, "a pattern that no value was given for"
+    for line, pattern, _ in recorder.found:
         if line in lines:
             yield Found(file, line, pattern, lines[line])
 
 
 @pytest.mark.parametrize("file", BUILT)
 def test_a_pattern_of_values_takes_time_by_the_length(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = list(made(file, monkeypatch))
-    assert {(one.line, one.pattern): times for one in found if (times := slow_when_pumped(one))} == {}
-    some = {one.line: one for one in found}.values()  # the general texts take long: one pattern of each line
-    assert {(one.line, one.pattern): times for one in some if (times := slow(one))} == {}
+    entries = list(made(file, monkeypatch))
+    assert {(entry.line, entry.pattern): times for entry in entries if (times := slow_when_pumped(entry))} == {}
+    distinct = {entry.line: entry for entry in entries}.values()  # the general texts take long: one pattern of each line
+    assert {(entry.line, entry.pattern): times for entry in distinct if (times := slow(entry))} == {}

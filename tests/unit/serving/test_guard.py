@@ -99,11 +99,11 @@ def test_what_is_far_longer_than_its_source_has_run_on() -> None:
 
 
 def test_a_flag_goes_where_the_text_goes() -> None:
-    one = Flagged("雨停了。", "repetition-repaired")
-    assert one == "雨停了。"
-    for other in (copy.deepcopy(one), unpacked(json.loads(json.dumps(packed(one))))):
+    text = Flagged("雨停了。", "repetition-repaired")
+    assert text == "雨停了。"
+    for other in (copy.deepcopy(text), unpacked(json.loads(json.dumps(packed(text))))):
         assert (other, flag_of(other)) == ("雨停了。", "repetition-repaired")
-    assert json.dumps([one], ensure_ascii=False) == '["雨停了。"]'
+    assert json.dumps([text], ensure_ascii=False) == '["雨停了。"]'
     assert flag_of(flagged("a", ["", "length-repaired", "repetition"])) == "repetition", "the worst of them"
     assert unpacked(["a", "of a later version"]) == "a"
 
@@ -124,11 +124,11 @@ def test_only_flagged_translations_differ_from_a_search_without_the_guard(base: 
 
 
 def test_the_queue_documents_and_layouts_pass_flags_on(base: BaseModel, texts: list[str]) -> None:
-    made = {text: translate(base, [text])[0] for text in texts}
-    looped = next(text for text in texts if flag_of(made[text]) and text[-1] == "." and text.count(".") == 1)
+    translations = {text: translate(base, [text])[0] for text in texts}
+    looped = next(text for text in texts if flag_of(translations[text]) and text[-1] == "." and text.count(".") == 1)
     batcher = Batcher(ModelCache(load_settings()))
     (queued,) = batcher.submit(TranslationSpec.of(base.path, "en", "zh"), [looped]).result(300)
-    assert (queued, flag_of(queued)) == (made[looped], flag_of(made[looped]))
+    assert (queued, flag_of(queued)) == (translations[looped], flag_of(translations[looped]))
     results = translate_units([Unit([looped], whole=True)], BaseTranslator(base), TranslationCache(None, ""), Progress())
     assert results[0].flag == flag_of(queued)
     assert FLAGS[results[0].flag] in results[0].doubt
@@ -148,14 +148,14 @@ def test_a_base_has_decoding_defaults_of_its_own(base: BaseModel, tmp_path: Path
     folder = copy_base(GOLDEN, tmp_path / "base")
     write_defaults(folder, {"en-zh": {"beam": 2, "length_penalty": 0.6}})
     write_defaults(folder, {"zh-en": {"beam": 6}})
-    own = BaseModel.load(folder, "en", "zh", device="cpu")
-    assert own.fingerprint() == base.fingerprint(), "plugins still fit"
-    assert own.decoding() == Decoding(beam=2, length_penalty=0.6)
-    assert own.decoding({"beam": 3}) == Decoding(beam=3, length_penalty=0.6), "what is asked for comes first"
-    assert own.for_direction("zh", "en").decoding() == Decoding(beam=6)
+    model = BaseModel.load(folder, "en", "zh", device="cpu")
+    assert model.fingerprint() == base.fingerprint(), "plugins still fit"
+    assert model.decoding() == Decoding(beam=2, length_penalty=0.6)
+    assert model.decoding({"beam": 3}) == Decoding(beam=3, length_penalty=0.6), "what is asked for comes first"
+    assert model.for_direction("zh", "en").decoding() == Decoding(beam=6)
     assert base.decoding() == Decoding()
     texts = [en for en, _ in SENTENCES[:6]]
-    assert translate(own, texts) == translate(base, texts, decoding=Decoding(beam=2, length_penalty=0.6))
+    assert translate(model, texts) == translate(base, texts, decoding=Decoding(beam=2, length_penalty=0.6))
     write_defaults(folder, {"en-zh": {"beam": 1000}})
     with pytest.raises(ModelError, match="beam"):
         read_defaults(folder, "en", "zh")
@@ -167,8 +167,8 @@ def test_decoding_is_chosen_by_bleu_on_held_out_pairs(base: BaseModel, tmp_path:
     pairs = list(SENTENCES[:8])
     choice = choose_decoding(base, pairs)
     best = max(row["bleu"] for row in choice.rows)
-    own = next(row for row in choice.rows if all(row[name] == value for name, value in choice.settings.items()))
-    assert own["bleu"] == pytest.approx(best, abs=0.11)
+    row = next(row for row in choice.rows if all(row[name] == value for name, value in choice.settings.items()))
+    assert row["bleu"] == pytest.approx(best, abs=0.11)
     assert choose_defaults(GOLDEN, pairs[:7], "en", "zh") == {}, "too few to choose on"
     folder = copy_base(GOLDEN, tmp_path / "base")
     chosen = choose_defaults(folder, pairs, "en", "zh", device="cpu")

@@ -24,8 +24,8 @@ class Known(Translator):
 
     source, target = "en", "de"
 
-    def __init__(self, *said: tuple[str, Sequence[int | None]] | str, target: str = "de") -> None:
-        self.said = [(one, None) if isinstance(one, str) else one for one in said]
+    def __init__(self, *answers: tuple[str, Sequence[int | None]] | str, target: str = "de") -> None:
+        self.said = [(answer, None) if isinstance(answer, str) else answer for answer in answers]
         self.target = target
         self.asked: list[str] = []
         self.origins: dict[str, Sequence[int | None] | None] = {}
@@ -105,15 +105,15 @@ def test_what_splits_can_be_told() -> None:
     assert pieces(text, non_splitting_tags=["c", "d"]) == ["One is here.Two is there."]
     assert pieces(text, outline=False, splitting_tags=["d"]) == ["One is here.", "Two is there."]
     assert pieces("One <b>two</b> three", splitting_tags=["b"]) == ["One", "two", "three"]
-    whole = Known("Eins. Zwei.")
-    assert through("<p>One is. Two is.</p>", whole, split="0") == "<p>Eins. Zwei.</p>"
-    assert whole.asked == ["One is. Two is."]
+    translator = Known("Eins. Zwei.")
+    assert through("<p>One is. Two is.</p>", translator, split="0") == "<p>Eins. Zwei.</p>"
+    assert translator.asked == ["One is. Two is."]
 
 
 def test_what_is_not_to_be_translated_comes_back_as_it_was() -> None:
     text = "Open the page <m>My &amp; Settings</m> now, %s."
     selected = Known()
-    selected.translate = lambda some, progress: [one.replace("Open", "Öffne") for one in some]  # type: ignore[method-assign]
+    selected.translate = lambda sentences, progress: [sentence.replace("Open", "Öffne") for sentence in sentences]  # type: ignore[method-assign]
     assert through(text, selected, ignore_tags=["m"]) == "Öffne the page <m>My &amp; Settings</m> now, %s."
     code = through('Press <ph id="1">{key}</ph> twice', Known("Drücke zweimal"))
     assert '<ph id="1">{key}</ph>' in code

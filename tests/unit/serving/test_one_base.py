@@ -29,27 +29,27 @@ def copies_of(base: Any) -> dict[str, int]:
     """For each large weight of the base, how many memories there are that hold its very numbers."""
     gc.collect()
     # oneDNN's layouts of the weights (engine/base/onednn.py) cannot be compared with them; there is one a base.
-    tensors = [one for one in gc.get_objects() if type(one) in (torch.Tensor, torch.nn.Parameter) and one.layout is torch.strided]
+    tensors = [obj for obj in gc.get_objects() if type(obj) in (torch.Tensor, torch.nn.Parameter) and obj.layout is torch.strided]
     result = {}
     for name, weight in base.model.named_parameters():
         if weight.ndim == 2:
-            alike = [one for one in tensors if one.shape == weight.shape and torch.equal(one.detach(), weight.detach())]
-            result[name] = len({one.data_ptr() for one in alike})
+            alike = [tensor for tensor in tensors if tensor.shape == weight.shape and torch.equal(tensor.detach(), weight.detach())]
+            result[name] = len({tensor.data_ptr() for tensor in alike})
     return result
 
 
 @pytest.mark.slow
 def test_serving_several_plugins_holds_the_base_once(tiny: Path, bundles: list[Path]) -> None:
     batcher = Batcher(ModelCache(load_settings()))
-    works = [TranslationSpec.of(str(tiny), "en", "zh", str(one)) for one in bundles]
+    works = [TranslationSpec.of(str(tiny), "en", "zh", str(bundle)) for bundle in bundles]
     for work in [TranslationSpec.of(str(tiny), "en", "zh"), *works, *works]:
         assert len(batcher.submit(work, TEXTS).result(300)) == 2
     loaded = batcher.models.base(str(tiny), "en", "zh")
-    pointers = {one.data_ptr() for one in loaded.model.parameters()}
-    plugins = [batcher.models.plugin(str(one), loaded) for one in bundles]
+    pointers = {parameter.data_ptr() for parameter in loaded.model.parameters()}
+    plugins = [batcher.models.plugin(str(bundle), loaded) for bundle in bundles]
     assert len({id(plugin) for plugin in plugins}) == 3
     for plugin in plugins:
-        assert not pointers & {one.data_ptr() for one in plugin.module.state_dict().values() if one.numel()}
+        assert not pointers & {tensor.data_ptr() for tensor in plugin.module.state_dict().values() if tensor.numel()}
     copies = copies_of(loaded)
     assert copies
     others = copies_of(batcher.models.base(str(tiny), "zh", "en"))
@@ -58,7 +58,7 @@ def test_serving_several_plugins_holds_the_base_once(tiny: Path, bundles: list[P
     for work in works:
         batcher.submit(work, TEXTS).result(300)
     assert copies_of(loaded) == copies
-    assert {one.data_ptr() for one in loaded.model.parameters()} == pointers
+    assert {parameter.data_ptr() for parameter in loaded.model.parameters()} == pointers
 
 
 def test_a_base_whose_files_were_replaced_is_loaded_again(tiny: Path, tmp_path: Path) -> None:
@@ -89,20 +89,22 @@ def test_the_command_line_loads_the_base_once_for_all_plugins(
     bases: list[Any] = []
     real, real_plugin = load.load_folder, Plugin.load.__func__  # type: ignore[attr-defined]
 
-    def counted(*given: Any) -> Any:
-        opened.append(real(*given))
+    def counted(*args: Any) -> Any:
+        opened.append(real(*args))
         return opened[-1]
 
-    def seen(cls: Any, path: Any, base: Any, *given: Any, **named: Any) -> Any:
+    def seen(cls: Any, path: Any, base: Any, *args: Any, **named: Any) -> Any:
         bases.append(base)
-        return real_plugin(cls, path, base, *given, **named)
+        return real_plugin(cls, path, base, *args, **named)
 
     monkeypatch.setattr(load, "load_folder", counted)
     monkeypatch.setattr(Plugin, "load", classmethod(seen))
     (tmp_path / "in.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
-    flags = [word for one in bundles[:2] for word in ("--plugin", one)]
+    flags = [word for bundle in bundles[:2] for word in ("--plugin", bundle)]
     done = tailormt("compare", "--base", tiny, "--source", "en", "--target", "zh", *flags, tmp_path / "in.txt")
     assert done.code == 0, done.err
     assert len(opened) == 1
     assert len(bases) == 2
-    assert {one.data_ptr() for one in bases[0].model.parameters()} == {one.data_ptr() for one in bases[1].model.parameters()}
+    assert {parameter.data_ptr() for parameter in bases[0].model.parameters()} == {
+        parameter.data_ptr() for parameter in bases[1].model.parameters()
+    }

@@ -84,7 +84,7 @@ def uses() -> dict[tuple[str, str], set[str]]:
     """{(module, name): methods that are called on it}, by the modules that import the name too."""
     result: dict[tuple[str, str], set[str]] = defaultdict(set)
     for file in modules():
-        own, tree = module_of(file), tree_of(file)
+        module, tree = module_of(file), tree_of(file)
         origin = {
             alias.asname or alias.name: (node.module, alias.name)
             for node in ast.walk(tree)
@@ -93,7 +93,7 @@ def uses() -> dict[tuple[str, str], set[str]]:
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                result[origin.get(node.value.id, (own, node.value.id))].add(node.attr)
+                result[origin.get(node.value.id, (module, node.value.id))].add(node.attr)
     return result
 
 
@@ -110,10 +110,10 @@ def found_in(file: str) -> Iterator[Found]:
             continue
         if values is None:
             values = vars(importlib.import_module(module_of(file)))
-        place = PATTERN.get(call.attr, 3) - 1
-        flags = [*node.args[place : place + 1], *(one.value for one in node.keywords if one.arg == "flags")]
+        index = PATTERN.get(call.attr, 3) - 1
+        flags = [*node.args[index : index + 1], *(keyword.value for keyword in node.keywords if keyword.arg == "flags")]
         try:
-            parts = [eval(compile(ast.Expression(one), file, "eval"), dict(values)) for one in (node.args[0], *flags)]
+            parts = [eval(compile(ast.Expression(expression), file, "eval"), dict(values)) for expression in (node.args[0], *flags)]
             pattern: re.Pattern[Any] | None = re.compile(*parts)
         except (NameError, TypeError, AttributeError):
             pattern = of_function(node, above, values)
@@ -125,8 +125,8 @@ def of_function(node: ast.AST, above: dict[ast.AST, ast.AST], values: dict[str, 
     while not isinstance(node, ast.FunctionDef | ast.Module):
         node = above[node]
     if isinstance(node, ast.FunctionDef) and not node.args.args and "Pattern" in ast.dump(node.returns or node):
-        made = values[node.name]()
-        return made if isinstance(made, re.Pattern) else None
+        result = values[node.name]()
+        return result if isinstance(result, re.Pattern) else None
     return None
 
 
@@ -145,69 +145,69 @@ def ways_of(file: str, node: ast.Call, way: str, above: dict[ast.AST, ast.AST]) 
     return uses()[module_of(file), target.id] if isinstance(target, ast.Name) else set()
 
 
-def matcher(found: Found) -> Callable[[Any], object]:
-    pattern = found.pattern
+def matcher(entry: Found) -> Callable[[Any], object]:
+    pattern = entry.pattern
     assert pattern is not None
-    if found.ways and found.ways <= {"match", "fullmatch"}:
-        return pattern.match if "match" in found.ways else pattern.fullmatch
+    if entry.ways and entry.ways <= {"match", "fullmatch"}:
+        return pattern.match if "match" in entry.ways else pattern.fullmatch
     return lambda text: sum(1 for _ in pattern.finditer(text))
 
 
-def seconds(found: Found, text: str, looks: int = 1) -> float:
+def seconds(entry: Found, text: str, looks: int = 1) -> float:
     """Seconds of the processor for this thread: the least of some measurements, since the processor is others' too."""
-    assert found.pattern is not None
-    whole: Any = text if isinstance(found.pattern.pattern, str) else text.encode()
-    work = matcher(found)
+    assert entry.pattern is not None
+    data: Any = text if isinstance(entry.pattern.pattern, str) else text.encode()
+    work = matcher(entry)
 
     def measured() -> float:
         begin = time.thread_time()
-        work(whole)
+        work(data)
         return time.thread_time() - begin
 
     return min(measured() for _ in range(looks))
 
 
-def square(found: Found, long: str, short: str, little: float) -> tuple[float, float] | None:
+def square(entry: Found, long: str, short: str, little: float) -> tuple[float, float] | None:
     """Seconds for the short and the long text, if that one takes more than `little`, and more than its length would explain.
 
     What seems to take the square at a first look is measured with more care.
     """
-    taken = seconds(found, long)
-    if taken < little or taken <= MOST * seconds(found, short, 5):
+    taken = seconds(entry, long)
+    if taken < little or taken <= MOST * seconds(entry, short, 5):
         return None
-    few, many = growth(lambda: seconds(found, short), lambda: seconds(found, long), TIMES)
+    few, many = growth(lambda: seconds(entry, short), lambda: seconds(entry, long), TIMES)
     return (round(few, 4), round(many, 4)) if many > MOST * few else None
 
 
-def units_of(found: Found) -> set[str]:
+def units_of(entry: Found) -> set[str]:
     """The general ones, the pattern's own words and marks, and pairs of those."""
-    assert found.pattern is not None
-    source = found.pattern.pattern
-    own = re.findall(r"[A-Za-z0-9]{1,8}|[^\w\s\\]", source if isinstance(source, str) else source.decode("latin-1"))
-    first = list(dict.fromkeys(own))[:6]
-    return {*UNITS, *own, *(one + other for one in first for other in first)}
+    assert entry.pattern is not None
+    source = entry.pattern.pattern
+    words = re.findall(r"[A-Za-z0-9]{1,8}|[^\w\s\\]", source if isinstance(source, str) else source.decode("latin-1"))
+    first = list(dict.fromkeys(words))[:6]
+    return {*UNITS, *words, *(word + other for word in first for other in first)}
 
 
-def slow(found: Found, units: Iterable[str] = ()) -> dict[str, tuple[float, float]]:
+def slow(entry: Found, units: Iterable[str] = ()) -> dict[str, tuple[float, float]]:
     """{beginning of a text: (seconds for SHORT, for LONG)} of those that take the square, of `units` or of all that fit it."""
     result = {}
-    for unit in sorted(units or units_of(found)):
+    for unit in sorted(units or units_of(entry)):
         for before, after in AROUND:
             long, short = (before + (unit * length)[:length] + after for length in (LONG, SHORT))
-            if times := square(found, long, short, LITTLE):
+            if times := square(entry, long, short, LITTLE):
                 result[before + unit] = times
     return result
 
 
-def slow_when_pumped(found: Found) -> dict[Pump, tuple[float, float]]:
+def slow_when_pumped(entry: Found) -> dict[Pump, tuple[float, float]]:
     """The first text made for this pattern that takes the square, with the seconds for it and for an eighth of it."""
-    assert found.pattern is not None
-    for pump in pumps(found.pattern):
+    assert entry.pattern is not None
+    for pump in pumps(entry.pattern):
         for length in FIRST_LOOKS:  # a pattern that takes powers of two, or the cube, would not end with more
             text = pump.text(length)
-            if seconds(found, text) > STUCK and (taken := seconds(found, text)) > STUCK:
+            if seconds(entry, text) > STUCK and (taken := seconds(entry, text)) > STUCK:
                 return {pump: (0.0, taken)}
-        if times := square(found, pump.text(PUMPED), pump.text(PUMPED // TIMES), SOON):
+        if times := square(entry, pump.text(PUMPED), pump.text(PUMPED // TIMES), SOON):
             return {pump: times}
     return {}
 
@@ -217,15 +217,15 @@ FILES = [file for file in modules() if re.search(r"^\s*import re$", (ROOT / file
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_pattern_takes_time_by_the_length(file: str) -> None:
-    found = list(found_in(file))
-    assert {one.line: times for one in found if one.pattern is not None and (times := slow(one))} == {}
-    assert sum(one.pattern is None for one in found) == BUILT.get(file, 0), "a pattern that is not measured"
+    entries = list(found_in(file))
+    assert {entry.line: times for entry in entries if entry.pattern is not None and (times := slow(entry))} == {}
+    assert sum(entry.pattern is None for entry in entries) == BUILT.get(file, 0), "a pattern that is not measured"
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_text_made_for_a_pattern_takes_time_by_its_length(file: str) -> None:
-    found = [one for one in found_in(file) if one.pattern is not None]
-    assert {one.line: times for one in found if (times := slow_when_pumped(one))} == {}
+    entries = [entry for entry in found_in(file) if entry.pattern is not None]
+    assert {entry.line: times for entry in entries if (times := slow_when_pumped(entry))} == {}
 
 
 @pytest.mark.parametrize(
@@ -249,13 +249,13 @@ def test_a_text_is_made_for_a_pattern_that_takes_the_square(source: str | bytes,
     ("source", "slowest"), [(r"\(\s*(ROOT)?\s*\(", "( "), (r"<\w+[^<>]*?>", "<a"), (r"\w+-", "a"), (r"</[^>]*>", "</")]
 )
 def test_a_pattern_that_takes_the_square_is_found(source: str, slowest: str) -> None:
-    found = Found("", 1, re.compile(source), frozenset({"match" if slowest == "( " else "search"}))
-    units = {unit for unit in units_of(found) if any(before + unit == slowest for before, _ in AROUND)}
+    entry = Found("", 1, re.compile(source), frozenset({"match" if slowest == "( " else "search"}))
+    units = {unit for unit in units_of(entry) if any(before + unit == slowest for before, _ in AROUND)}
     assert units
-    assert slowest in slow(found, units)
+    assert slowest in slow(entry, units)
 
 
 def test_all_patterns_are_looked_at() -> None:
-    count = Counter(one.pattern is not None for file in FILES for one in found_in(file))
+    count = Counter(entry.pattern is not None for file in FILES for entry in found_in(file))
     assert count[True] > 200
     assert set(BUILT) <= set(FILES)

@@ -102,56 +102,56 @@ def blob(settings: Settings, data: bytes) -> Path:
 
 
 def test_what_one_machine_publishes_another_has(machine: Machine, store: Store, project: ProjectRow) -> None:
-    one, other = tree(machine("one"), store, project), tree(machine("other"), store, project)
-    fill(one.folder)
-    assert one.push() == 3
-    assert one.push() == 0, "nothing is published twice"
-    assert not one.changed()
+    workspace, other = tree(machine("one"), store, project), tree(machine("other"), store, project)
+    fill(workspace.folder)
+    assert workspace.push() == 3
+    assert workspace.push() == 0, "nothing is published twice"
+    assert not workspace.changed()
     assert other.pull() == 3
-    assert files(other.folder) == files(one.folder)
+    assert files(other.folder) == files(workspace.folder)
     assert other.pull() == 0
     (other.folder / "summary.json").write_bytes(b"{}")
     (other.folder / "samples" / "a.txt").unlink()
     assert other.push() == 2
-    assert one.pull() == 2
-    assert files(one.folder) == files(other.folder)
-    assert sorted(files(one.folder)) == ["memory.safetensors", "steps.json", "summary.json"]
+    assert workspace.pull() == 2
+    assert files(workspace.folder) == files(other.folder)
+    assert sorted(files(workspace.folder)) == ["memory.safetensors", "steps.json", "summary.json"]
 
 
 def test_what_changed_here_is_not_overwritten(machine: Machine, store: Store, project: ProjectRow) -> None:
-    one, other = tree(machine("one"), store, project), tree(machine("other"), store, project)
-    fill(one.folder).joinpath("labels.json").write_bytes(b"1")
-    one.push()
+    workspace, other = tree(machine("one"), store, project), tree(machine("other"), store, project)
+    fill(workspace.folder).joinpath("labels.json").write_bytes(b"1")
+    workspace.push()
     other.pull()
-    write(one.folder / "labels.json", b"one")
-    (one.folder / "corpus.jsonl").write_bytes(b"new")
-    one.push()
+    write(workspace.folder / "labels.json", b"one")
+    (workspace.folder / "corpus.jsonl").write_bytes(b"new")
+    workspace.push()
     write(other.folder / "labels.json", b"other")
     assert other.pull() == 1
     assert files(other.folder)["labels.json"] == b"other"
     assert files(other.folder)["corpus.jsonl"] == b"new"
     other.push()
-    one.pull()
-    assert files(one.folder) == files(other.folder)
-    assert files(one.folder)["labels.json"] == b"other", "the later publication holds"
+    workspace.pull()
+    assert files(workspace.folder) == files(other.folder)
+    assert files(workspace.folder)["labels.json"] == b"other", "the later publication holds"
 
 
 def test_files_that_are_only_there_for_a_while_stay_here(machine: Machine, store: Store, project: ProjectRow) -> None:
-    one = tree(machine("one"), store, project)
-    fill(one.folder, **{".lock": b"", "a.tmp": b"", ".hidden": b""})
-    (one.folder / "checkpoint.tmp").mkdir()
-    (one.folder / "checkpoint.tmp" / "state.json").write_bytes(b"half")
-    (one.folder / "link").symlink_to("/etc/passwd")
-    assert one.push() == 3
+    workspace = tree(machine("one"), store, project)
+    fill(workspace.folder, **{".lock": b"", "a.tmp": b"", ".hidden": b""})
+    (workspace.folder / "checkpoint.tmp").mkdir()
+    (workspace.folder / "checkpoint.tmp" / "state.json").write_bytes(b"half")
+    (workspace.folder / "link").symlink_to("/etc/passwd")
+    assert workspace.push() == 3
 
 
 @pytest.mark.slow
 def test_two_workers_publish_the_same_content(machine: Machine, store: Store) -> None:
     rows = [store.projects.create(f"p{i}", "en", "zh", "x") for i in range(4)]
     trees = [tree(machine(f"m{row.id}"), store, row) for row in rows]
-    for one in trees:
-        fill(one.folder)
-    threads = [threading.Thread(target=one.push) for one in trees]
+    for workspace in trees:
+        fill(workspace.folder)
+    threads = [threading.Thread(target=workspace.push) for workspace in trees]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -168,24 +168,24 @@ def test_two_workers_publish_the_same_content(machine: Machine, store: Store) ->
 
 def test_a_damaged_blob_is_never_used(machine: Machine, store: Store, project: ProjectRow) -> None:
     settings = machine("one")
-    one, other = tree(settings, store, project), tree(machine("other"), store, project)
-    fill(one.folder)
-    one.push()
+    workspace, other = tree(settings, store, project), tree(machine("other"), store, project)
+    fill(workspace.folder)
+    workspace.push()
     name = hashlib.sha256(BIG).hexdigest()
-    assert one.blobs is not None
-    if one.blobs.local:
+    assert workspace.blobs is not None
+    if workspace.blobs.local:
         position = blob(settings, BIG)
         position.unlink()
         position.write_bytes(BIG[:-1] + bytes([BIG[-1] ^ 1]))
     else:
-        one.blobs._system.pipe_file(one.blobs.location(name), BIG[:-1] + bytes([BIG[-1] ^ 1]))
+        workspace.blobs._system.pipe_file(workspace.blobs.location(name), BIG[:-1] + bytes([BIG[-1] ^ 1]))
     with pytest.raises(DamagedError, match=r"memory\.safetensors .* is damaged"):
         other.pull()
     assert "memory.safetensors" not in files(other.folder)
     assert [(row["where"], row["problem"]) for row in verify(settings, store)] == [
         (f"projects/{project.id}/memory.safetensors", "changed")
     ]
-    one.blobs.remove(name)
+    workspace.blobs.remove(name)
     assert [row["problem"] for row in verify(settings, store)] == ["gone"]
     with pytest.raises(StorageError, match="is missing from"):
         other.pull()
@@ -193,11 +193,11 @@ def test_a_damaged_blob_is_never_used(machine: Machine, store: Store, project: P
 
 def test_collecting_takes_what_nothing_names_and_is_old(machine: Machine, store: Store, project: ProjectRow) -> None:
     settings = machine("one")
-    one = tree(settings, store, project)
-    fill(one.folder)
-    one.push()
-    write(one.folder / "memory.safetensors", b"another")
-    one.push()
+    workspace = tree(settings, store, project)
+    fill(workspace.folder)
+    workspace.push()
+    write(workspace.folder / "memory.safetensors", b"another")
+    workspace.push()
     assert collect(settings, store).young == 1, "it may be on its way to be named"
     would = collect(settings, store, dry_run=True, hours=0)
     assert (would.blobs, would.bytes) == (1, len(BIG))
@@ -211,14 +211,14 @@ def test_collecting_takes_what_nothing_names_and_is_old(machine: Machine, store:
 
 def test_a_folder_costs_no_copies(store: Store, project: ProjectRow, tmp_path: Path) -> None:
     settings = Settings(home=str(tmp_path / "home"), artefacts=str(tmp_path / "shared"))
-    one = tree(settings, store, project)
-    fill(one.folder).joinpath("metrics.jsonl").write_bytes(b"1\n")
-    one.push()
-    assert blob(settings, BIG).samefile(one.folder / "memory.safetensors")
-    assert not blob(settings, b"1\n").samefile(one.folder / "metrics.jsonl"), "it grows in place"
-    with (one.folder / "metrics.jsonl").open("ab") as file:
+    workspace = tree(settings, store, project)
+    fill(workspace.folder).joinpath("metrics.jsonl").write_bytes(b"1\n")
+    workspace.push()
+    assert blob(settings, BIG).samefile(workspace.folder / "memory.safetensors")
+    assert not blob(settings, b"1\n").samefile(workspace.folder / "metrics.jsonl"), "it grows in place"
+    with (workspace.folder / "metrics.jsonl").open("ab") as file:
         file.write(b"2\n")
-    one.push()
+    workspace.push()
     assert verify(settings, store) == []
 
 
@@ -228,15 +228,15 @@ def test_files_that_grow_in_place_are_known() -> None:
 
 def test_in_place_nothing_is_copied_and_damage_is_noticed(store: Store, project: ProjectRow, tmp_path: Path) -> None:
     settings = Settings(home=str(tmp_path / "home"))
-    one = tree(settings, store, project)
-    fill(one.folder)
+    workspace = tree(settings, store, project)
+    fill(workspace.folder)
     job = store.jobs.enqueue("prepare", {}, project_id=project.id)
     with working(settings, store, job):
-        (one.folder / "corpus.jsonl").write_bytes(b"made")
+        (workspace.folder / "corpus.jsonl").write_bytes(b"made")
     assert listing(settings, store)["workspaces"][0]["files"] == 4
     assert verify(settings, store) == []
-    (one.folder / "corpus.jsonl").unlink()
-    write(one.folder / "memory.safetensors", b"x" + BIG[1:])
+    (workspace.folder / "corpus.jsonl").unlink()
+    write(workspace.folder / "memory.safetensors", b"x" + BIG[1:])
     assert [(row["where"], row["problem"]) for row in verify(settings, store)] == [
         (f"projects/{project.id}/corpus.jsonl", "gone"),
         (f"projects/{project.id}/memory.safetensors", "changed"),
@@ -291,11 +291,11 @@ def test_on_postgresql_too_publishers_of_one_workspace_lose_nothing(postgres: Po
 
 def test_a_job_goes_on_where_another_machine_stopped(machine: Machine, store: Store, project: ProjectRow) -> None:
     job = store.jobs.enqueue("customize", {}, project_id=project.id)
-    one, other = machine("one"), machine("other")
-    path = Path(one.home, f"projects/{project.id}")
+    first, other = machine("one"), machine("other")
+    path = Path(first.home, f"projects/{project.id}")
 
     def stopped() -> None:
-        with working(one, store, job):
+        with working(first, store, job):
             fill(path)
             (path / "training" / "checkpoint").mkdir(parents=True)
             (path / "training" / "checkpoint" / "state.json").write_bytes(b"step 100")
@@ -307,7 +307,7 @@ def test_a_job_goes_on_where_another_machine_stopped(machine: Machine, store: St
         here = Path(other.home, f"projects/{project.id}")
         assert (here / "training" / "checkpoint" / "state.json").read_bytes() == b"step 100"
         (here / "plugin.zip").write_bytes(b"done")
-    with working(one, store, job):
+    with working(first, store, job):
         assert (path / "plugin.zip").read_bytes() == b"done"
 
 
@@ -352,10 +352,10 @@ def test_addresses_that_are_none_are_refused() -> None:
 
 
 def test_a_list_that_leads_out_of_its_folder_is_refused(machine: Machine, store: Store, project: ProjectRow) -> None:
-    one = tree(machine("one"), store, project)
-    store.artefacts.merge(one.name, {"../../x": ["0" * 64, 1]}, project_id=project.id)
+    workspace = tree(machine("one"), store, project)
+    store.artefacts.merge(workspace.name, {"../../x": ["0" * 64, 1]}, project_id=project.id)
     with pytest.raises(StorageError, match="leads out of its folder"):
-        one.pull()
+        workspace.pull()
 
 
 @pytest.mark.slow
@@ -365,15 +365,15 @@ def test_a_store_that_is_away_is_waited_for_and_then_said(
     pytest.importorskip("moto")
     monkeypatch.setattr(BlobStore, "waits", (0.05, 0.05))
     with s3_server() as server:
-        given: dict[str, Any] = {"artefacts": f"s3://{BUCKET}/x", "artefacts_endpoint": server.url}
-        settings = Settings(home=str(tmp_path / "one"), **given)
-        one = tree(settings, store, project)
-        fill(one.folder)
+        options: dict[str, Any] = {"artefacts": f"s3://{BUCKET}/x", "artefacts_endpoint": server.url}
+        settings = Settings(home=str(tmp_path / "one"), **options)
+        workspace = tree(settings, store, project)
+        fill(workspace.folder)
         server.stop()
         with pytest.raises(StorageError, match=r"could not be looked up at s3://tailor/x: .*Resume the job") as caught:
-            one.push()
+            workspace.push()
         assert "\n" not in str(caught.value)
-        assert store.artefacts.get(one.name) is None, "a list never names what is not there"
+        assert store.artefacts.get(workspace.name) is None, "a list never names what is not there"
         job = store.jobs.enqueue("prepare", {}, project_id=project.id)
         sharing = Sharing(settings, store)
         with pytest.raises(StorageError):
@@ -382,9 +382,9 @@ def test_a_store_that_is_away_is_waited_for_and_then_said(
         again = threading.Timer(1.0, server.start)
         again.start()
         with working(settings, store, job):  # the server comes back while it is waited for
-            (one.folder / "corpus.jsonl").write_bytes(b"made")
+            (workspace.folder / "corpus.jsonl").write_bytes(b"made")
         again.join()
-        other = tree(Settings(home=str(tmp_path / "other"), **given), store, project)
+        other = tree(Settings(home=str(tmp_path / "other"), **options), store, project)
         assert other.pull() == 4
     with pytest.raises(StorageError, match="bucket"), s3_server() as server:
         BlobStore("s3://nobody/x", endpoint=server.url).put(*_content(tmp_path))
@@ -404,9 +404,9 @@ def test_the_commands(tailormt: Callable[..., Ran], home: Path, tmp_path: Path, 
     store = Store(f"sqlite:///{home / 'tailor.db'}")
     project = store.projects.create("Rain", "en", "zh", "en-zh")
     settings = Settings(home=str(home), artefacts=str(tmp_path / "shared"))
-    one = tree(settings, store, project)
-    fill(one.folder)
-    one.push()
+    workspace = tree(settings, store, project)
+    fill(workspace.folder)
+    workspace.push()
     assert "projects/1" in tailormt("artefacts", "list").out
     assert tailormt("artefacts", "verify").out.strip() == "All is whole."
     blob(settings, BIG).unlink()

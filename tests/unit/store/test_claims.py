@@ -21,13 +21,13 @@ CLAIMERS = 12
 def test_many_claimers_do_every_job_once_and_one_of_a_project_at_a_time(store_url: str) -> None:
     store = Store(store_url)
     projects = [store.projects.create(f"p{number}", "en", "zh", "base").id for number in range(4)]
-    made = [store.jobs.enqueue("count", {}, project_id=projects[n % 4] if n % 5 else None).id for n in range(60)]
+    job_ids = [store.jobs.enqueue("count", {}, project_id=projects[n % 4] if n % 5 else None).id for n in range(60)]
     lock, at_work, done = threading.Lock(), Counter[int](), Counter[int]()
     clashes: list[int] = []
 
     def work(name: int) -> None:
         mine = Store(store_url)
-        while sum(done.values()) < len(made):
+        while sum(done.values()) < len(job_ids):
             job = mine.jobs.claim(f"here:{name}:x")
             if job is None:
                 time.sleep(0.005)
@@ -49,7 +49,7 @@ def test_many_claimers_do_every_job_once_and_one_of_a_project_at_a_time(store_ur
         for end in [pool.submit(work, number) for number in range(CLAIMERS)]:
             end.result(timeout=120)
     assert clashes == []
-    assert sorted(done) == made
+    assert sorted(done) == job_ids
     assert set(done.values()) == {1}
     assert {row.state for row in store.jobs.list()} == {JobState.SUCCEEDED}
 

@@ -83,20 +83,20 @@ def test_a_comparison_of_old_opens_as_a_sheet(store: Store, project: int, store_
         {"source": "a", "vanilla": "甲", "customized": "乙", **common},
         {"source": "b", "vanilla": "丁", "customized": "丁", **common},
     ]
-    made = store.comparisons.create(project, "old", rows)
+    comparison = store.comparisons.create(project, "old", rows)
     alone = store.comparisons.create(project, "base", [{"source": "a", "vanilla": "甲", "customized": None}])
     again = Store(store_url)
-    sheet = again.sheets.get(made.id)
-    assert [one["name"] for one in sheet.systems] == ["vanilla", "Mine"]
+    sheet = again.sheets.get(comparison.id)
+    assert [system["name"] for system in sheet.systems] == ["vanilla", "Mine"]
     assert sheet.systems[1]["strength"] == 0.5
-    assert again.sheets.count(made.id) == (2, 1)
-    assert again.sheets.get(made.id) == sheet
+    assert again.sheets.count(comparison.id) == (2, 1)
+    assert again.sheets.get(comparison.id) == sheet
     assert len(again.sheets.get(alone.id).systems) == 1
     assert [title for _, title, _ in again.sheets.titles(project)] == ["base", "old"]
-    again.comparisons.delete(made.id)
+    again.comparisons.delete(comparison.id)
     with pytest.raises(InputError, match="There is no comparison"):
-        again.sheets.get(made.id)
-    assert list(again.sheets.lines(made.id)) == []
+        again.sheets.get(comparison.id)
+    assert list(again.sheets.lines(comparison.id)) == []
 
 
 def test_all_lines_are_read_in_parts_in_their_order(store: Store, project: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,9 +112,9 @@ def test_status_upgrade_and_copy_from_the_command_line(
     assert text.code == 0, text.err
     assert "rows were copied" in text.out
     assert contents(f"sqlite:///{tmp_path / 'moved.db'}") == contents(filled)
-    shown = tailormt("store", "status").out
-    assert f"Schema: {newest()}; this program makes {newest()}" in shown
-    assert "comparison_line" in shown
+    output = tailormt("store", "status").out
+    assert f"Schema: {newest()}; this program makes {newest()}" in output
+    assert "comparison_line" in output
 
 
 def test_passwords_are_not_shown(tailormt: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,16 +22,16 @@ def _running(store: Store, **arguments: object) -> JobRow:
 
 
 def test_first_come_first_served(store: Store) -> None:
-    one, two = store.jobs.enqueue("count", {"until": 3}), store.jobs.enqueue("count", {})
+    earlier, later = store.jobs.enqueue("count", {"until": 3}), store.jobs.enqueue("count", {})
     first = store.jobs.claim("here:1:a", pid=1)
     assert first is not None
-    assert (first.id, first.state, first.worker, first.arguments) == (one.id, "running", "here:1:a", {"until": 3})
+    assert (first.id, first.state, first.worker, first.arguments) == (earlier.id, "running", "here:1:a", {"until": 3})
     assert first.started is not None
     second = store.jobs.claim("here:2:b")
     assert second is not None
-    assert second.id == two.id
+    assert second.id == later.id
     assert store.jobs.claim("here:1:a") is None
-    assert [row.id for row in store.jobs.list(states=["running"])] == [two.id, one.id]
+    assert [row.id for row in store.jobs.list(states=["running"])] == [later.id, earlier.id]
 
 
 def _claim_all(url: str) -> list[int]:
@@ -47,17 +47,17 @@ def _claim_all(url: str) -> list[int]:
 
 @pytest.mark.slow
 def test_racing_processes_never_claim_one_job_twice(store: Store) -> None:
-    made = [store.jobs.enqueue("count", {}).id for _ in range(80)]
+    job_ids = [store.jobs.enqueue("count", {}).id for _ in range(80)]
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         parts = pool.map(_claim_all, [str(store.url)] * 2)
-    assert sorted(number for part in parts for number in part) == made
+    assert sorted(number for part in parts for number in part) == job_ids
 
 
 def test_racing_threads_never_claim_one_job_twice(store: Store) -> None:
-    made = [store.jobs.enqueue("count", {}).id for _ in range(60)]
+    job_ids = [store.jobs.enqueue("count", {}).id for _ in range(60)]
     with ThreadPoolExecutor(6) as pool:
         parts = list(pool.map(_claim_all, [str(store.url)] * 6))
-    assert sorted(number for part in parts for number in part) == made
+    assert sorted(number for part in parts for number in part) == job_ids
 
 
 def test_racing_endings_agree_on_one(store: Store) -> None:
@@ -75,10 +75,10 @@ def test_racing_endings_agree_on_one(store: Store) -> None:
 
 
 def test_one_job_of_a_project_at_a_time(store: Store) -> None:
-    one, two = (store.projects.create(name, "en", "zh", "base") for name in "ab")
-    first = store.jobs.enqueue("prepare", {}, project_id=one.id)
-    second = store.jobs.enqueue("customize", {}, project_id=one.id)
-    other = store.jobs.enqueue("prepare", {}, project_id=two.id)
+    project, other_project = (store.projects.create(name, "en", "zh", "base") for name in "ab")
+    first = store.jobs.enqueue("prepare", {}, project_id=project.id)
+    second = store.jobs.enqueue("customize", {}, project_id=project.id)
+    other = store.jobs.enqueue("prepare", {}, project_id=other_project.id)
     claimed = [store.jobs.claim("w"), store.jobs.claim("w"), store.jobs.claim("w")]
     assert [row and row.id for row in claimed] == [first.id, other.id, None]
     store.jobs.finish(first.id, first.attempt)
@@ -86,7 +86,7 @@ def test_one_job_of_a_project_at_a_time(store: Store) -> None:
     assert last is not None
     assert last.id == second.id
     with pytest.raises(InputError, match="A job of the project a is running"):
-        store.projects.delete(one.id)
+        store.projects.delete(project.id)
 
 
 def test_steps_of_one_number_do_not_send_the_figure_back(store: Store) -> None:
@@ -94,9 +94,9 @@ def test_steps_of_one_number_do_not_send_the_figure_back(store: Store) -> None:
 
     def shown(names: str, index: int, done: float, earlier_attempt: bool = False) -> float:
         attempts = [job.attempt - earlier_attempt] * (len(names) - 1) + [job.attempt]
-        trail = [{"step": name, "index": index, "attempt": one} for name, one in zip(names, attempts, strict=True)]
-        figures = {"step": names[-1], "step_index": index, "steps": 4, "done": done, "total": 10, "trail": trail}
-        assert store.jobs.progress(job.id, job.attempt, **figures)
+        trail = [{"step": name, "index": index, "attempt": attempt} for name, attempt in zip(names, attempts, strict=True)]
+        values = {"step": names[-1], "step_index": index, "steps": 4, "done": done, "total": 10, "trail": trail}
+        assert store.jobs.progress(job.id, job.attempt, **values)
         return store.jobs.get(job.id).fraction
 
     assert shown("a", 2, 5) == pytest.approx(2.5 / 4)
@@ -128,8 +128,8 @@ def test_cancelling(store: Store) -> None:
     assert store.jobs.cancel(waiting.id).state == JobState.CANCELLED
     assert store.jobs.claim("w") is None
     job = _running(store)
-    asked = store.jobs.cancel(job.id)
-    assert (asked.state, asked.cancel_requested) == (JobState.RUNNING, True)
+    row = store.jobs.cancel(job.id)
+    assert (row.state, row.cancel_requested) == (JobState.RUNNING, True)
     store.jobs.finish(job.id, job.attempt)
     assert store.jobs.cancel(job.id).state == JobState.SUCCEEDED  # too late, and no harm done
     with pytest.raises(InputError, match="There is no job 99"):
@@ -195,20 +195,20 @@ def test_a_job_at_work_is_not_deleted(store: Store) -> None:
 
 
 def test_of_many_jobs_only_those_asked_for_are_read(store: Store) -> None:
-    one, two = (store.projects.create(name, "en", "zh", "base").id for name in "ab")
-    first = store.jobs.enqueue("prepare", {}, project_id=one)
-    runs = [store.jobs.enqueue("customize", {}, project_id=one).id for _ in range(5)]
-    last = store.jobs.enqueue("prepare", {}, project_id=one)
-    other = store.jobs.enqueue("customize", {}, project_id=two)
+    project_id, other_id = (store.projects.create(name, "en", "zh", "base").id for name in "ab")
+    first = store.jobs.enqueue("prepare", {}, project_id=project_id)
+    runs = [store.jobs.enqueue("customize", {}, project_id=project_id).id for _ in range(5)]
+    last = store.jobs.enqueue("prepare", {}, project_id=project_id)
+    other = store.jobs.enqueue("customize", {}, project_id=other_id)
     store.jobs.enqueue("count", {})  # of no project
-    assert [row.id for row in store.jobs.list(one, kinds=["customize"], limit=2, offset=1)] == [runs[3], runs[2]]
-    assert (store.jobs.count(one, kinds=["customize"]), store.jobs.count(two), store.jobs.count()) == (5, 1, 9)
-    assert store.jobs.count(one, states=["running"]) == 0
-    assert store.jobs.newest(one, "prepare") == last
-    assert store.jobs.newest(two, "prepare", "compare") is None
+    assert [row.id for row in store.jobs.list(project_id, kinds=["customize"], limit=2, offset=1)] == [runs[3], runs[2]]
+    assert (store.jobs.count(project_id, kinds=["customize"]), store.jobs.count(other_id), store.jobs.count()) == (5, 1, 9)
+    assert store.jobs.count(project_id, states=["running"]) == 0
+    assert store.jobs.newest(project_id, "prepare") == last
+    assert store.jobs.newest(other_id, "prepare", "compare") is None
     store.jobs.cancel(last.id)
-    assert store.jobs.newest(one, "prepare", begun=True) == first, "one that was cancelled while it waited never began"
-    assert {project: row.id for project, row in store.jobs.last_of_each().items()} == {one: last.id, two: other.id}
+    assert store.jobs.newest(project_id, "prepare", begun=True) == first, "one that was cancelled while it waited never began"
+    assert {project: row.id for project, row in store.jobs.last_of_each().items()} == {project_id: last.id, other_id: other.id}
     assert store.jobs.oldest_waiting() == first
 
 

@@ -30,12 +30,12 @@ LATER = sorted({
 
 def golden(file: Path, without: set[str] = frozenset()) -> str:  # type: ignore[assignment]
     """The store of release 0.1.0 as a file; some of its tables can be left out. Returns its address."""
-    with contextlib.closing(sqlite3.connect(file)) as made:
-        made.executescript((GOLDEN / "store-1" / "tailor.sql").read_text(encoding="utf-8"))
-        made.execute("PRAGMA foreign_keys = OFF")
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.executescript((GOLDEN / "store-1" / "tailor.sql").read_text(encoding="utf-8"))
+        connection.execute("PRAGMA foreign_keys = OFF")
         for name in without:
-            made.execute(f"DROP TABLE {name}")
-        made.commit()
+            connection.execute(f"DROP TABLE {name}")
+        connection.commit()
     return f"sqlite:///{file}"
 
 
@@ -74,8 +74,8 @@ def test_a_new_store_has_the_schema_of_the_models(empty_url: str) -> None:
 
 def test_a_made_schema_and_a_migrated_one_are_the_same_on_sqlite(tmp_path: Path) -> None:
     """Also what Alembic does not compare: numbers that are never given again, names of constraints, what a delete takes."""
-    made = create_engine(f"sqlite:///{tmp_path / 'made.db'}")
-    Base.metadata.create_all(made)
+    created = create_engine(f"sqlite:///{tmp_path / 'made.db'}")
+    Base.metadata.create_all(created)
     Store(f"sqlite:///{tmp_path / 'new.db'}").close()
     Store(golden(tmp_path / "old.db")).close()
 
@@ -127,8 +127,8 @@ def test_a_store_of_before_the_revisions_is_adopted_with_all_its_rows(tmp_path: 
 def test_an_index_that_is_missing_is_added(tmp_path: Path) -> None:
     file = tmp_path / "tailor.db"
     url = golden(file)
-    with contextlib.closing(sqlite3.connect(file)) as made:
-        made.execute("DROP INDEX uq_job_running_project")
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("DROP INDEX uq_job_running_project")
     assert differences(Store(url)._engine) == []
 
 
@@ -137,10 +137,10 @@ def test_the_revisions_are_one_chain_in_the_order_of_their_numbers() -> None:
 
     scripts = ScriptDirectory(str(MIGRATIONS))
     chain = list(scripts.walk_revisions())[::-1]
-    assert [one.revision for one in chain] == [f"{number:04d}" for number in range(1, newest() + 1)]
-    for one in chain:
-        assert Path(one.path).name.startswith(f"{one.revision}_")
-        assert one.doc.strip(), f"{one.path} says what it does in its first line"
+    assert [script.revision for script in chain] == [f"{number:04d}" for number in range(1, newest() + 1)]
+    for script in chain:
+        assert Path(script.path).name.startswith(f"{script.revision}_")
+        assert script.doc.strip(), f"{script.path} says what it does in its first line"
 
 
 LATER_REVISION = '''"""A column for the test."""

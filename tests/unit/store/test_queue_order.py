@@ -27,8 +27,8 @@ def turn_back(store: Store, seconds: float) -> None:
 
 
 def test_what_somebody_waits_for_comes_before_what_takes_hours_and_that_before_what_starts_by_itself(store: Store) -> None:
-    given = (AUTOMATIC, LONG, ASKED, ASKED)
-    automatic, long, soon, later = (store.jobs.enqueue("count", {}, priority=number) for number in given)
+    priorities = (AUTOMATIC, LONG, ASKED, ASKED)
+    automatic, long, soon, later = (store.jobs.enqueue("count", {}, priority=number) for number in priorities)
     assert [claim(store).id for _ in range(4)] == [soon.id, later.id, long.id, automatic.id]
 
 
@@ -65,9 +65,9 @@ def test_users_take_turns(store: Store) -> None:
 
 
 def test_projects_take_turns_where_nobody_signs_in(store: Store) -> None:
-    one, two = (store.projects.create(name, "en", "zh", "base").id for name in "ab")
-    first = [store.jobs.enqueue("count", {}, project_id=one).id for _ in range(3)]
-    second = store.jobs.enqueue("count", {}, project_id=two).id
+    project_id, other_id = (store.projects.create(name, "en", "zh", "base").id for name in "ab")
+    first = [store.jobs.enqueue("count", {}, project_id=project_id).id for _ in range(3)]
+    second = store.jobs.enqueue("count", {}, project_id=other_id).id
     order = []
     for _ in range(4):
         job = claim(store)

@@ -29,39 +29,39 @@ def store(url: str) -> Store:
 
 
 def test_project_comes_back_as_it_went_in(store: Store, url: str) -> None:
-    made = store.projects.create("  鲁迅 Lu Xun ", source="en", target="zh", base="/models/en-zh")
-    assert made.name == "鲁迅 Lu Xun"
-    assert made.created.tzinfo == datetime.UTC
-    assert abs((datetime.datetime.now(datetime.UTC) - made.created).total_seconds()) < 30
-    assert Store(url).projects.get(made.id) == made  # another process sees the same
+    project = store.projects.create("  鲁迅 Lu Xun ", source="en", target="zh", base="/models/en-zh")
+    assert project.name == "鲁迅 Lu Xun"
+    assert project.created.tzinfo == datetime.UTC
+    assert abs((datetime.datetime.now(datetime.UTC) - project.created).total_seconds()) < 30
+    assert Store(url).projects.get(project.id) == project  # another process sees the same
 
 
 def test_rows_cannot_be_changed_in_place(store: Store) -> None:
-    made = store.projects.create("a", "en", "zh", "base")
+    project = store.projects.create("a", "en", "zh", "base")
     with pytest.raises(dataclasses.FrozenInstanceError):
-        made.name = "b"  # type: ignore[misc]
+        project.name = "b"  # type: ignore[misc]
 
 
 def test_update_changes_only_what_may_change(store: Store) -> None:
-    made = store.projects.create("a", "en", "zh", "base")
-    changed = store.projects.update(made.id, name="b")
+    project = store.projects.create("a", "en", "zh", "base")
+    changed = store.projects.update(project.id, name="b")
     assert (changed.name, changed.base) == ("b", "base")
-    assert changed.updated > made.updated
-    assert changed.created == made.created
+    assert changed.updated > project.updated
+    assert changed.created == project.created
     with pytest.raises(TypeError, match="created of a project cannot be changed"):
-        store.projects.update(made.id, created=made.created)
+        store.projects.update(project.id, created=project.created)
 
 
 def test_lists_are_newest_first_and_by_project(store: Store) -> None:
-    one, two = (store.projects.create(name, "en", "zh", "base") for name in "ab")
-    assert [row.id for row in store.projects.list()] == [two.id, one.id]
-    store.corpora.create(one.id, "x")
-    second = store.corpora.create(one.id, "y")
-    store.corpora.create(two.id, "z")
-    assert [row.name for row in store.corpora.list(one.id)] == ["y", "x"]
+    project, other = (store.projects.create(name, "en", "zh", "base") for name in "ab")
+    assert [row.id for row in store.projects.list()] == [other.id, project.id]
+    store.corpora.create(project.id, "x")
+    second = store.corpora.create(project.id, "y")
+    store.corpora.create(other.id, "z")
+    assert [row.name for row in store.corpora.list(project.id)] == ["y", "x"]
     assert len(store.corpora.list()) == 3
     ready = store.corpora.update(second.id, state="ready", kept=12, skipped={"too long": 3}, report={"kept": 12})
-    assert store.corpora.list(one.id)[0] == ready
+    assert store.corpora.list(project.id)[0] == ready
     assert ready.skipped == {"too long": 3}
 
 

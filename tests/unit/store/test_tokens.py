@@ -46,7 +46,7 @@ def test_a_revoked_token_opens_nothing(store: Store) -> None:
     assert store.tokens.revoke(row.id).revoked is not None
     assert store.tokens.find(secret) is None
     assert store.tokens.list() == [other]
-    assert {one.id for one in store.tokens.list(revoked=True)} == {row.id, other.id}
+    assert {token.id for token in store.tokens.list(revoked=True)} == {row.id, other.id}
     with pytest.raises(InputError, match="There is no token 99"):
         store.tokens.revoke(99)
 

@@ -28,10 +28,10 @@ HERE = {"base_url": "http://127.0.0.1:7860", "client": ("127.0.0.1", 5000)}
 
 
 def asked(home: Path, **changes: Any) -> TestClient:
-    given = {"base_url": HERE["base_url"], "client": HERE["client"]}
-    given |= {key: changes.pop(key) for key in ("base_url", "client", "headers") if key in changes}
+    client_options = {"base_url": HERE["base_url"], "client": HERE["client"]}
+    client_options |= {key: changes.pop(key) for key in ("base_url", "client", "headers") if key in changes}
     settings = Settings(home=str(home), device="cpu", **{"max_upload_mib": 1, **changes})
-    return TestClient(create_api(Service(settings)), raise_server_exceptions=False, **given)  # type: ignore[arg-type]
+    return TestClient(create_api(Service(settings)), raise_server_exceptions=False, **client_options)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -114,10 +114,10 @@ def test_pages_of_other_sites_cannot_use_the_browser_of_a_user(api: TestClient) 
         assert api.post("/v2/glossaries", json=wish, headers=headers).status_code == 403
         said(api.post("/api/v1/projects/1/samples", files={"files": b"a"}, headers=headers), 403, "forbidden")
         assert api.get("/api/v1/projects", headers=headers).json()["total"] == 0, "a link that leads here"
-    own: tuple[dict[str, str], ...] = (
+    own_headers: tuple[dict[str, str], ...] = (
         {"Origin": "http://127.0.0.1:7860"}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {},
     )  # fmt: skip
-    for headers in own:
+    for headers in own_headers:
         assert api.post("/api/v1/projects", json=wish, headers=headers).status_code == 201
 
 
@@ -210,13 +210,13 @@ def test_a_file_that_is_sent_as_text_is_asked_for_in_words(api: TestClient, proj
 def test_reasons_name_the_sentence_and_not_its_values(api: TestClient, project: ProjectRow, tmp_path: Path) -> None:
     here = f"/api/v1/projects/{project.id}"
 
-    def error(**given: Any) -> dict[str, Any]:
-        return api.post(f"{here}/samples/paths", **given).json()["error"]  # type: ignore[no-any-return]
+    def error(**request: Any) -> dict[str, Any]:
+        return api.post(f"{here}/samples/paths", **request).json()["error"]  # type: ignore[no-any-return]
 
     for path in ("/nope/a.txt", str(tmp_path / "b.txt")):
-        found = error(json={"path": path})
-        assert found["message"] == f"There is no file at {path}; check the path.", "whoever gave a path is told it whole"
-        assert (found["reason"], found["params"]) == ("there-is-no-file-at-path-check-the", {"path": path})
+        refusal = error(json={"path": path})
+        assert refusal["message"] == f"There is no file at {path}; check the path.", "whoever gave a path is told it whole"
+        assert (refusal["reason"], refusal["params"]) == ("there-is-no-file-at-path-check-the", {"path": path})
     assert error(json={"path": "a.txt"})["reason"] == "path-is-not-an-absolute-path-start-it"
     gone = api.delete(f"{here}/tests/none.txt").json()["error"]
     assert "none-txt" not in gone.get("reason", "")
@@ -240,11 +240,11 @@ def test_head_is_answered_as_get_is(api: TestClient, project: ProjectRow, store:
     assert api.head(f"/api/v1/jobs/{job.id}/events").headers["content-type"].startswith("text/event-stream")
     assert api.head("/v2/translate").status_code == 405
     assert api.get("/v2/translate").headers["Allow"] == "POST"
-    assert "head" not in {verb for one in api.get("/api/v1/openapi.json").json()["paths"].values() for verb in one}
+    assert "head" not in {verb for operations in api.get("/api/v1/openapi.json").json()["paths"].values() for verb in operations}
 
 
 def test_a_fault_of_the_program_tells_no_traceback(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*given: object, **named: object) -> None:
+    def broken(*arguments: object, **named: object) -> None:
         raise RuntimeError("secret detail")
 
     monkeypatch.setattr(Jobs, "list", broken)
@@ -287,33 +287,33 @@ def test_the_docs_page_fetches_nothing(api: TestClient) -> None:
 
 
 def test_a_project_from_beginning_to_end(api: TestClient) -> None:
-    made = api.post("/api/v1/projects", json={"name": "Lu Xun", "source": "eng", "target": "zh-CN"})
-    assert made.status_code == 201
-    row = made.json()
+    answer = api.post("/api/v1/projects", json={"name": "Lu Xun", "source": "eng", "target": "zh-CN"})
+    assert answer.status_code == 201
+    row = answer.json()
     assert (row["source"], row["target"], row["base"]) == ("en", "zh", "en-zh")
     assert api.patch(f"/api/v1/projects/{row['id']}", json={"name": "鲁迅"}).json()["name"] == "鲁迅"
     result = api.get("/api/v1/projects", params={"limit": 1}).json()
-    assert (result["total"], [one["name"] for one in result["items"]]) == (1, ["鲁迅"])
+    assert (result["total"], [item["name"] for item in result["items"]]) == (1, ["鲁迅"])
     assert api.delete(f"/api/v1/projects/{row['id']}", params={"files": True}).status_code == 204
     said(api.get(f"/api/v1/projects/{row['id']}"), 404, "not_found")
 
 
 def test_what_there_is_to_choose_from(api: TestClient) -> None:
-    methods = {one["name"]: one for one in api.get("/api/v1/methods").json()}
+    methods = {method["name"]: method for method in api.get("/api/v1/methods").json()}
     adapter = methods["memory_adapter"]
     assert "reads" in adapter["offers"]
-    names = {one["name"] for one in adapter["options"]}
+    names = {option["name"] for option in adapter["options"]}
     assert names == set(adapter["json_schema"]["properties"])
     assert api.get("/api/v1/methods/memory_adapter").json() == adapter
     said(api.get("/api/v1/methods/nothing"), 404, "not_found")
-    assert [one["name"] for one in api.get("/api/v1/budgets/memory_adapter").json()] == ["quick", "balanced", "best"]
-    assert {one["name"] for one in api.get("/api/v1/options/decoding").json()} >= {"beam", "length_penalty"}
+    assert [budget["name"] for budget in api.get("/api/v1/budgets/memory_adapter").json()] == ["quick", "balanced", "best"]
+    assert {option["name"] for option in api.get("/api/v1/options/decoding").json()} >= {"beam", "length_penalty"}
     bases = api.get("/api/v1/bases").json()
     assert api.get(f"/api/v1/bases/{bases[0]['name']}").json() == bases[0]
     assert str(EN_ZH.parent) not in json.dumps(bases), "no path of the machine is told"
-    spoken = {one["code"]: one["targets"] for one in api.get("/api/v1/languages").json()}
+    spoken = {language["code"]: language["targets"] for language in api.get("/api/v1/languages").json()}
     assert "zh" in spoken["en"]
-    assert {one["code"] for one in api.get("/languages").json()} >= {"en", "zh", "de"}
+    assert {language["code"] for language in api.get("/languages").json()} >= {"en", "zh", "de"}
 
 
 def test_samples_are_uploaded_read_and_paged(api: TestClient, project: ProjectRow, tmp_path: Path) -> None:
@@ -329,12 +329,12 @@ def test_samples_are_uploaded_read_and_paged(api: TestClient, project: ProjectRo
     assert {path.name for path in (workspace / "samples").iterdir()} == {"lu xun.txt", "b.txt"}
     assert list((tmp_path / "uploads").iterdir()) == [], "nothing is left behind"
     seen = api.get(f"/api/v1/projects/{project.id}/samples").json()
-    assert {one["name"]: one["domain"] for one in seen["files"]} == {"b.txt": "", "lu xun.txt": "novels"}
+    assert {file["name"]: file["domain"] for file in seen["files"]} == {"b.txt": "", "lu xun.txt": "novels"}
     assert seen["job"]["id"] == answer.json()["id"]
     import_corpus([workspace / "samples" / "lu xun.txt"], "zh").save(workspace)
     page = api.get(f"/api/v1/projects/{project.id}/samples/segments", params={"limit": 3, "offset": 2}).json()
     assert page["total"] > 100
-    assert [one["line"] for one in page["items"]] == [3, 4, 5]
+    assert [item["line"] for item in page["items"]] == [3, 4, 5]
     word = page["items"][0]["text"][:2]
     result = api.get(f"/api/v1/projects/{project.id}/samples/segments", params={"search": word}).json()
     assert 0 < result["total"] < page["total"]
@@ -372,7 +372,7 @@ def test_file_names_are_made_safe(given: str, made: str) -> None:
 
 
 def test_bundled_samples_are_taken_by_name(api: TestClient, project: ProjectRow) -> None:
-    names = [one["name"] for one in api.get("/api/v1/samples").json()]
+    names = [sample["name"] for sample in api.get("/api/v1/samples").json()]
     assert "literary-zh" in names
     address = f"/api/v1/projects/{project.id}/samples/bundled"
     assert api.post(address, json={"names": ["literary-zh"]}).status_code == 202
@@ -392,7 +392,7 @@ def test_phrases_are_filtered_and_paged(api: TestClient, project: ProjectRow, tm
     def texts(**params: Any) -> list[str]:
         result = api.get(f"/api/v1/projects/{project.id}/phrases", params=params).json()
         assert result["total"] >= len(result["items"])
-        return [one["text"] for one in result["items"]]
+        return [item["text"] for item in result["items"]]
 
     assert texts() == ["雨", "不曾停歇", "雨还在下"]
     assert texts(order="longest", limit=1) == ["雨还在下"]
@@ -400,9 +400,9 @@ def test_phrases_are_filtered_and_paged(api: TestClient, project: ProjectRow, tm
     assert texts(label="VP") == ["不曾停歇"]
     assert texts(layer=0) == ["雨"]
     address = f"/api/v1/projects/{project.id}/phrases/exclusions"
-    made = api.post(address, json={"action": "exclude", "phrases": ["雨"], "sentences": True}).json()
-    assert made == {"phrases": ["雨"], "with_sentences": ["雨"], "steps": 1}
-    assert api.get(address).json() == made
+    exclusions = api.post(address, json={"action": "exclude", "phrases": ["雨"], "sentences": True}).json()
+    assert exclusions == {"phrases": ["雨"], "with_sentences": ["雨"], "steps": 1}
+    assert api.get(address).json() == exclusions
     assert api.post(f"{address}/undo").json()["phrases"] == []
     said(api.post(f"{address}/undo"), 409, "conflict")
 
@@ -418,8 +418,8 @@ def test_proportions_are_asked_for_before_and_after_they_are_fitted(
     (folder / "proportions").mkdir(parents=True)
     (folder / "corpus.jsonl").write_text('{"text": "雨停了。"}\n', encoding="utf-8")
     assert api.post(f"{address}/fit", json={}).json()["kind"] == "proportions"
-    shown = {"domains": ["a", "b"], "corpus": {"decoder": {"x": float("nan")}}, "held_out": {}, "examples": []}
-    (folder / "proportions" / "shown.json").write_text(json.dumps(shown), encoding="utf-8")
+    proportions = {"domains": ["a", "b"], "corpus": {"decoder": {"x": float("nan")}}, "held_out": {}, "examples": []}
+    (folder / "proportions" / "shown.json").write_text(json.dumps(proportions), encoding="utf-8")
     assert api.get(address).json()["corpus"] == {"decoder": {"x": None}}
     row = store.plugins.create(project.id, "Style", method="lhuc", path="x.zip")
     assert "no domain proportions" in said(api.get(address, params={"plugin": row.id}), 400, "bad_input")
@@ -436,8 +436,8 @@ def test_how_samples_are_read(api: TestClient, project: ProjectRow, tmp_path: Pa
     assert api.post(f"{address}/samples/paths", json={"path": str(file)}).status_code == 202
     assert "no file at" in said(api.post(f"{address}/samples/paths", json={"path": "/nowhere/x.txt"}), 400, "bad_input")
     assert api.post(f"{address}/samples/read").json()["kind"] == "prepare"
-    made = api.post(f"{address}/decisions", json={"action": "exclude", "sentences": [{"text": "雨还在下。"}]}).json()
-    assert made == {"excluded": ["雨还在下。"], "approved": [], "steps": 1, "pending": True}
+    decisions = api.post(f"{address}/decisions", json={"action": "exclude", "sentences": [{"text": "雨还在下。"}]}).json()
+    assert decisions == {"excluded": ["雨还在下。"], "approved": [], "steps": 1, "pending": True}
     assert api.post(f"{address}/decisions/undo").json()["excluded"] == []
     said(api.post(f"{address}/decisions/undo"), 409, "conflict")
     two = [("files", ("test.txt", "雨停了。\n".encode())), ("files", ("photo.png", b"x"))]
@@ -518,9 +518,9 @@ def test_a_run_is_checked_before_it_is_queued(api: TestClient, project: ProjectR
     assert "max_updates" in said(api.post(address, json={"training_options": {"max_updates": -1}}), 400, "bad_input")
     said(api.post(address, json={"budget": "huge"}), 422, "invalid")
     said(api.post(address, json={"surprise": 1}), 422, "invalid")
-    made = api.post(address, json={"budget": "quick", "training_options": {"max_updates": 7}})
-    assert made.status_code == 202
-    assert (made.json()["method"], made.json()["budget"]) == ("auto", "quick")
+    answer = api.post(address, json={"budget": "quick", "training_options": {"max_updates": 7}})
+    assert answer.status_code == 202
+    assert (answer.json()["method"], answer.json()["budget"]) == ("auto", "quick")
     assert api.post(address, json={}).status_code == 202, "a second run waits for the first"
     wishes = ({"method": "auto"}, {"method": "knn"}, {"method_options": {"alpha": 1}})
     assert [api.post(address, json=wish).json()["method"] for wish in wishes] == ["auto", "knn", "auto"]
@@ -565,14 +565,14 @@ def test_lines_of_a_comparison_are_paged_and_sorted(api: TestClient, project: Pr
     rows = [
         {"source": f"I {n}.", "vanilla": "我。", "customized": "我。" if n % 2 else "吾。", "plugin": "Style"} for n in range(6)
     ]
-    made = store.comparisons.create(project.id, "First", rows)
+    comparison = store.comparisons.create(project.id, "First", rows)
     assert api.get(f"/api/v1/projects/{project.id}/comparisons").json()["items"][0]["sentences"] == 6
-    result = api.get(f"/api/v1/comparisons/{made.id}/lines", params={"order": "difference", "limit": 4}).json()
-    assert [one["name"] for one in result["systems"]] == ["vanilla", "Style"]
-    assert (result["total"], [one["place"] for one in result["items"]]) == (6, [0, 2, 4, 1])
+    result = api.get(f"/api/v1/comparisons/{comparison.id}/lines", params={"order": "difference", "limit": 4}).json()
+    assert [system["name"] for system in result["systems"]] == ["vanilla", "Style"]
+    assert (result["total"], [item["place"] for item in result["items"]]) == (6, [0, 2, 4, 1])
     assert result["items"][0]["texts"] == ["我。", "吾。"]
-    assert api.delete(f"/api/v1/comparisons/{made.id}").status_code == 204
-    said(api.get(f"/api/v1/comparisons/{made.id}/lines"), 404, "not_found")
+    assert api.delete(f"/api/v1/comparisons/{comparison.id}").status_code == 204
+    said(api.get(f"/api/v1/comparisons/{comparison.id}/lines"), 404, "not_found")
 
 
 # -- plugins
@@ -585,11 +585,11 @@ def test_plugins_have_cards_defaults_and_copies(
     assert api.get("/api/v1/plugins", params={"project": project.id}).json()["items"][0]["default"] is True
     card = api.get(f"/api/v1/plugins/{row.id}/card").json()
     assert card["config"]["method"] == "memory_adapter"
-    whole = api.get(f"/api/v1/plugins/{row.id}/download")
-    assert whole.content == bundle.read_bytes()
+    download = api.get(f"/api/v1/plugins/{row.id}/download")
+    assert download.content == bundle.read_bytes()
     bare = api.get(f"/api/v1/plugins/{row.id}/download", params={"with_phrases": False}).content
     assert b"phrases.jsonl" not in bare
-    assert b"phrases.jsonl" in whole.content
+    assert b"phrases.jsonl" in download.content
     assert not list((tmp_path / "uploads").glob("without-*"))
     address = f"/api/v1/projects/{project.id}/default-plugin"
     assert api.put(address, json={"plugin": None}).json()["default_plugin"] is None
@@ -634,8 +634,8 @@ def test_plugins_are_found_as_glossaries_and_styles(api: TestClient, project: Pr
 
 
 def test_libretranslate_tells_what_is_missing(api: TestClient) -> None:
-    def error(**given: Any) -> str:
-        answer = api.post("/translate", **given)
+    def error(**request: Any) -> str:
+        answer = api.post("/translate", **request)
         assert answer.status_code == 400
         assert set(answer.json()) == {"error"}
         return str(answer.json()["error"])
@@ -651,9 +651,9 @@ def test_libretranslate_tells_what_is_missing(api: TestClient) -> None:
 
 
 def test_deepl_tells_what_is_missing(api: TestClient) -> None:
-    for given in ({"json": {"text": ["Hi"]}}, {"data": {"text": "Hi"}}, {"json": {"text": [], "target_lang": "ZH"}},
+    for request in ({"json": {"text": ["Hi"]}}, {"data": {"text": "Hi"}}, {"json": {"text": [], "target_lang": "ZH"}},
                   {"json": {"text": ["Hi"], "target_lang": "ZH", "tag_handling": "x"}}):  # fmt: skip
-        answer = api.post("/v2/translate", **given)  # type: ignore[arg-type]
+        answer = api.post("/v2/translate", **request)  # type: ignore[arg-type]
         assert answer.status_code == 400
         assert set(answer.json()) == {"message"}
     wish = {"text": ["<b>Hi"], "target_lang": "ZH", "source_lang": "EN", "tag_handling": "xml"}
@@ -667,7 +667,7 @@ def test_deepl_tells_what_is_missing(api: TestClient) -> None:
     assert "message" in api.get("/v3/nothing").json()
     assert api.post("/v2/usage").json() == api.get("/v2/usage").json()
     assert api.post("/v2/languages", data={"type": "target"}).json() == api.get("/v2/languages?type=target").json()
-    sources = {one["language"] for one in api.get("/v2/languages").json()}
-    targets = {one["language"] for one in api.get("/v2/languages", params={"type": "target"}).json()}
+    sources = {language["language"] for language in api.get("/v2/languages").json()}
+    targets = {language["language"] for language in api.get("/v2/languages", params={"type": "target"}).json()}
     assert {"EN", "ZH", "DE"} <= sources
     assert {"EN-GB", "EN-US", "ZH", "ZH-HANS", "DE"} <= targets

@@ -41,7 +41,7 @@ def project(store: Store, tmp_path: Path) -> ProjectRow:
     (folder / "samples" / "a.txt").write_text("\n".join(LINES), encoding="utf-8")
     corpus = import_corpus([folder / "samples" / "a.txt"], "zh")
     corpus.save(folder)
-    texts = [one.text for one in corpus.segments]
+    texts = [segment.text for segment in corpus.segments]
     extract_phrases(texts, "zh", PhraseOptions(parser="statistical")).save(folder / "phrases.jsonl")
     return row
 
@@ -59,10 +59,10 @@ def test_phrases_are_explored(api: TestClient, project: ProjectRow, store: Store
     assert first["log_ratio"] is None or first["low"] <= first["log_ratio"] <= first["high"]
     holding = api.get(f"{address}/sentences", params={"phrase": first["text"]}).json()
     assert holding["total"] > 0
-    assert all(first["text"] in one["text"] for one in holding["items"])
+    assert all(first["text"] in item["text"] for item in holding["items"])
     api.post(f"{address}/exclusions", json={"action": "exclude", "phrases": [first["text"]]})
     again = api.get(f"{address}/typical", params={"search": first["text"]}).json()["items"]
-    assert next(one for one in again if one["text"] == first["text"])["excluded"] is True
+    assert next(item for item in again if item["text"] == first["text"])["excluded"] is True
     table = list(csv.DictReader(io.StringIO(api.get(f"{address}/export").text.removeprefix("\ufeff"))))
     assert len(table) == result["total"]
     assert sum(int(row["left_out"]) for row in table) >= 1
@@ -80,13 +80,13 @@ def test_phrases_are_explored(api: TestClient, project: ProjectRow, store: Store
 def test_comparisons_of_several_plugins_are_queued_read_and_exported(
     api: TestClient, project: ProjectRow, store: Store, bundle: Path
 ) -> None:
-    one, two = (store.plugins.create(project.id, name, method="lhuc", path=str(bundle)) for name in ("One", "Two"))
+    first, second = (store.plugins.create(project.id, name, method="lhuc", path=str(bundle)) for name in ("One", "Two"))
     address = f"/api/v1/projects/{project.id}/comparisons"
     wish: dict[str, Any] = {"texts": ["The rain stopped.", " ", "He  waited."], "references": ["雨停了。", "", ""]}
-    wish["systems"] = [{"plugin": "One"}, {"plugin": str(two.id), "strength": 0.5}]
-    made = api.post(f"{address}/sheets", json=wish)
-    assert made.status_code == 202, made.text
-    text, job = made.json()["comparison"], made.json()["job"]
+    wish["systems"] = [{"plugin": "One"}, {"plugin": str(second.id), "strength": 0.5}]
+    answer = api.post(f"{address}/sheets", json=wish)
+    assert answer.status_code == 202, answer.text
+    text, job = answer.json()["comparison"], answer.json()["job"]
     assert [row["name"] for row in text["systems"]] == ["vanilla", "One", "Two"]
     assert [row["strength"] for row in text["systems"]] == [1.0, 1.0, 0.5]
     assert (text["sentences"], text["translated"], text["references"], text["job"]) == (2, 0, 1, job["id"])
@@ -109,7 +109,7 @@ def test_comparisons_of_several_plugins_are_queued_read_and_exported(
     assert [row["title"] for row in api.get(address).json()["items"]] == ["Rain"]
     short = api.post(f"{address}/sheets", json={"texts": ["Hi."], "references": []})
     assert "Give one per text" in said(short, 422, "invalid")
-    many = [{"plugin": str(one.id)}] * 4
+    many = [{"plugin": str(first.id)}] * 4
     said(api.post(f"{address}/sheets", json={"texts": ["Hi."], "systems": many}), 422, "invalid")
 
 
@@ -143,10 +143,10 @@ def test_files_are_compared_by_their_lines(api: TestClient, project: ProjectRow)
     english = "\n".join(["The rain stopped.", "He had waited for a letter.", "Nobody came to the door."])
     chinese = "\n".join(["雨停了。", "他等过一封信。", "没有人到门口来。"])
     files = [("files", ("x.zh.txt", chinese.encode())), ("files", ("x.en.txt", english.encode()))]
-    made = api.post(address, files=files, data={"title": "Three"})
-    assert made.status_code == 202, made.text
-    assert made.json()["comparison"]["references"] == 3
-    assert made.json()["notes"] == ["x.en.txt holds the sentences, x.zh.txt their references."]
+    answer = api.post(address, files=files, data={"title": "Three"})
+    assert answer.status_code == 202, answer.text
+    assert answer.json()["comparison"]["references"] == 3
+    assert answer.json()["notes"] == ["x.en.txt holds the sentences, x.zh.txt their references."]
     wrong = api.post(address, files=[("files", ("x.txt", chinese.encode()))])
     assert "x.txt is in Chinese" in said(wrong, 400, "bad_input")
     assert "/" not in wrong.json()["error"]["message"], "no path of this machine"
@@ -174,9 +174,9 @@ def test_comparisons_are_exported(api: TestClient, project: ProjectRow, store: S
 
 
 def test_a_round_is_rated_by_program(api: TestClient, project: ProjectRow, store: Store) -> None:
-    made = store.comparisons.create(project.id, "First", ROWS)
+    comparison = store.comparisons.create(project.id, "First", ROWS)
     address = f"/api/v1/projects/{project.id}/ratings"
-    wish = {"comparison": made.id, "one": "Style", "two": "vanilla", "raters": ["Ann"], "sentences": 4}
+    wish = {"comparison": comparison.id, "one": "Style", "two": "vanilla", "raters": ["Ann"], "sentences": 4}
     result = api.post(address, json=wish)
     assert result.status_code == 201, result.text
     row = result.json()
@@ -188,7 +188,7 @@ def test_a_round_is_rated_by_program(api: TestClient, project: ProjectRow, store
     assert (task["total"], task["done"]) == (4, 0)
     assert "Style" not in json.dumps(task)
     assert {task["a"], task["b"]} == {
-        text for one in ROWS if one["source"] == task["source"] for text in (one["vanilla"], one["customized"])
+        text for sentence in ROWS if sentence["source"] == task["source"] for text in (sentence["vanilla"], sentence["customized"])
     }
     for question in ("content", "fluency", "style"):
         better = "a" if task["a"].endswith("回。") else "b"
@@ -202,10 +202,10 @@ def test_a_round_is_rated_by_program(api: TestClient, project: ProjectRow, store
     assert "style" in message["text"]
     assert message["summary"]
     exported = list(csv.DictReader(io.StringIO(api.get(f"{round_}/export").text)))
-    assert [(one["rater"], one["style"]) for one in exported] == [("Ann", "win")]
+    assert [(line["rater"], line["style"]) for line in exported] == [("Ann", "win")]
     assert api.get(f"{round_}/export", params={"format": "json"}).json()["raters"] == ["Ann"]
     more = api.post(f"{round_}/raters", json={"name": "Bo"}).json()
-    assert [one["name"] for one in more["raters"]] == ["Ann", "Bo"]
+    assert [rater["name"] for rater in more["raters"]] == ["Ann", "Bo"]
     assert "already" in said(api.post(f"{round_}/raters", json={"name": "Bo"}), 400, "bad_input")
     assert api.delete(f"{round_}/raters/{more['raters'][1]['id']}").status_code == 204
     closed = api.patch(round_, json={"closed": True, "title": "Spring"}).json()
@@ -228,15 +228,15 @@ def test_documents_are_taken_in_and_given_back(
     plugin = store.plugins.create(project.id, "Style", method="memory_adapter", path=str(bundle))
     address = f"/api/v1/projects/{project.id}/documents"
     page = b"<p>The rain <b>stopped</b>.</p>"
-    made = api.post(address, files={"file": ("page.html", page)}, data={"strength": "0.5"})
-    assert made.status_code == 202, made.text
-    row = made.json()
+    answer = api.post(address, files={"file": ("page.html", page)}, data={"strength": "0.5"})
+    assert answer.status_code == 202, answer.text
+    row = answer.json()
     assert (row["name"], row["plugin"], row["plugin_name"], row["strength"]) == ("page.html", plugin.id, "Style", 0.5)
     assert (row["job"]["kind"], row["job"]["state"], row["output"]) == ("translate", "queued", "")
-    assert str(tmp_path) not in made.text, "no path of this machine"
+    assert str(tmp_path) not in answer.text, "no path of this machine"
     alone = api.post(address, files={"file": ("a.srt", b"1\n00:00:01,000 --> 00:00:02,000\nHi.\n")}, data={"plugin": "base"})
     assert alone.json()["plugin"] is None
-    assert [one["name"] for one in api.get(address).json()["items"]] == ["a.srt", "page.html"]
+    assert [item["name"] for item in api.get(address).json()["items"]] == ["a.srt", "page.html"]
     assert "no translation" in said(api.get(f"/api/v1/documents/{row['id']}/download"), 409, "conflict")
     folder = Path(store.jobs.get(row["id"]).arguments["document"]).parent
     (folder / "page.zh.html").write_text("<p>雨<b>停了</b>。</p>", encoding="utf-8")
@@ -288,11 +288,11 @@ def test_deepls_documents_need_their_key(api: TestClient, project: ProjectRow, s
 def test_a_bundle_is_looked_over_before_it_is_taken_in(api: TestClient, project: ProjectRow, store: Store, bundle: Path) -> None:
     address = f"/api/v1/projects/{project.id}/plugins/check"
     result = api.post(address, files={"file": ("style.zip", bundle.read_bytes())}).json()
-    names = [one["name"] for one in result]
+    names = [check["name"] for check in result]
     assert names[:4] == ["file", "format", "languages", "base"]
-    assert [one["ok"] for one in result][-1] is False, "it was made for another base"
+    assert [check["ok"] for check in result][-1] is False, "it was made for another base"
     broken = api.post(address, files={"file": ("x.zip", b"PK\x03\x04 no bundle")}).json()
-    assert [one["ok"] for one in broken] == [False]
+    assert [check["ok"] for check in broken] == [False]
     assert "x.zip" in broken[0]["sentence"]
     assert store.plugins.list() == []
     rows = [store.plugins.create(project.id, "Style", method="m", path=str(bundle)) for _ in range(2)]
@@ -307,4 +307,4 @@ def test_a_run_can_take_another_base_and_tells_its_use(api: TestClient, project:
     assert api.get(usage).json() == {"cpu": None, "memory": None, "peak": None, "gpu": None, "gpu_total": None}
     store.usage.note(job["id"], cpu=99.5, memory=10, peak=12)
     assert api.get(usage).json()["cpu"] == 99.5
-    assert {one["name"] for one in api.get("/api/v1/options/documents").json()} >= {"review", "wrapped"}
+    assert {option["name"] for option in api.get("/api/v1/options/documents").json()} >= {"review", "wrapped"}

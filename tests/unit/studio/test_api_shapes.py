@@ -24,7 +24,7 @@ SENTENCE = "The rain stopped and nobody came."
 
 @pytest.fixture
 def api(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> TestClient:
-    monkeypatch.setattr(Deps, "through", lambda self, route, work, units, ticket: [Result(one.parts) for one in units])
+    monkeypatch.setattr(Deps, "through", lambda self, route, work, units, ticket: [Result(unit.parts) for unit in units])
     store.projects.create("Lu Xun", "en", "zh", str(EN_ZH))
     settings = Settings(home=str(tmp_path), device="cpu", max_upload_mib=1)
     return TestClient(
@@ -32,8 +32,8 @@ def api(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> TestCl
     )
 
 
-def key(store: Store, **given: Any) -> dict[str, str]:
-    return {"Authorization": f"DeepL-Auth-Key {store.tokens.create('CAT', ['read', 'translate'], **given)[1]}"}
+def key(store: Store, **options: Any) -> dict[str, str]:
+    return {"Authorization": f"DeepL-Auth-Key {store.tokens.create('CAT', ['read', 'translate'], **options)[1]}"}
 
 
 # -- quotas
@@ -75,12 +75,12 @@ def test_what_failed_is_not_counted(api: TestClient, store: Store) -> None:
 
 def test_a_text_in_the_target_language_comes_back_as_it_is(api: TestClient) -> None:
     wish = {"text": ["雨停了，没有人来。"], "target_lang": "ZH-HANS"}
-    (one,) = api.post("/v2/translate", json=wish | {"source_lang": "ZH", "target_lang": "ZH"}).json()["translations"]
-    assert one == {"detected_source_language": "ZH", "text": "雨停了，没有人来。", "billed_characters": 0}
-    (one,) = api.post("/v2/translate", json=wish | {"target_lang": "ZH"}).json()["translations"]
-    assert (one["detected_source_language"], one["text"]) == ("ZH", "雨停了，没有人来。")
-    (one,) = api.post("/v2/translate", json={"text": [SENTENCE], "target_lang": "ZH"}).json()["translations"]
-    assert one["billed_characters"] == len(SENTENCE), "another language is translated"
+    (translation,) = api.post("/v2/translate", json=wish | {"source_lang": "ZH", "target_lang": "ZH"}).json()["translations"]
+    assert translation == {"detected_source_language": "ZH", "text": "雨停了，没有人来。", "billed_characters": 0}
+    (translation,) = api.post("/v2/translate", json=wish | {"target_lang": "ZH"}).json()["translations"]
+    assert (translation["detected_source_language"], translation["text"]) == ("ZH", "雨停了，没有人来。")
+    (translation,) = api.post("/v2/translate", json={"text": [SENTENCE], "target_lang": "ZH"}).json()["translations"]
+    assert translation["billed_characters"] == len(SENTENCE), "another language is translated"
     assert api.post("/translate", json={"q": SENTENCE, "source": "en", "target": "en"}).json() == {"translatedText": SENTENCE}
     answer = api.post("/translate", json={"q": ["雨停了，没有人来。"], "source": "auto", "target": "zh"}).json()
     assert answer["translatedText"] == ["雨停了，没有人来。"]
@@ -176,32 +176,32 @@ def test_a_translation_memory_that_is_named_is_refused(api: TestClient) -> None:
 def test_characters_and_model_are_told_where_they_are_asked_for(api: TestClient) -> None:
     wish: dict[str, Any] = {"text": [SENTENCE], "source_lang": "EN", "target_lang": "ZH"}
 
-    def told(**given: Any) -> set[str]:
-        (one,) = api.post("/v2/translate", json=wish | given).json()["translations"]
-        return set(one)
+    def told(**more: Any) -> set[str]:
+        (translation,) = api.post("/v2/translate", json=wish | more).json()["translations"]
+        return set(translation)
 
     assert told() == {"detected_source_language", "text", "billed_characters"}
     assert "billed_characters" not in told(show_billed_characters=False)
-    for asked, used in (("quality_optimized",) * 2, ("latency_optimized",) * 2, ("prefer_quality_optimized", "quality_optimized")):
-        (one,) = api.post("/v2/translate", json=wish | {"model_type": asked}).json()["translations"]
-        assert one["model_type_used"] == used
+    for model, used in (("quality_optimized",) * 2, ("latency_optimized",) * 2, ("prefer_quality_optimized", "quality_optimized")):
+        (translation,) = api.post("/v2/translate", json=wish | {"model_type": model}).json()["translations"]
+        assert translation["model_type_used"] == used
     refused = api.post("/v2/translate", json=wish | {"model_type": "bogus"})
     assert (refused.status_code, "latency_optimized" in refused.json()["message"]) == (400, True)
 
 
 def test_a_glossary_needs_the_source_language_and_has_to_be_there(api: TestClient, store: Store, tmp_path: Path) -> None:
     pair = {"name": "Ours", "source_lang": "en", "target_lang": "zh", "entries": "rain\t雨"}
-    own = api.post("/v2/glossaries", json=pair).json()["glossary_id"]
+    glossary = api.post("/v2/glossaries", json=pair).json()["glossary_id"]
     (tmp_path / "style.zip").write_bytes(b"")
     row = store.plugins.create(1, "Style", method="lhuc", path=str(tmp_path / "style.zip"))
     (style,) = api.get("/v3/style_rules").json()["style_rules"]
 
-    def answers(**given: Any) -> list[Any]:
-        wish = {"target_lang": "ZH", **given}
+    def answers(**more: Any) -> list[Any]:
+        wish = {"target_lang": "ZH", **more}
         paper = {"file": ("a.txt", b"Rain.")}
         return [api.post("/v2/translate", json={"text": [SENTENCE], **wish}), api.post("/v2/document", data=wish, files=paper)]
 
-    for answer in answers(glossary_id=own):
+    for answer in answers(glossary_id=glossary):
         assert (answer.status_code, answer.json()["message"].startswith("source_lang")) == (400, True)
     for answer in answers(glossary_id="nope", source_lang="EN"):
         assert (answer.status_code, answer.json()) == (404, {"message": "There is no glossary nope."})
@@ -209,8 +209,8 @@ def test_a_glossary_needs_the_source_language_and_has_to_be_there(api: TestClien
         f"/cat/1/{row.id}/v2/translate", json={"text": [SENTENCE], "glossary_id": "nope", "source_lang": "EN", "target_lang": "ZH"}
     )
     assert at_plugin.status_code == 404, "a plugin in the address does not hide that there is no such glossary"
-    for number in (own, "style", str(row.id), style["style_id"]):
-        assert [one.status_code for one in answers(glossary_id=number, source_lang="EN")] == [200, 200], number
+    for number in (glossary, "style", str(row.id), style["style_id"]):
+        assert [response.status_code for response in answers(glossary_id=number, source_lang="EN")] == [200, 200], number
 
 
 @pytest.mark.parametrize("place", ["999", "1/nope", "1/999", "nobody"])
@@ -232,14 +232,14 @@ def test_plugins_are_style_rules_to_read(api: TestClient, store: Store, tmp_path
     rows = [store.plugins.create(1, f"Style {n}", method="lhuc", path=str(tmp_path / "style.zip")) for n in range(12)]
     here = "/cat/1/v3/style_rules"
     rules = api.get(here).json()["style_rules"]
-    assert {one["name"] for one in rules} == {row.name for row in rows}
+    assert {rule["name"] for rule in rules} == {row.name for row in rows}
     assert "configured_rules" not in rules[0]
     assert len(api.get(here, params={"page": 0}).json()["style_rules"]) == 10
     assert len(api.get(here, params={"page": 1}).json()["style_rules"]) == 2
     assert api.get(here, params={"page": 2, "page_size": 6}).json() == {"style_rules": []}, "clients stop there"
-    one = api.get(f"{here}/{rules[0]['style_id']}").json()
-    assert one == rules[0] | {"configured_rules": {}, "custom_instructions": []}
-    assert api.get(here, params={"detailed": "true"}).json()["style_rules"][0] == one
+    rule = api.get(f"{here}/{rules[0]['style_id']}").json()
+    assert rule == rules[0] | {"configured_rules": {}, "custom_instructions": []}
+    assert api.get(here, params={"detailed": "true"}).json()["style_rules"][0] == rule
     refused = api.patch(f"{here}/{rules[0]['style_id']}", json={"name": "Other"})
     assert (refused.status_code, refused.headers["Allow"]) == (405, "GET, HEAD")
 
@@ -247,13 +247,13 @@ def test_plugins_are_style_rules_to_read(api: TestClient, store: Store, tmp_path
 def test_a_document_that_is_not_translated_yet_is_503(api: TestClient, store: Store) -> None:
     data = {"source_lang": "EN", "target_lang": "ZH"}
     sent = api.post("/v2/document", data=data, files={"file": ("a.txt", b"Rain.")}).json()
-    address, shown = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
-    assert api.post(address, json=shown).json()["status"] == "queued"
-    early = api.post(f"{address}/result", json=shown)
+    address, credentials = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
+    assert api.post(address, json=credentials).json()["status"] == "queued"
+    early = api.post(f"{address}/result", json=credentials)
     assert (early.status_code, set(early.json())) == (503, {"message"})
     assert int(early.headers["Retry-After"]) > 0
     store.jobs.cancel(store.jobs.list()[0].id)
-    never = api.post(f"{address}/result", json=shown)
+    never = api.post(f"{address}/result", json=credentials)
     assert never.status_code == 404, "asking again would not help"
     assert "cancelled" in never.json()["message"]
 
@@ -283,7 +283,7 @@ def test_weblates_way_of_asking(api: TestClient, store: Store) -> None:
     """
     headers = key(store, quota=200) | {"Content-Type": "application/json"}
     for side in ("source", "target"):
-        assert {one["language"] for one in api.get(f"/v2/languages?type={side}", headers=headers).json()} >= {"ZH"}
+        assert {language["language"] for language in api.get(f"/v2/languages?type={side}", headers=headers).json()} >= {"ZH"}
     pairs = api.get("/v2/glossary-language-pairs", headers=headers).json()["supported_languages"]
     assert all(set(pair) == {"source_lang", "target_lang"} for pair in pairs)
     wish: dict[str, Any] = {
@@ -305,19 +305,19 @@ def test_weblates_deepl_service_behind_a_project(api: TestClient, store: Store) 
     headers = {"Authorization": f"DeepL-Auth-Key {store.tokens.create('CAT', ['read', 'translate', 'write'])[1]}"}
     here = "/cat/1/v2"
     for side, code in (("source", "EN"), ("target", "ZH-HANS")):
-        assert code in {one["language"] for one in api.get(f"{here}/languages?type={side}", headers=headers).json()}
+        assert code in {language["language"] for language in api.get(f"{here}/languages?type={side}", headers=headers).json()}
     pairs = api.get(f"{here}/glossary-language-pairs", headers=headers).json()["supported_languages"]
     assert {"source_lang": "en", "target_lang": "zh"} in pairs
     wish = {"name": "weblate:1:EN:ZH:0", "source_lang": "EN", "target_lang": "ZH", "entries": "rain\t雨", "entries_format": "tsv"}
-    made = api.post(f"{here}/glossaries", json=wish, headers=headers).json()
+    glossary = api.post(f"{here}/glossaries", json=wish, headers=headers).json()
     (listed,) = api.get(f"{here}/glossaries", headers=headers).json()["glossaries"]
-    assert (listed["name"], listed["glossary_id"]) == (wish["name"], made["glossary_id"])
+    assert (listed["name"], listed["glossary_id"]) == (wish["name"], glossary["glossary_id"])
     texts: dict[str, Any] = {
         "text": [SENTENCE], "source_lang": "EN", "target_lang": "ZH-HANS", "formality": "default", "tag_handling": "xml",
-        "ignore_tags": ["x"], "glossary_id": made["glossary_id"],
+        "ignore_tags": ["x"], "glossary_id": glossary["glossary_id"],
     }  # fmt: skip
     assert api.post(f"{here}/translate", json=texts, headers=headers).status_code == 200
-    assert api.delete(f"{here}/glossaries/{made['glossary_id']}", headers=headers).status_code == 204
+    assert api.delete(f"{here}/glossaries/{glossary['glossary_id']}", headers=headers).status_code == 204
 
 
 def test_weblates_libretranslate_service(api: TestClient, store: Store) -> None:
@@ -325,10 +325,10 @@ def test_weblates_libretranslate_service(api: TestClient, store: Store) -> None:
     key, or with none where none is set. A project of other languages refuses the trial from English to German.
     """
     headers = {"Accept": "application/json; charset=utf-8", "Referer": "https://weblate.example.org"}
-    assert {"en", "zh"} <= {one["code"] for one in api.get("/cat/1/languages", headers=headers).json()}
+    assert {"en", "zh"} <= {language["code"] for language in api.get("/cat/1/languages", headers=headers).json()}
     secret = store.tokens.create("CAT", ["translate"])[1]
-    for given in (secret, ""):
-        wish = {"api_key": given, "q": [SENTENCE, "Rain."], "source": "en", "target": "zh"}
+    for api_key in (secret, ""):
+        wish = {"api_key": api_key, "q": [SENTENCE, "Rain."], "source": "en", "target": "zh"}
         answer = api.post("/cat/1/translate", json=wish, headers=headers)
         assert answer.json() == {"translatedText": [SENTENCE, "Rain."]}
     trial = api.post("/cat/1/translate", json=wish | {"q": ["test"], "target": "de"}, headers=headers)
@@ -340,9 +340,9 @@ def test_omegats_libretranslate_plugin(api: TestClient) -> None:
     """As LibreTranslate.java of omegat-org/omegat-libre-translate asks, at the address that it was given: a GET with q, source and
     target (12bd2afb), in a later version a POST with them as a form.
     """
-    given = {"q": "<g0>Rain</g0> stopped<x1/>.", "source": "en", "target": "zh"}
-    for answer in (api.get("/cat/1/base/translate", params=given), api.post("/cat/1/base/translate", data=given)):
-        assert answer.json() == {"translatedText": given["q"]}
+    fields = {"q": "<g0>Rain</g0> stopped<x1/>.", "source": "en", "target": "zh"}
+    for answer in (api.get("/cat/1/base/translate", params=fields), api.post("/cat/1/base/translate", data=fields)):
+        assert answer.json() == {"translatedText": fields["q"]}
 
 
 def test_omegats_deepl_plugin(api: TestClient, store: Store) -> None:
@@ -364,7 +364,7 @@ def test_okapis_deepl_connector(api: TestClient, store: Store) -> None:
     form = {"text": texts, "auth_key": secret, "split_sentences": "0", "preserve_formatting": "1", "source_lang": "EN",
             "target_lang": "ZH", "tag_handling": "xml"}  # fmt: skip
     answer = api.post("/v2/translate", data=form, headers={"Accept": "application/json"})
-    assert [one["text"] for one in answer.json()["translations"]] == texts
+    assert [translation["text"] for translation in answer.json()["translations"]] == texts
 
 
 def test_deepls_library_tells_that_the_quota_is_used_up(api: TestClient, store: Store) -> None:

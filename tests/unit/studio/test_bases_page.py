@@ -65,9 +65,9 @@ def one_way(tiny: Path, folder: Path) -> Path:
     words = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     selected = {(f"tag{i}" if word.startswith(">>") else word): i for word, i in words.items()}
     (folder / "vocab.json").write_text(json.dumps(selected, ensure_ascii=False), encoding="utf-8")
-    about = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    about |= {"source_lang": "en", "target_lang": "zh"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(about), encoding="utf-8")
+    config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    config |= {"source_lang": "en", "target_lang": "zh"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder
 
 
@@ -75,7 +75,7 @@ def test_the_bases_at_hand_with_direction_size_and_bleu(service: Service, models
     project = service.create_project("Novels", "en", "zh", str(EN_ZH))
     first, other = models.installed(project)
     assert (first.name, first.current, first.usable, first.shipped) == ("en-zh", True, False, True)
-    assert {(one.source, one.target) for one in first.scores} == {("en", "zh")}
+    assert {(score.source, score.target) for score in first.scores} == {("en", "zh")}
     assert (other.name, other.current, other.usable) == ("de-en", False, False)
     assert directions_text(first) == "English and Chinese, both ways"
     html = installed_box(models, project)
@@ -133,9 +133,9 @@ def test_a_folder_is_added_used_and_removed(service: Service, models: BaseModels
     (folder / "README.md").write_text("# <b>Mine</b>\n\n| testset | BLEU |\n|---|---|\n| flores.en.zh | 31.4 |\n")
     assert add(service, models, str(folder)) == "my-base"
     project = service.create_project("Novels", "en", "zh", str(EN_ZH))
-    added = next(one for one in models.installed(project) if one.name == "my-base")
+    added = next(base for base in models.installed(project) if base.name == "my-base")
     assert (added.usable, added.shipped, directions_text(added)) == (True, False, "English to Chinese")
-    assert [(one.text, one.bleu) for one in added.scores] == [("encyclopaedic text", 31.4)]
+    assert [(score.text, score.bleu) for score in added.scores] == [("encyclopaedic text", 31.4)]
     assert 'data-act="use" data-value="my-base"' in installed_box(models, project)
     with pytest.raises(InputError, match="a base my-base here already"):
         models.look_up(str(folder))
@@ -151,7 +151,7 @@ def test_a_folder_is_added_used_and_removed(service: Service, models: BaseModels
         models.remove("my-base")
     models.use(project, "en-zh", agreed=True)
     assert models.remove("my-base") > 100_000
-    assert [one.name for one in models.installed(None)] == ["de-en", "en-zh"]
+    assert [base.name for base in models.installed(None)] == ["de-en", "en-zh"]
     with pytest.raises(InputError, match="is bundled with the program"):
         models.remove("en-zh")
 
@@ -160,7 +160,7 @@ def test_a_project_with_plugins_keeps_its_base(service: Service, models: BaseMod
     name = add(service, models, str(tiny))
     project = service.create_project("Novels", "en", "zh", str(EN_ZH))
     service.store.plugins.create(project.id, "Style", method="lhuc", path="x.zip", base_fingerprint="", metrics={})
-    assert not any(one.usable for one in models.installed(project))
+    assert not any(base.usable for base in models.installed(project))
     with pytest.raises(InputError, match="cannot be used for"):
         models.use(project, name, agreed=True)
 
@@ -212,11 +212,11 @@ def test_compare_and_translate_say_what_a_shipped_base_is_worth(service: Service
 def test_the_form_of_a_new_project_says_so_too_in_the_direction_that_is_chosen(service: Service) -> None:
     form, base = NewProjectForm(service), str(EN_ZH)
     form.terms, form.agreed = "terms", "agreed"  # in place of components
-    said, back = (form.choose_languages(base, *pair)["terms"] for pair in (("en", "zh"), ("zh", "en")))
-    assert "en-zh is a demonstration model. Quality on news: " in said
-    assert 'href="/bases"' in said
-    assert "Licence: " in said
-    assert back != said
+    forward, back = (form.choose_languages(base, *pair)["terms"] for pair in (("en", "zh"), ("zh", "en")))
+    assert "en-zh is a demonstration model. Quality on news: " in forward
+    assert 'href="/bases"' in forward
+    assert "Licence: " in forward
+    assert back != forward
 
 
 def test_the_first_page_starts_with_a_text_in_the_language_of_the_first_base(service: Service) -> None:

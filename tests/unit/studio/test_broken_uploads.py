@@ -24,9 +24,9 @@ HEAD = b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r
 def open_below(folder: Path) -> list[str]:
     """The files of a folder that this process has open, removed ones too."""
     links = []
-    for one in Path("/proc/self/fd").iterdir():
+    for descriptor in Path("/proc/self/fd").iterdir():
         try:
-            links.append(os.readlink(one))
+            links.append(os.readlink(descriptor))
         except OSError:
             continue
     return [link for link in links if link.startswith(str(folder))]
@@ -64,6 +64,6 @@ def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: p
         server.should_exit = True
         thread.join(300)
     assert not list(spool.iterdir())
-    assert not [one for one in (tmp_path / "home").rglob("*") if one.is_file() and one.stat().st_size > 1 << 20]
+    assert not [path for path in (tmp_path / "home").rglob("*") if path.is_file() and path.stat().st_size > 1 << 20]
     assert not list((tmp_path / "home" / "uploads").glob("*"))
     assert not service.store.jobs.list()

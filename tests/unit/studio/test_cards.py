@@ -68,16 +68,16 @@ def test_no_card_can_bring_its_own_html_pictures_or_addresses(text: str) -> None
 
 
 def test_markdown_becomes_what_it_means() -> None:
-    shown = render_markdown("## Data\n\nSee [the page](https://e.org) and [a file](../x.md).\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
-    assert "<h4>Data</h4>" in shown
-    assert '<a href="https://e.org" target="_blank" rel="noopener noreferrer nofollow">the page</a>' in shown
-    assert "<a>a file</a>" in shown
-    assert "<td>2</td>" in shown
+    html = render_markdown("## Data\n\nSee [the page](https://e.org) and [a file](../x.md).\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
+    assert "<h4>Data</h4>" in html
+    assert '<a href="https://e.org" target="_blank" rel="noopener noreferrer nofollow">the page</a>' in html
+    assert "<a>a file</a>" in html
+    assert "<td>2</td>" in html
     assert "[logo]" in render_markdown("![logo](https://e.org/logo.png)")
 
 
 def test_every_bundled_card_is_shown_with_its_licence() -> None:
-    corpora = [one for one in bundled_samples(ROOT / "assets") if one.kind != "general"]
+    corpora = [corpus for corpus in bundled_samples(ROOT / "assets") if corpus.kind != "general"]
     page = sample_cards(corpora)
     assert page.count("licence CC0 1.0") == len(corpora) == 6
     assert page.count('class="tm-card-fold"') == 6
@@ -118,7 +118,7 @@ def test_the_base_that_knows_the_languages_is_taken(service: Service) -> None:
 
 def test_files_keep_their_domain_labels(service: Service) -> None:
     project = service.create_project("Domains", "zh", "en", str(BASE))
-    corpora = {one.name: one for one in service.catalog.samples()}
+    corpora = {corpus.name: corpus for corpus in service.catalog.samples()}
     files = [*corpora["it-help-en"].files, *corpora["patient-info-en"].files]
     assert "domains" not in service.request(project)
     job = service.add_samples(project, files, {"it-help.txt": "IT help"})
@@ -148,16 +148,16 @@ def test_domains_are_counted_and_can_be_edited() -> None:
 
 
 def test_what_is_worth_a_look_is_folded_below_its_file() -> None:
-    one = next(corpus for corpus in bundled_samples(ROOT / "assets") if corpus.kind == "dirty")
+    dirty_corpus = next(corpus for corpus in bundled_samples(ROOT / "assets") if corpus.kind == "dirty")
     from engine.corpora import import_corpus
 
-    report = json.loads(json.dumps(import_corpus(one.files, "zh").report.to_mapping()))
-    shown = files_card(report)
-    assert "Imported with warnings <b>43</b>: half-width punctuation 10, another language 9" in shown
-    assert "3 more reasons" in shown
-    assert "tags, removed (3)" in shown
-    assert "强烈推荐" in shown
-    assert "Too smoky for my taste" in shown
+    report = json.loads(json.dumps(import_corpus(dirty_corpus.files, "zh").report.to_mapping()))
+    html = files_card(report)
+    assert "Imported with warnings <b>43</b>: half-width punctuation 10, another language 9" in html
+    assert "3 more reasons" in html
+    assert "tags, removed (3)" in html
+    assert "强烈推荐" in html
+    assert "Too smoky for my taste" in html
 
 
 def test_a_plugin_shows_its_card_and_the_licence_of_its_base(service: Service, tmp_path: Path) -> None:

@@ -52,37 +52,37 @@ def test_the_address_names_the_project_and_the_plugin(service: Service, project:
     addresses = {choice: made(service, project, choice).address for choice in ("", str(plugin.id), "base")}
     here = f"{ORIGIN}/cat/{project.id}"
     assert addresses == {"": here, str(plugin.id): f"{here}/{plugin.id}", "base": f"{here}/base"}
-    one = made(service, project)
-    assert (one.command, one.versioned) == (f"{here}/translate", f"{here}/v2")
-    assert (one.source, one.target, one.deepl_source, one.deepl_target) == ("en", "zh", "EN", "ZH")
+    details = made(service, project)
+    assert (details.command, details.versioned) == (f"{here}/translate", f"{here}/v2")
+    assert (details.source, details.target, details.deepl_source, details.deepl_target) == ("en", "zh", "EN", "ZH")
     assert made(service, None, "base").address == ORIGIN
 
 
 def test_a_choice_that_is_none_is_the_default_plugin(service: Service, project: ProjectRow, plugin: PluginRow) -> None:
     assert known_choice(service, project, str(plugin.id)) == str(plugin.id)
     assert known_choice(service, project, "base") == "base"
-    assert [known_choice(service, project, asked) for asked in ("", "999", HOSTILE)] == ["", "", ""]
+    assert [known_choice(service, project, choice) for choice in ("", "999", HOSTILE)] == ["", "", ""]
     assert known_choice(service, None, "base") == ""
     Path(plugin.path).unlink()
     assert known_choice(service, project, str(plugin.id)) == "", "its bundle is gone"
 
 
 def test_the_connection_can_be_copied_field_by_field(service: Service, project: ProjectRow, plugin: PluginRow) -> None:
-    one = made(service, project)
-    card = connection_card(one, project, [("Style", plugin.id)], "Style", "")
-    assert FIELD.findall(card) == [one.address, one.command, one.versioned, one.library, "any-key"]
+    details = made(service, project)
+    card = connection_card(details, project, [("Style", plugin.id)], "Style", "")
+    assert FIELD.findall(card) == [details.address, details.command, details.versioned, details.library, "any-key"]
     assert card.count("data-copy") == 5
     assert HOSTILE not in card
     assert "&lt;img src=x" in card
     assert '<option value="" selected>Default plugin: Style</option>' in card
-    assert f'<option value="{plugin.id}" selected>' in connection_card(one, project, [("Style", plugin.id)], "", str(plugin.id))
+    assert f'<option value="{plugin.id}" selected>' in connection_card(details, project, [("Style", plugin.id)], "", str(plugin.id))
     assert "reached from this computer only" in card
     assert "data-choice" not in connection_card(made(service, None), None, [], "", "")
 
 
 def test_a_server_that_asks_for_a_key_says_where_it_is_made(service: Service, project: ProjectRow) -> None:
-    asked = made(service, project, api_tokens="always")
-    card = connection_card(asked, project, [], "", "")
+    details = made(service, project, api_tokens="always")
+    card = connection_card(details, project, [], "", "")
     assert "tailormt token create" in card
     assert "/account" not in card
     people = made(service, project, host="0.0.0.0")
@@ -111,15 +111,15 @@ def test_who_is_signed_in_gets_a_token_with_the_address_once(settings: Settings,
     try:
         assert "data-create" in page.fill(request(row.id))[page.connection]
         drawn = page.create(request(row.id), "base")
-        (made,) = service.store.tokens.list(user_id=ann.id)
-        assert (made.scopes, made.project_id) == ("read,translate", row.id)
-        assert made.expires is not None
+        (token,) = service.store.tokens.list(user_id=ann.id)
+        assert (token.scopes, token.project_id) == ("read,translate", row.id)
+        assert token.expires is not None
         (text,) = re.findall(r'data-text="([^"]*)"', drawn[page.connection])
         address, secret = text.split("\n")
         assert address == f"{ORIGIN}/cat/{row.id}/base"
-        found = service.store.tokens.find(secret)
-        assert found is not None
-        assert found.id == made.id
+        stored_token = service.store.tokens.find(secret)
+        assert stored_token is not None
+        assert stored_token.id == token.id
         assert secret in FIELD.findall(drawn[page.tools]), "the tools' fields are ready to copy"
         assert secret not in str(page.fill(request(row.id))), "it is shown once"
         with pytest.raises(InputError):
@@ -139,8 +139,8 @@ def test_where_nobody_signs_in_no_token_is_needed_and_none_is_offered(service: S
 
 
 def test_each_tool_has_a_card_whose_fields_are_filled(service: Service, project: ProjectRow) -> None:
-    one = made(service, project)
-    page = tool_cards(one, project)
+    details = made(service, project)
+    page = tool_cards(details, project)
     values = [value for guide in GUIDES for step in guide.steps for field in step.fields for value in [field.value]]
     assert page.count("data-copy") == len(FIELD.findall(page)) == len(values)
     assert not any("[" in value for value in FIELD.findall(page)), "a value that nothing fills"
@@ -151,8 +151,8 @@ def test_each_tool_has_a_card_whose_fields_are_filled(service: Service, project:
 
 
 def test_what_the_tools_are_given_is_what_their_connectors_send_to(service: Service, project: ProjectRow) -> None:
-    one = made(service, project, "base")
-    values = {guide.name: [fill_placeholders(f.value, one) for s in guide.steps for f in s.fields] for guide in GUIDES}
+    details = made(service, project, "base")
+    values = {guide.name: [fill_placeholders(f.value, details) for s in guide.steps for f in s.fields] for guide in GUIDES}
     assert values["OmegaT"] == [f"{ORIGIN}/cat/{project.id}/base/translate"], "the plug-in adds q, source and target alone"
     assert values["Weblate"][0] == f"{ORIGIN}/cat/{project.id}/base", "it adds translate and languages"
     assert values["Weblate"][2] == f"{ORIGIN}/cat/{project.id}/base/v2", "it adds translate, languages and glossaries"

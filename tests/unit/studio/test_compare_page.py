@@ -71,12 +71,12 @@ def project(service: Service) -> ProjectRow:
 
 @pytest.fixture
 def plugins(service: Service, project: ProjectRow, tmp_path: Path) -> list[PluginRow]:
-    made = []
+    rows = []
     for name, method in (("Lu Xun", "memory_adapter"), ("Manuals", "lhuc"), ("Manuals", "lhuc"), (HOSTILE, "knn")):
-        path = tmp_path / f"{len(made)}.zip"
+        path = tmp_path / f"{len(rows)}.zip"
         path.write_bytes(b"PK")
-        made.append(service.store.plugins.create(project.id, name, method=method, path=str(path)))
-    return made
+        rows.append(service.store.plugins.create(project.id, name, method=method, path=str(path)))
+    return rows
 
 
 def filled(desk: Comparisons, sheet: ComparisonRecord, words: Words | None = None) -> ComparisonRecord:
@@ -95,24 +95,24 @@ def texts(desk: Comparisons, sheet: ComparisonRecord) -> list[list[str | None]]:
 def test_the_same_again_is_the_same_and_another_plugin_keeps_what_is_there(
     desk: Comparisons, project: ProjectRow, plugins: list[PluginRow]
 ) -> None:
-    one, two, *_ = plugins
-    first = filled(desk, desk.typed(project, "\n".join(EN), [one.id], None))
-    assert desk.typed(project, "\n".join(EN), [one.id], first).comparison_id == first.comparison_id
+    lu_xun, manuals, *_ = plugins
+    first = filled(desk, desk.typed(project, "\n".join(EN), [lu_xun.id], None))
+    assert desk.typed(project, "\n".join(EN), [lu_xun.id], first).comparison_id == first.comparison_id
     words = Words()
-    both = desk.typed(project, "\n".join(EN), [two.id, one.id], first)
+    both = desk.typed(project, "\n".join(EN), [manuals.id, lu_xun.id], first)
     assert both.comparison_id != first.comparison_id
     filled(desk, both, words)
     assert words.asked == [("Manuals", 3)], "only the new plugin has something to translate"
     assert texts(desk, both)[0] == ["The vanilla 1", "The Manuals 1", "The Lu Xun 1"]
     words.asked.clear()
-    alone = desk.typed(project, "\n".join(EN), [one.id], both)
+    alone = desk.typed(project, "\n".join(EN), [lu_xun.id], both)
     assert desk.store.sheets.count(alone.comparison_id) == (3, 3), "differences are counted anew"
-    other = desk.typed(project, EN[0], [one.id], both)
+    other = desk.typed(project, EN[0], [lu_xun.id], both)
     assert texts(desk, other) == [[None, None]]
     with pytest.raises(InputError, match="at least one sentence"):
-        desk.typed(project, " \n ", [one.id], None)
+        desk.typed(project, " \n ", [lu_xun.id], None)
     with pytest.raises(InputError, match="Up to 500 sentences can be typed here, and there are 501"):
-        desk.typed(project, "a\n" * 501, [one.id], None)
+        desk.typed(project, "a\n" * 501, [lu_xun.id], None)
     with pytest.raises(InputError, match="Up to 3 plugins"):
         desk.typed(project, EN[0], [row.id for row in plugins], None)
     with pytest.raises(InputError, match="no longer exists"):
@@ -137,7 +137,7 @@ def test_a_file_with_references_or_many_sentences_is_a_comparison_few_are_typed(
     assert opened is not None
     assert opened.references == 3
     chosen = desk.of_file(project, opened, [plugins[0].id])
-    assert [one["name"] for one in chosen.systems] == ["vanilla", "Lu Xun"]
+    assert [system["name"] for system in chosen.systems] == ["vanilla", "Lu Xun"]
     numbers = [number for number, *_ in desk.store.sheets.titles(project.id)]
     assert opened.comparison_id not in numbers, "what was only opened does not stay"
     done = filled(desk, chosen)
@@ -191,10 +191,10 @@ def test_typed_sentences_are_a_job_that_goes_on_when_the_page_is_opened_again(
     jobs = desk.store.jobs
 
     def sheet() -> ComparisonRecord:
-        return desk.store.sheets.get(made.comparison_id)
+        return desk.store.sheets.get(comparison.comparison_id)
 
-    made = desk.typed(project, "\n".join(EN), [plugins[0].id], None)
-    job = desk.enqueue(made, measure=False)
+    comparison = desk.typed(project, "\n".join(EN), [plugins[0].id], None)
+    job = desk.enqueue(comparison, measure=False)
     assert (job.kind, job.arguments["measure"]) == ("compare", False)
     assert desk.go_on(project, sheet()) == job, "it waits already"
     assert jobs.claim("here") is not None
@@ -205,12 +205,12 @@ def test_typed_sentences_are_a_job_that_goes_on_when_the_page_is_opened_again(
     claimed = jobs.claim("here")
     assert claimed is not None
     jobs.finish(again.id, 1)
-    fresh = desk.go_on(project, sheet())
-    assert fresh is not None
-    assert (fresh.active, fresh.id > again.id) == (True, True), "a dial turned as the job ended is not forgotten"
-    jobs.cancel(fresh.id)
-    filled(desk, made)
-    assert desk.go_on(project, sheet()) == jobs.get(fresh.id)
+    next_job = desk.go_on(project, sheet())
+    assert next_job is not None
+    assert (next_job.active, next_job.id > again.id) == (True, True), "a dial turned as the job ended is not forgotten"
+    jobs.cancel(next_job.id)
+    filled(desk, comparison)
+    assert desk.go_on(project, sheet()) == jobs.get(next_job.id)
 
 
 def test_a_plugin_that_was_deleted_is_said_and_its_translations_stay(
@@ -221,16 +221,16 @@ def test_a_plugin_that_was_deleted_is_said_and_its_translations_stay(
     desk.store.plugins.delete(plugins[0].id)
     Path(plugins[1].path).unlink()
     assert desk.missing_systems(project, sheet) == {1, 2}
-    shown = compare_table(
+    table = compare_table(
         sheet,
         desk.store.sheets.page(sheet.comparison_id),
         KNOWN,
         counts=(3, 3),
         missing_systems=desk.missing_systems(project, sheet),
     )
-    assert "The Lu Xun 1" in "".join(Reader(shown).cells)
-    assert shown.count("deleted") == 2
-    assert 'type="range"' not in shown
+    assert "The Lu Xun 1" in "".join(Reader(table).cells)
+    assert table.count("deleted") == 2
+    assert 'type="range"' not in table
     with pytest.raises(InputError, match=r"Lu Xun was deleted.*kept"):
         desk.set_strength(project, sheet, 1, 0.5)
     with pytest.raises(InputError, match="no longer exists"):
@@ -282,15 +282,15 @@ def test_where_terms_are_enforced_nothing_is_taken_over_and_the_table_says_so(
 def test_the_table_says_of_each_term_that_the_source_calls_for_whether_it_was_kept(desk: Comparisons, project: ProjectRow) -> None:
     assert termbase(desk.service, project) == ()
     set_terms(desk.service, project, "machine = 机器\nwashing machine = 洗衣机\n<door> = 门<>\n雨\n")
-    known = replace(KNOWN, terms=termbase(desk.service, project))
+    languages = replace(KNOWN, terms=termbase(desk.service, project))
     rows = [["The Washing Machines stopped behind the <door>.", "洗衣机停了。", "机器停在门<>后。"]]
-    shown = compare_table(sheet_of(rows), lines_of(rows), known, counts=(1, 1))
-    said = re.findall(r'<div class="tm-score( tm-missed)?">(.*?)</div>', shown)
-    assert said == [
+    table = compare_table(sheet_of(rows), lines_of(rows), languages, counts=(1, 1))
+    notes = re.findall(r'<div class="tm-score( tm-missed)?">(.*?)</div>', table)
+    assert notes == [
         ("", "term used: 洗衣机"), (" tm-missed", "term not used: 门&lt;&gt;"),
         (" tm-missed", "term not used: 洗衣机"), ("", "term used: 门&lt;&gt;"),
     ]  # fmt: skip
-    terms = known.terms
+    terms = languages.terms
     assert [term.target for term in required_terms(terms, "A machine.", "")] == ["机器"]
     assert required_terms(terms, "A machine.", "一台设备。") == [], "the reference does without it"
 
@@ -300,7 +300,7 @@ def test_all_figures_are_in_a_table_also_those_without_a_card() -> None:
     terms = parse_terms(["rain = 雨"], "here", "zh", "en")
     further = ExtraMetrics(True, 200, terms, EN, "en")
     report = evaluate(systems, ZH, language="zh", baseline="vanilla", samples=100, further=further)
-    sheet = replace(sheet_of([[one, "", ""] for one in EN]), figures={"text": report.to_mapping(), "general": None})
+    sheet = replace(sheet_of([[sentence, "", ""] for sentence in EN]), figures={"text": report.to_mapping(), "general": None})
     cards, _, table = figure_cards(sheet, busy=False).partition("<details")
     assert "Terminology used" in cards
     assert "TER" not in cards
@@ -371,20 +371,20 @@ def test_a_hidden_field_that_was_tampered_with_is_no_error(text: str) -> None:
 
 
 def test_menus_and_panels_hold_hostile_text_as_text() -> None:
-    made = datetime.datetime(2024, 5, 6, 7, 8, tzinfo=datetime.UTC)
+    created = datetime.datetime(2024, 5, 6, 7, 8, tzinfo=datetime.UTC)
     sheet = sheet_of([[HOSTILE, HOSTILE, HOSTILE]], (HOSTILE,), HOSTILE, HOSTILE, HOSTILE)
     item = {"text": HOSTILE, "source": HOSTILE, "weight": 0.4, "token": HOSTILE, "distance": 1.5, "relevance": 0.5}
     result = WordAttribution(HOSTILE, 0, 3, [MemoryRead(0, HOSTILE, 0.2, [item]), MemoryRead(1, "self_attn", 0.1, [item])])
-    shown = earlier_menu([(1, HOSTILE, made)], 3, sheet) + export_menu(sheet) + reading_card(HOSTILE)
-    shown += waiting_panel(HOSTILE) + reading_panel(result, system=HOSTILE, strength=0.5, source="en", target="zh")
-    shown += reading_panel(replace(result, reads=[], why=HOSTILE), system="x", strength=1, source="en", target="zh")
-    shown += compare_table(sheet, lines_of([[HOSTILE] * 3]), KNOWN, counts=(1, 0), word=HOSTILE)
+    page = earlier_menu([(1, HOSTILE, created)], 3, sheet) + export_menu(sheet) + reading_card(HOSTILE)
+    page += waiting_panel(HOSTILE) + reading_panel(result, system=HOSTILE, strength=0.5, source="en", target="zh")
+    page += reading_panel(replace(result, reads=[], why=HOSTILE), system="x", strength=1, source="en", target="zh")
+    page += compare_table(sheet, lines_of([[HOSTILE] * 3]), KNOWN, counts=(1, 0), word=HOSTILE)
     systems = {"vanilla": ZH, HOSTILE: ZH[::-1], HOSTILE + "2": ZH}
     report = evaluate(systems, ZH, language="zh", baseline="vanilla", samples=100).to_mapping()
     figures = {"text": report, "general": report, "notes": [HOSTILE], "decoding": {HOSTILE: {HOSTILE: HOSTILE}}}
-    shown += figure_cards(replace(sheet, figures=figures), busy=False)
-    assert "3 sentences are few: mind the intervals." in shown
-    read = Reader(shown.replace("</option>", "").replace("<option", "<input"))
+    page += figure_cards(replace(sheet, figures=figures), busy=False)
+    assert "3 sentences are few: mind the intervals." in page
+    read = Reader(page.replace("</option>", "").replace("<option", "<input"))
     assert "img" not in read.names
     assert "script" not in read.names
     assert not [name for name, _ in read.attributes if name.startswith("on")]
@@ -395,14 +395,14 @@ def test_what_was_read_says_how_much_and_where() -> None:
     places = [
         MemoryRead(0, "self_attn", -0.22, items), MemoryRead(1, "self_attn", 0.08, items), MemoryRead(-1, "datastore", 0.03, items),
     ]  # fmt: skip
-    shown = reading_panel(WordAttribution("停歇", 0, 2, places), system="Lu Xun", strength=0.8, source="en", target="zh")
-    assert "Gate −22\u00a0%" in shown
-    assert "<b>8\u00a0%</b> read from memory · 92\u00a0% from the base" in shown
-    assert "<b>3\u00a0%</b> of the word's probability came from them" in html.unescape(shown)
-    assert "under 0.01" in shown
-    assert shown.count("data-layer=") == 2, "a column a layer, the output is none"
-    assert '<option value="0-self_attn" selected>layer 1, self-attention' in shown, "what weighed most is open"
-    assert "at 0.8 it has less" in shown
+    panel = reading_panel(WordAttribution("停歇", 0, 2, places), system="Lu Xun", strength=0.8, source="en", target="zh")
+    assert "Gate −22\u00a0%" in panel
+    assert "<b>8\u00a0%</b> read from memory · 92\u00a0% from the base" in panel
+    assert "<b>3\u00a0%</b> of the word's probability came from them" in html.unescape(panel)
+    assert "under 0.01" in panel
+    assert panel.count("data-layer=") == 2, "a column a layer, the output is none"
+    assert '<option value="0-self_attn" selected>layer 1, self-attention' in panel, "what weighed most is open"
+    assert "at 0.8 it has less" in panel
     alone = reading_panel(WordAttribution("停", 0, 1, [], "The base alone."), system="x", strength=1, source="en", target="zh")
     assert "The base alone." in alone
     assert "Candidates" not in alone
@@ -412,22 +412,22 @@ def test_the_candidates_of_base_and_plugin_stand_side_by_side() -> None:
     attribution = WordAttribution(
         "停", 0, 1, [], "", [Candidate("<b>", 0.5), Candidate("停", 0.2)], [Candidate("停", 0.9), Candidate("", 0.001)]
     )
-    shown = reading_panel(attribution, system="Lu <Xun>", strength=1, source="en", target="zh")
-    assert "<h4>Vanilla</h4>" in shown
-    assert "<h4>Lu &lt;Xun&gt;</h4>" in shown
-    assert "&lt;b&gt;" in shown
-    assert shown.count('class="here"') == 2, "the word that was pressed"
-    assert "90\u00a0%" in shown
-    assert "end of sentence" in shown
-    assert "under 1 %" in shown
+    panel = reading_panel(attribution, system="Lu <Xun>", strength=1, source="en", target="zh")
+    assert "<h4>Vanilla</h4>" in panel
+    assert "<h4>Lu &lt;Xun&gt;</h4>" in panel
+    assert "&lt;b&gt;" in panel
+    assert panel.count('class="here"') == 2, "the word that was pressed"
+    assert "90\u00a0%" in panel
+    assert "end of sentence" in panel
+    assert "under 1 %" in panel
 
 
 def test_the_words_of_a_neighbour_are_marked_in_sentence_and_source() -> None:
     item = {"text": "<雨>停了。", "source": "The rain stopped.", "weight": 1.0, "text_span": (3, 5), "source_span": (9, 16)}
     position = MemoryRead(-1, "datastore", 0.6, [item])
-    shown = reading_panel(WordAttribution("停了", 0, 2, [position]), system="x", strength=1, source="en", target="zh")
-    assert '&lt;雨&gt;<mark class="new">停了</mark>。' in shown
-    assert 'The rain <mark class="new">stopped</mark>.' in shown
+    panel = reading_panel(WordAttribution("停了", 0, 2, [position]), system="x", strength=1, source="en", target="zh")
+    assert '&lt;雨&gt;<mark class="new">停了</mark>。' in panel
+    assert 'The rain <mark class="new">stopped</mark>.' in panel
 
 
 def test_a_neighbours_word_is_the_one_that_is_looked_up_there_with_its_source() -> None:
@@ -447,14 +447,14 @@ def test_a_neighbours_word_is_the_one_that_is_looked_up_there_with_its_source() 
 def test_pages_orders_and_the_open_word() -> None:
     rows = [[f"{i}", "雨。", "雨！"] for i in range(PAGE)]
     sheet = replace(sheet_of(rows), lines=2 * PAGE + 3)
-    shown = compare_table(sheet, lines_of(rows), KNOWN, counts=(2 * PAGE + 3, 9), offset=PAGE, word="2.1.0-3")
-    assert "26–50 of 53" in shown
-    assert f'data-offset="{2 * PAGE}">Next' in shown
-    assert 'data-offset="0">Back' in shown
-    assert 'data-word="2.1.0-3"' in shown
-    assert "largest gain" not in shown, "without scores there is no gain"
+    table = compare_table(sheet, lines_of(rows), KNOWN, counts=(2 * PAGE + 3, 9), offset=PAGE, word="2.1.0-3")
+    assert "26–50 of 53" in table
+    assert f'data-offset="{2 * PAGE}">Next' in table
+    assert 'data-offset="0">Back' in table
+    assert 'data-word="2.1.0-3"' in table
+    assert "largest gain" not in table, "without scores there is no gain"
     assert "largest gain" in compare_table(replace(sheet, references=3), lines_of(rows), KNOWN, counts=(53, 9))
-    assert "sentences differ" in shown
+    assert "sentences differ" in table
     assert "sentences differ" not in compare_table(sheet, lines_of(rows), KNOWN, counts=None), "a job says how far it is"
 
 
@@ -499,12 +499,12 @@ def test_every_format_is_downloaded_and_opens(
     app = FastAPI()
     add_download_routes(app, service)
     client = TestClient(app)
-    for name, one in FORMATS.items():
+    for name, file_format in FORMATS.items():
         answer = client.get(f"/download/comparisons/{sheet.comparison_id}?format={name}")
         assert answer.status_code == 200, name
         disposition = answer.headers["content-disposition"]
-        assert unquote(disposition.rpartition("''")[2]) == f"雨 rain X b{one.ending}"
-        assert answer.headers["content-type"].startswith(one.media.partition(";")[0])
+        assert unquote(disposition.rpartition("''")[2]) == f"雨 rain X b{file_format.ending}"
+        assert answer.headers["content-type"].startswith(file_format.media.partition(";")[0])
         if name == "xlsx":
             assert zipfile.ZipFile(io.BytesIO(answer.content)).testzip() is None
         elif name == "html":

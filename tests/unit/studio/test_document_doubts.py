@@ -24,8 +24,8 @@ from tests.translators import Words
 
 def doubt(text: str, *dropped: str, placeholders: tuple[str, ...] = ("plain",)) -> str:
     """Of a text whose translation lacks some words."""
-    said = Words(lambda words: [(k, word.upper()) for k, word in enumerate(words) if not word.startswith(dropped)], target="zh")
-    (result,) = translate_units([Unit([text], placeholders=placeholders)], said, TranslationCache(None, ""), Progress())
+    model = Words(lambda words: [(k, word.upper()) for k, word in enumerate(words) if not word.startswith(dropped)], target="zh")
+    (result,) = translate_units([Unit([text], placeholders=placeholders)], model, TranslationCache(None, ""), Progress())
     return result.doubt
 
 
@@ -60,13 +60,13 @@ def test_what_was_left_alone_is_said_in_the_language_of_the_reader(project: Proj
     ]
     file = tmp_path / "a.xlf"
     file.write_text(xliff1(units), encoding="utf-8")
-    kept = json.loads(json.dumps(open_document(file, Context(file.name, "en", "zh")).skipped))
+    skipped = json.loads(json.dumps(open_document(file, Context(file.name, "en", "zh")).skipped))
     job = SimpleNamespace(id=1, active=False, state=JobState.SUCCEEDED, finished=datetime.now(UTC), plugin_id=None)
     document: Any = SimpleNamespace(
-        job=job, report={"kept": kept}, output=file, language="", name=file.name, plugin="", strength=1.0, segments=None
+        job=job, report={"kept": skipped}, output=file, language="", name=file.name, plugin="", strength=1.0, segments=None
     )
-    shown = html.unescape(done_table([document], project))
-    assert 'Left unchanged: 1 approved before, 1 translate="no" and 1 translated before.' in shown
+    table = html.unescape(done_table([document], project))
+    assert 'Left unchanged: 1 approved before, 1 translate="no" and 1 translated before.' in table
     with speaking("zh"):
-        shown = html.unescape(done_table([document], project))
-    assert '原样保留：1 段此前已批准、1 段标有 translate="no"和 1 段此前已有译文。' in shown
+        table = html.unescape(done_table([document], project))
+    assert '原样保留：1 段此前已批准、1 段标有 translate="no"和 1 段此前已有译文。' in table

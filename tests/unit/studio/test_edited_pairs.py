@@ -52,7 +52,7 @@ def test_a_pair_becomes_a_sample_file_and_the_samples_are_read(service: Service,
     assert second.job is not None
     assert second.job.id == first.job.id, "the job that waits will see both"
     corpus = import_corpus([path_of(service, project)], "zh", source_language="en")
-    assert [(one.source, one.text) for one in corpus.segments] == [PAIR, ("He opened the door.", '他"打开" 了门。')]
+    assert [(segment.source, segment.text) for segment in corpus.segments] == [PAIR, ("He opened the door.", '他"打开" 了门。')]
 
 
 def test_an_edit_of_an_edit_takes_its_place(service: Service, project: ProjectRow) -> None:
@@ -74,7 +74,7 @@ def test_a_few_pairs_alone_wait_for_more(service: Service, project: ProjectRow) 
 def test_beside_samples_without_translations_and_with_a_removed_file(service: Service, project: ProjectRow, chinese: Path) -> None:
     learn(service, project, *PAIR)
     corpus = import_corpus(service.sample_files(project.id), "zh", source_language="en")
-    assert sum(one.source is not None for one in corpus.segments) == 1
+    assert sum(segment.source is not None for segment in corpus.segments) == 1
     service.remove_sample(project, EDITED)
     learn(service, project, "He left.", "他走了。")
     assert edited_pairs(service, project.id) == [("He left.", "他走了。")]
@@ -119,16 +119,16 @@ def test_over_rest(api: TestClient, project: ProjectRow, chinese: Path) -> None:
     assert api.post(address, json={"text": "x"}).status_code == 422
     assert api.post("/api/v1/projects/99/samples/pairs", json=wish).status_code == 404
     files = api.get(f"/api/v1/projects/{project.id}/samples").json()["files"]
-    assert [one["name"] for one in files] == [EDITED, chinese.name]
+    assert [file["name"] for file in files] == [EDITED, chinese.name]
 
 
 def test_alternatives_over_rest(api: TestClient, project: ProjectRow) -> None:
     wish = {"text": "The rain stopped.", "project": str(project.id), "count": 3}
-    found = api.post("/api/v1/alternatives", json=wish).json()
-    assert 1 < len(found["sentences"]) <= 3
-    assert found["words"][0]["probability"] >= found["words"][-1]["probability"] > 0
+    alternatives = api.post("/api/v1/alternatives", json=wish).json()
+    assert 1 < len(alternatives["sentences"]) <= 3
+    assert alternatives["words"][0]["probability"] >= alternatives["words"][-1]["probability"] > 0
     begun = api.post("/api/v1/alternatives", json={**wish, "prefix": "大雨"}).json()
-    assert all(one.startswith("大雨") for one in begun["sentences"])
+    assert all(sentence.startswith("大雨") for sentence in begun["sentences"])
     several = api.post("/api/v1/alternatives", json={**wish, "text": "The rain stopped. He opened the door."})
     assert "for one sentence" in said(several, 400, "bad_input")
 

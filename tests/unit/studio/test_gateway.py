@@ -114,14 +114,14 @@ def test_over_https_the_cookie_stays_there(tmp_path: Path, store: Store) -> None
 
 
 def test_a_session_ends_with_the_password_and_with_the_account(tmp_path: Path, store: Store) -> None:
-    one, other = signed(door(tmp_path)), signed(door(tmp_path))
-    done = one.post("/account/password", data={"now": PASSWORD, "new": "another long password"})
+    first, other = signed(door(tmp_path)), signed(door(tmp_path))
+    done = first.post("/account/password", data={"now": PASSWORD, "new": "another long password"})
     assert "Your password has been changed." in done.text
-    assert one.get("/").status_code == 200
+    assert first.get("/").status_code == 200
     assert other.get("/").status_code == 403
-    assert "current password is wrong" in one.post("/account/password", data={"now": PASSWORD, "new": PASSWORD}).text
+    assert "current password is wrong" in first.post("/account/password", data={"now": PASSWORD, "new": PASSWORD}).text
     store.accounts.change(store.accounts.named("Ann").id, active=False)
-    assert one.get("/").status_code == 403
+    assert first.get("/").status_code == 403
     assert store.accounts.signed("Ann", "another long password") is None
 
 
@@ -262,8 +262,8 @@ def test_accounts_are_for_admins(tmp_path: Path, store: Store) -> None:
     assert ("Ada", "account added") in acts(store)
     store.accounts.delete(store.accounts.named("New").id)
     last = store.accounts.named("Ada").id
-    for path, given in (("role", {"role": "member"}), ("active", {"active": "no"}), ("delete", {})):
-        assert "last admin" in ada.post(f"/admin/accounts/{last}/{path}", data=given).text
+    for path, form in (("role", {"role": "member"}), ("active", {"active": "no"}), ("delete", {})):
+        assert "last admin" in ada.post(f"/admin/accounts/{last}/{path}", data=form).text
 
 
 def test_owners_choose_members(tmp_path: Path, store: Store) -> None:
@@ -353,14 +353,14 @@ def test_nobody_and_strangers_change_nothing(store: Store) -> None:
 
 
 def test_a_token_of_one_project_sees_no_other(store: Store) -> None:
-    one, two = (store.projects.create(name, "en", "zh", "base") for name in "ab")
-    with act_as(Actor("token", project=one.id)):
-        assert store.projects.list() == [one]
+    first, second = (store.projects.create(name, "en", "zh", "base") for name in "ab")
+    with act_as(Actor("token", project=first.id)):
+        assert store.projects.list() == [first]
         with pytest.raises(InputError):
-            store.projects.get(two.id)
+            store.projects.get(second.id)
         with pytest.raises(Forbidden):
             store.projects.create("c", "en", "zh", "base")
-        store.jobs.enqueue("prepare", {}, project_id=one.id)
+        store.jobs.enqueue("prepare", {}, project_id=first.id)
 
 
 def test_the_log_can_only_grow(store: Store) -> None:
@@ -399,8 +399,8 @@ def test_who_cancelled_and_resumed_a_job_is_in_the_log(store: Store) -> None:
         store.jobs.cancel(job.id)  # it has ended: nothing is done, and nothing noted
         store.jobs.resume(job.id)
     noted = [(row.who, row.address, row.action, row.project_id, row.target, row.detail) for row in store.audit.list(action="job ")]
-    about = (project.id, str(job.id), "prepare")
-    assert noted[:2] == [("Ann", "10.0.0.7", "job resumed", *about), ("Ann", "10.0.0.7", "job cancelled", *about)]
+    subject = (project.id, str(job.id), "prepare")
+    assert noted[:2] == [("Ann", "10.0.0.7", "job resumed", *subject), ("Ann", "10.0.0.7", "job cancelled", *subject)]
     assert [row[2] for row in noted[2:]] == ["job added"]
 
 

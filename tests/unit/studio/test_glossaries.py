@@ -76,9 +76,12 @@ def test_entries_that_cannot_be_are_refused_with_their_line(text: str, format: s
 
 def test_a_translation_uses_the_terms_of_the_glossary_that_it_names(api: TestClient, project: ProjectRow) -> None:
     wish = {"text": [LINE, "It is raining."], "source_lang": "EN", "target_lang": "ZH"}
-    without = [one["text"] for one in api.post("/v2/translate", json=wish).json()["translations"]]
+    without = [translation["text"] for translation in api.post("/v2/translate", json=wish).json()["translations"]]
     number = made(api)["glossary_id"]
-    within = [one["text"] for one in api.post("/v2/translate", json={**wish, "glossary_id": number}).json()["translations"]]
+    within = [
+        translation["text"]
+        for translation in api.post("/v2/translate", json={**wish, "glossary_id": number}).json()["translations"]
+    ]
     assert TERM not in without[0]
     assert TERM in within[0]
     assert within[1] == without[1]
@@ -94,7 +97,7 @@ def test_glossaries_of_several_pairs_of_languages(api: TestClient) -> None:
         {"source_lang": "zh", "target_lang": "en", "entries": "雨\train", "entries_format": "tsv"},
     ]
     glossary = api.post("/v3/glossaries", json={"name": "Both", "dictionaries": pairs}).json()
-    assert [one["entry_count"] for one in glossary["dictionaries"]] == [1, 1]
+    assert [dictionary["entry_count"] for dictionary in glossary["dictionaries"]] == [1, 1]
     address = f"/v3/glossaries/{glossary['glossary_id']}"
     assert api.get(address).json() == glossary
     assert api.get("/v3/glossaries").json() == {"glossaries": [glossary]}
@@ -138,15 +141,17 @@ def test_dictionaries_come_in_a_form_too(api: TestClient, project: ProjectRow) -
         }
     here = f"/cat/{project.id}/v3/glossaries"
     glossary = api.post(here, data=form).json()
-    assert [one["entry_count"] for one in glossary["dictionaries"]] == [2, 1]
+    assert [dictionary["entry_count"] for dictionary in glossary["dictionaries"]] == [2, 1]
     address = f"{here}/{glossary['glossary_id']}"
     more = {"dictionaries[0].source_lang": "en", "dictionaries[0].target_lang": "zh",
             "dictionaries[0].entries": "rain,大雨\nfog,雾", "dictionaries[0].entries_format": "csv"}  # fmt: skip
-    counts = {one["source_lang"]: one["entry_count"] for one in api.patch(address, data=more).json()["dictionaries"]}
+    counts = {
+        dictionary["source_lang"]: dictionary["entry_count"] for dictionary in api.patch(address, data=more).json()["dictionaries"]
+    }
     assert counts == {"en": 3, "zh": 1}
     assert api.patch(address, data={"name": "Weather"}).json()["name"] == "Weather"
-    one = {"source_lang": "en", "target_lang": "zh", "entries": "rain\t雨", "entries_format": "tsv"}
-    assert api.put(f"{address}/dictionaries", data=one).json()["entry_count"] == 1
+    replacement = {"source_lang": "en", "target_lang": "zh", "entries": "rain\t雨", "entries_format": "tsv"}
+    assert api.put(f"{address}/dictionaries", data=replacement).json()["entry_count"] == 1
     gap = api.post(here, data={"name": "None", "dictionaries[7].source_lang": "en"})
     assert (gap.status_code, set(gap.json())) == (400, {"message"})
 
@@ -154,13 +159,13 @@ def test_dictionaries_come_in_a_form_too(api: TestClient, project: ProjectRow) -
 def test_a_glossary_is_seen_by_its_account_and_by_admins(api: TestClient) -> None:
     glossaries = Glossaries(api.app.state.deps.service)  # type: ignore[attr-defined]
     with act_as(Actor("ann", "member", user=1)):
-        own = glossaries.create("Ann's", [Dictionary("en", "zh", {"rain": "雨"})])
-        assert glossaries.list() == [own]
+        glossary = glossaries.create("Ann's", [Dictionary("en", "zh", {"rain": "雨"})])
+        assert glossaries.list() == [glossary]
     with act_as(Actor("ben", "member", user=2)):
         assert glossaries.list() == []
         with pytest.raises(NotFoundError):
-            glossaries.delete(own.id)
-    assert glossaries.list() == [own]
+            glossaries.delete(glossary.id)
+    assert glossaries.list() == [glossary]
 
 
 def test_a_token_opens_the_glossaries_of_its_account_alone(tmp_path: Path, store: Store) -> None:
@@ -173,18 +178,18 @@ def test_a_token_opens_the_glossaries_of_its_account_alone(tmp_path: Path, store
     )
     secrets = {user: store.tokens.create("CAT", scopes, user_id=user)[1] for user in (ada, ann, ben, vic)}
 
-    def by(user: int, verb: str, path: str, **given: Any) -> Any:
-        return api.request(verb, path, headers={"Authorization": f"DeepL-Auth-Key {secrets[user]}"}, **given)
+    def by(user: int, verb: str, path: str, **request: Any) -> Any:
+        return api.request(verb, path, headers={"Authorization": f"DeepL-Auth-Key {secrets[user]}"}, **request)
 
     pair = {"source_lang": "en", "target_lang": "zh", "entries": "rain\t雨"}
-    made = by(ann, "post", "/v2/glossaries", json={"name": "Ann's", **pair})
-    assert made.status_code == 201
-    number = made.json()["glossary_id"]
-    assert by(ann, "get", f"/v2/glossaries/{number}").json() == made.json()
+    answer = by(ann, "post", "/v2/glossaries", json={"name": "Ann's", **pair})
+    assert answer.status_code == 201
+    number = answer.json()["glossary_id"]
+    assert by(ann, "get", f"/v2/glossaries/{number}").json() == answer.json()
     for version in ("v2", "v3"):
         for user, seen in ((ann, True), (ben, False), (vic, False), (ada, True)):
-            found = [one["glossary_id"] for one in by(user, "get", f"/{version}/glossaries").json()["glossaries"]]
-            assert found == ([number] if seen else [])
+            numbers = [glossary["glossary_id"] for glossary in by(user, "get", f"/{version}/glossaries").json()["glossaries"]]
+            assert numbers == ([number] if seen else [])
         for path in (number, f"{number}/entries"):
             assert by(ada, "get", f"/{version}/glossaries/{path}").status_code == 200
             assert by(ben, "get", f"/{version}/glossaries/{path}").status_code == 404
@@ -208,12 +213,12 @@ def test_a_token_of_a_project_without_an_account_sees_what_such_tokens_made(tmp_
     api = asked(tmp_path, host="0.0.0.0")
     projects = [store.projects.create(name, "en", "zh", str(EN_ZH)) for name in ("One", "Two")]
     heads = [
-        {"Authorization": f"Bearer {store.tokens.create('CAT', ['translate', 'write'], project_id=one.id)[1]}"} for one in projects
+        {"Authorization": f"Bearer {store.tokens.create('CAT', ['translate', 'write'], project_id=row.id)[1]}"} for row in projects
     ]
     wish = {"name": "One's", "source_lang": "en", "target_lang": "zh", "entries": "rain\t雨"}
     address = f"/v2/glossaries/{api.post('/v2/glossaries', json=wish, headers=heads[0]).json()['glossary_id']}"
-    assert [api.get(address, headers=one).status_code for one in heads] == [200, 404]
-    assert [api.delete(address, headers=one).status_code for one in reversed(heads)] == [404, 204]
+    assert [api.get(address, headers=head).status_code for head in heads] == [200, 404]
+    assert [api.delete(address, headers=head).status_code for head in reversed(heads)] == [404, 204]
 
 
 def test_the_studio_asks_the_store_who_asks() -> None:
@@ -224,11 +229,11 @@ def test_the_studio_asks_the_store_who_asks() -> None:
 
 def test_a_damaged_file_takes_no_other_glossary_with_it(api: TestClient) -> None:
     glossaries = Glossaries(api.app.state.deps.service)  # type: ignore[attr-defined]
-    whole = glossaries.create("Whole", [Dictionary("en", "zh", {"rain": "雨"})])
+    intact = glossaries.create("Whole", [Dictionary("en", "zh", {"rain": "雨"})])
     for text in ("{", "[]", '{"name": "No dictionaries"}', '{"name": "x", "dictionaries": [{"source": "en"}]}'):
         damaged = glossaries.create("Damaged", [Dictionary("en", "zh", {"snow": "雪"})])
         (glossaries.folder / f"{damaged.id}.json").write_text(text)
-        assert glossaries.list() == [whole]
+        assert glossaries.list() == [intact]
         assert api.get(f"/v3/glossaries/{damaged.id}").status_code == 404
 
 
@@ -255,24 +260,24 @@ def test_a_projects_terms_are_enforced_where_that_is_asked_for(
 def test_a_comparison_enforces_a_projects_terms_and_says_so(api: TestClient, project: ProjectRow) -> None:
     address = f"/api/v1/projects/{project.id}"
     api.put(f"{address}/terms", json={"text": f"committee = {TERM}\n"})
-    for wanted in (False, True):
-        wish = {"texts": [LINE], "terminology": wanted}
-        made = api.post(f"{address}/comparisons", json=wish).json()
-        assert made["terminology"] is wanted
-        assert (TERM in made["rows"][0]["vanilla"]) is wanted
-        assert api.get(f"/api/v1/comparisons/{made['id']}").json()["terminology"] is wanted
+    for enforced in (False, True):
+        wish = {"texts": [LINE], "terminology": enforced}
+        comparison = api.post(f"{address}/comparisons", json=wish).json()
+        assert comparison["terminology"] is enforced
+        assert (TERM in comparison["rows"][0]["vanilla"]) is enforced
+        assert api.get(f"/api/v1/comparisons/{comparison['id']}").json()["terminology"] is enforced
         queued = api.post(f"{address}/comparisons/sheets", json=wish).json()
-        assert queued["comparison"]["terminology"] is wanted
+        assert queued["comparison"]["terminology"] is enforced
         sent = {"files": ("a.txt", LINE.encode())}
-        queued = api.post(f"{address}/comparisons/files", files=sent, data={"terminology": str(wanted).lower()}).json()
-        assert queued["comparison"]["terminology"] is wanted
+        queued = api.post(f"{address}/comparisons/files", files=sent, data={"terminology": str(enforced).lower()}).json()
+        assert queued["comparison"]["terminology"] is enforced
 
 
 def test_a_documents_job_has_the_terms(api: TestClient, project: ProjectRow, store: Store) -> None:
     address = f"/api/v1/projects/{project.id}"
     api.put(f"{address}/terms", json={"text": f"committee = {TERM}\n"})
-    for wanted in (False, True):
-        api.post(f"{address}/documents", files={"file": ("a.txt", LINE.encode())}, data={"terminology": str(wanted).lower()})
+    for enforced in (False, True):
+        api.post(f"{address}/documents", files={"file": ("a.txt", LINE.encode())}, data={"terminology": str(enforced).lower()})
     with_terms, without = (job.arguments for job in store.jobs.list(project.id))
     assert with_terms["terms"] == f"committee = {TERM}\n"
     assert "terms" not in without

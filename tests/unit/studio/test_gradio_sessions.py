@@ -30,7 +30,7 @@ def app() -> FastAPI:
 
 
 def mounted(app: FastAPI) -> App:
-    return next(one for route in app.routes if isinstance(one := getattr(route, "app", None), App))
+    return next(inner_app for route in app.routes if isinstance(inner_app := getattr(route, "app", None), App))
 
 
 def greet(client: TestClient, session: str, name: str) -> str:

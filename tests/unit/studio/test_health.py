@@ -37,13 +37,13 @@ def client(home: Path, *, here: bool = True, **changes: str) -> TestClient:
 
 
 def test_a_studio_is_well_before_it_is_ready(tmp_path: Path, store: Store) -> None:
-    asked = client(tmp_path, here=False, host="0.0.0.0")
-    assert asked.get("/healthz").text == "ok\n"
-    answer = asked.get("/readyz")
+    api = client(tmp_path, here=False, host="0.0.0.0")
+    assert api.get("/healthz").text == "ok\n"
+    answer = api.get("/readyz")
     assert answer.status_code == 503
     for path in ("/healthz", "/readyz"):
-        head = asked.head(path)
-        assert (head.status_code, head.content) == (asked.get(path).status_code, b"")
+        head = api.head(path)
+        assert (head.status_code, head.content) == (api.get(path).status_code, b"")
     assert answer.json() == {"ready": False, "checks": {"store": True, "worker": False, "base": False}}
 
 
@@ -65,10 +65,10 @@ def test_figures_tell_of_jobs_requests_and_translations(tmp_path: Path, store: S
     assert store.jobs.claim("w") is not None
     store.jobs.finish(done.id, 1)
     store.jobs.enqueue("customize", {}, project_id=project.id)
-    asked = client(tmp_path)
-    assert asked.get("/healthz").status_code == 200
+    api = client(tmp_path)
+    assert api.get("/healthz").status_code == 200
     TRANSLATIONS.inc(3)
-    text = asked.get("/metrics").text
+    text = api.get("/metrics").text
     assert 'tailormt_jobs{kind="customize",state="queued"} 1.0' in text
     assert 'tailormt_job_seconds_count{kind="prepare"} 1.0' in text
     assert 'tailormt_request_seconds_bucket{kind="page",le="+Inf"}' in text
@@ -94,11 +94,11 @@ def test_figures_are_for_this_machine_and_for_tokens(tmp_path: Path, store: Stor
 
 
 def test_a_request_has_a_number(tmp_path: Path) -> None:
-    asked = client(tmp_path)
-    assert asked.get("/healthz", headers={"X-Request-ID": "abc-1"}).headers["x-request-id"] == "abc-1"
+    api = client(tmp_path)
+    assert api.get("/healthz", headers={"X-Request-ID": "abc-1"}).headers["x-request-id"] == "abc-1"
     for bad in ("x" * 65, 'a"b', "a b"):
-        assert asked.get("/healthz", headers={"X-Request-ID": bad}).headers["x-request-id"] != bad
-    assert len(asked.get("/healthz").headers["x-request-id"]) == 16
+        assert api.get("/healthz", headers={"X-Request-ID": bad}).headers["x-request-id"] != bad
+    assert len(api.get("/healthz").headers["x-request-id"]) == 16
 
 
 @pytest.fixture
@@ -166,8 +166,8 @@ def test_a_page_that_is_left_is_no_error_of_the_log(lines: io.StringIO) -> None:
     for cause in (asyncio.CancelledError("its scope"), ValueError("a defect")):
         error = RuntimeError("the stream ended")
         error.__cause__ = cause
-        about = (RuntimeError, error, None)
-        handler.handle(logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "Exception in ASGI", None, about))
+        exc_info = (RuntimeError, error, None)
+        handler.handle(logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "Exception in ASGI", None, exc_info))
     assert lines.getvalue().count("Exception in ASGI") == 1
     assert "its scope" not in lines.getvalue()
     assert "ValueError: a defect" in lines.getvalue()

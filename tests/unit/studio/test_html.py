@@ -134,9 +134,9 @@ def test_compare_table_is_well_formed_with_any_text(rows: list[tuple[str, ...]],
     assert len(read.cells) == 5 * len(rows), "number, source, and three systems"
     for index, (_, *translations) in enumerate(rows):
         assert read.cells[5 * index] == str(index + 1)
-        given = [html.unescape(html.escape(one)) for one in translations]
+        expected = [html.unescape(html.escape(translation)) for translation in translations]
         results = [NOTES.sub("", cell) for cell in read.cells[5 * index + 2 : 5 * index + 5]]
-        assert results == given, "cells hold translations to the letter"
+        assert results == expected, "cells hold translations to the letter"
 
 
 def test_only_changes_are_marked() -> None:

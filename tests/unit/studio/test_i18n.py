@@ -70,7 +70,7 @@ def test_components_are_described_in_the_readers_language_and_the_original_stays
         ]
     }
     with speaking("zh"):
-        button, field, radio, html = (one["props"] for one in localized_config(config)["components"])
+        button, field, radio, html = (component["props"] for component in localized_config(config)["components"])
     assert button["value"] == "开始训练"
     assert (field["label"], field["placeholder"]) == ("搜索", "搜索")
     assert field["value"] == "Search"  # what a person typed
@@ -128,7 +128,7 @@ def test_errors_are_raised_as_data_and_translated_where_they_are_shown() -> None
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = getattr(getattr(node, "func", None), "id", "")
             if isinstance(node, ast.Raise) or name == "Message" or name.endswith("Error"):
-                called = {getattr(one.func, "id", "") for one in ast.walk(node) if isinstance(one, ast.Call)}
+                called = {getattr(call.func, "id", "") for call in ast.walk(node) if isinstance(call, ast.Call)}
                 assert not called & translated, f"{path}:{node.lineno}"
 
 
@@ -139,12 +139,14 @@ def test_every_template_of_the_engine_has_the_values_that_stand_in_it() -> None:
             name = getattr(getattr(node, "func", None), "id", "")
             if not isinstance(node, ast.Call) or not (name == "Message" or name.endswith(("Error", "Cancelled"))):
                 continue
-            given = {word.arg for word in node.keywords}
-            texts = [one.value for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant)] if node.args else []
-            if not given or None in given or not all(isinstance(one, str) for one in texts):
+            keywords = {word.arg for word in node.keywords}
+            texts = (
+                [constant.value for constant in ast.walk(node.args[0]) if isinstance(constant, ast.Constant)] if node.args else []
+            )
+            if not keywords or None in keywords or not all(isinstance(value, str) for value in texts):
                 continue
             for text in texts:
-                assert set(fields(text)) == given, f"{path}:{node.lineno}: {text}"
+                assert set(fields(text)) == keywords, f"{path}:{node.lineno}: {text}"
                 seen += 1
     assert seen > 20
 
@@ -153,17 +155,17 @@ def test_every_template_of_the_engine_has_the_values_that_stand_in_it() -> None:
 
 
 def test_every_message_of_the_interface_has_a_translation() -> None:
-    known = messages("zh")
-    missing = [one for message, many in collected().items() for one in (message, many) if one and one not in known]
+    translations = messages("zh")
+    missing = [form for message, many in collected().items() for form in (message, many) if form and form not in translations]
     assert missing == [], "add them to studio/i18n/locale/zh.po (python -m studio.i18n.extract)"
 
 
 def test_translations_keep_the_placeholders_of_their_messages() -> None:
-    known = messages("zh")
+    translations = messages("zh")
     for message, many in collected().items():
         if not re.search(r"\{\w*\}", message):
             continue
-        assert set(fields(known[message])) in (set(fields(message)), set(fields(many or message))), message
+        assert set(fields(translations[message])) in (set(fields(message)), set(fields(many or message))), message
 
 
 def fields(text: str) -> list[str]:
@@ -175,8 +177,8 @@ def test_the_catalog_holds_nothing_that_is_no_longer_said() -> None:
 
     file = Path(i18n.LOCALE) / "zh.po"
     said_now = collected()
-    held = [i18n.CONTEXT.join(filter(None, (one.msgctxt, one.msgid))) for one in polib.pofile(str(file))]
-    assert [one for one in held if one not in said_now] == []
+    held = [i18n.CONTEXT.join(filter(None, (entry.msgctxt, entry.msgid))) for entry in polib.pofile(str(file))]
+    assert [message for message in held if message not in said_now] == []
 
 
 def test_a_word_with_two_meanings_has_a_translation_in_each_context() -> None:

@@ -34,9 +34,9 @@ def test_importing_the_studio_loads_no_model_library_and_no_gradio() -> None:
 
 
 def test_the_bench_names_the_pages_that_are_slow_or_did_not_come() -> None:
-    found = {"import": 1.0, "first page": 2.1, "pages": {slug: {"switch": 0.3} for slug in studio_pages.THERE}}
-    found["pages"] |= {"train": {"switch": 0.301}, "rate": {"first": 0.2}}  # type: ignore[operator]
-    over = studio_pages.over_limits(found)
+    measured = {"import": 1.0, "first page": 2.1, "pages": {slug: {"switch": 0.3} for slug in studio_pages.THERE}}
+    measured["pages"] |= {"train": {"switch": 0.301}, "rate": {"first": 0.2}}  # type: ignore[operator]
+    over = studio_pages.over_limits(measured)
     assert [line.partition(":")[0] for line in over] == ["first page", "step to train", "step to rate"]
 
 
@@ -57,7 +57,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Service:
     (folder / "samples" / "a.txt").write_text("\n".join(texts), encoding="utf-8")
     import_corpus([folder / "samples" / "a.txt"], "zh").save(folder)
     runs = list(dict.fromkeys(text[i : i + n] for text in texts[:4000] for n in (3, 4, 5) for i in range(0, 20, 3)))
-    phrases = [Phrase(text=one, length=len(one), count=2, label="NP", example=0) for one in runs[:30_000] if one.strip()]
+    phrases = [Phrase(text=run, length=len(run), count=2, label="NP", example=0) for run in runs[:30_000] if run.strip()]
     PhraseSet(phrases, "x").save(folder / "phrases.jsonl")
     corpus = store.corpora.create(project.id, "a.txt", folder=str(folder))
     report = json.loads((folder / "import_report.json").read_text(encoding="utf-8"))
@@ -98,7 +98,7 @@ def test_a_page_is_filled_with_a_part_of_a_large_project(large: Service) -> None
         fill = inspect.unwrap(block.fn)
         if list(inspect.signature(fill).parameters)[:1] != ["request"]:
             continue
-        needed = [one for one in inspect.signature(fill).parameters.values() if one.default is one.empty]
+        needed = [parameter for parameter in inspect.signature(fill).parameters.values() if parameter.default is parameter.empty]
         if len(needed) > 1:
             continue
         result = fill(request)

@@ -46,14 +46,14 @@ def test_figures_of_a_real_evaluation() -> None:
     references = ["the rain had not stopped at all", "he opened the old wooden door", "nobody said a word that night"] * 5
     systems = {"vanilla": [line.replace("the", "a") for line in references], "customized": references}
     style = evaluate(systems, references, language="en", baseline="vanilla", samples=100).to_mapping()
-    result = {one.title: one for one in scores({"style": style, "general": style, "seconds": 3.2})}
+    result = {score.title: score for score in scores({"style": style, "general": style, "seconds": 3.2})}
     assert list(result) == ["BLEU, style", "chrF, style", "BLEU, general", "chrF, general"]
     assert result["BLEU, style"].after == pytest.approx(100)
     assert result["BLEU, style"].before < 90
     assert re.fullmatch(r"95\s%\s100\.0–100\.0 · \+\d+\.\d · p\s[<=]\s0\.\d+", result["BLEU, style"].sure)
     assert figure_row({"style": style}).count('tm-figure"') == 2
     assert figure_row({}) == figure_row({"loss": 3.1, "systems": "x"}) == ""
-    assert [one.title for one in scores(style)] == ["BLEU", "chrF"]
+    assert [score.title for score in scores(style)] == ["BLEU", "chrF"]
 
 
 def test_harm_is_named_where_it_is_sure_and_the_gain_is_not() -> None:

@@ -52,7 +52,7 @@ def test_a_code_is_good_once_and_for_a_minute(store: Store) -> None:
         from engine.store.accounts import AppUser
 
         selected = repr([record.factor for record in session.query(AppUser)])
-        assert not any(one in selected for one in recovery), "recovery codes are kept as hashes"
+        assert not any(recovery_code in selected for recovery_code in recovery), "recovery codes are kept as hashes"
     factors.remove(user)
     assert factors.passes(user, "")
 
@@ -67,14 +67,14 @@ def test_signing_in_asks_for_the_second_factor(tmp_path: Path, store: Store) -> 
     codes = ann.post("/account/second-factor/confirm", data={"code": code_at(secret, step)}).text
     recovery = re.findall(r"\b[0-9a-f]{10}\b", codes)
     assert len(recovery) == 10
-    given = {"name": "Ann", "password": PASSWORD}
+    credentials = {"name": "Ann", "password": PASSWORD}
     other = door(tmp_path, sign_in_attempts=3)
-    assert other.post("/sign-in", data=given).status_code == 401
-    assert other.post("/sign-in", data={**given, "code": "000000"}).status_code == 401
-    assert other.post("/sign-in", data={**given, "code": recovery[3]}).status_code == 303
+    assert other.post("/sign-in", data=credentials).status_code == 401
+    assert other.post("/sign-in", data={**credentials, "code": "000000"}).status_code == 401
+    assert other.post("/sign-in", data={**credentials, "code": recovery[3]}).status_code == 303
     assert "wrong" in ann.post("/account/second-factor/remove", data={"now": "wrong password"}).text
     assert "is removed" in ann.post("/account/second-factor/remove", data={"now": PASSWORD}).text
-    assert other.post("/sign-in", data=given).status_code == 303
+    assert other.post("/sign-in", data=credentials).status_code == 303
 
 
 def test_every_check_of_a_password_is_counted(tmp_path: Path, store: Store) -> None:

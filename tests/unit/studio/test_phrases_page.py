@@ -56,9 +56,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> ProjectRow:
 @pytest.fixture
 def found(workspace: Path, project: ProjectRow) -> Phrases:
     (workspace / "excluded_phrases.jsonl").unlink(missing_ok=True)
-    made = phrases_of(workspace, project, Settings(), 4)
-    assert made is not None
-    return made
+    phrases = phrases_of(workspace, project, Settings(), 4)
+    assert phrases is not None
+    return phrases
 
 
 # -- views
@@ -93,9 +93,9 @@ def test_filters_fit_and_orders_order(found: Phrases) -> None:
         return [found.row(int(position)) for position in found.select(view)]
 
     assert len(rows(PhraseView())) == len(found)
-    some = rows(PhraseView(words="不", low=2, high=4, layer=1))
-    assert some
-    assert all("不" in row.text and 2 <= row.length <= 4 and row.layer == 1 for row in some)
+    matches = rows(PhraseView(words="不", low=2, high=4, layer=1))
+    assert matches
+    assert all("不" in row.text and 2 <= row.length <= 4 and row.layer == 1 for row in matches)
     counts = [row.count for row in rows(PhraseView(order="times"))]
     assert counts == sorted(counts, reverse=True)
     lengths = [row.length for row in rows(PhraseView(order="long"))]
@@ -141,9 +141,9 @@ def test_back_translations_are_kept_and_searched(workspace: Path, project: Proje
     own_sources(workspace, {text: "The Rain <b>"})
     after = phrases_of(workspace, project, Settings(), 4)
     assert after is not None
-    assert [after.row(int(one)).text for one in after.select(PhraseView(words="the rain"))] == [text]
-    shown = phrase_table([after.row(0)], "zh", "en")
-    assert "The Rain &lt;b&gt;" in shown
+    assert [after.row(int(position)).text for position in after.select(PhraseView(words="the rain"))] == [text]
+    table = phrase_table([after.row(0)], "zh", "en")
+    assert "The Rain &lt;b&gt;" in table
     assert "back-translation" not in phrase_table([found.row(1)], "zh", "en")
     (workspace / "phrase_sources.jsonl").unlink()
 
@@ -166,13 +166,13 @@ def test_ratios_say_how_often(found: Phrases) -> None:
 
 
 def test_bars_count_every_phrase_and_say_so(found: Phrases) -> None:
-    shown = histograms(found, PhraseView(), None)
-    lengths = re.findall(r'aria-label="(\d+) tokens?: ([\d,]+) phrases', shown)
+    charts = histograms(found, PhraseView(), None)
+    lengths = re.findall(r'aria-label="(\d+) tokens?: ([\d,]+) phrases', charts)
     assert sum(int(count.replace(",", "")) for _, count in lengths) == len(found)
-    layers = re.findall(r'aria-label="Layer (\d+): ([\d,]+) phrases', shown)
+    layers = re.findall(r'aria-label="Layer (\d+): ([\d,]+) phrases', charts)
     assert [int(layer) for layer, _ in layers] == [1, 2, 3, 4]
     assert sum(int(count.replace(",", "")) for _, count in layers) == len(found)
-    assert 'aria-pressed="true"' not in shown
+    assert 'aria-pressed="true"' not in charts
     assert histograms(found, PhraseView(low=2, high=2), None).count('aria-pressed="true"') == 1
 
 
@@ -191,27 +191,27 @@ TREE = Tree(
 
 def test_a_tree_is_drawn_whole_and_escaped() -> None:
     keys = {"he": "he", "did not stop": "did not stop", "stop": "stop"}
-    shown = tree_svg(TREE, "en", sentence=7, key_of=lambda text: keys.get(text, ""), chosen="stop", caption="1 token")
-    words = [html.unescape(text) for text in re.findall(r'<text x="[\d.]+" y="\d+" lang="en">(.*?)</text>', shown)]
+    svg = tree_svg(TREE, "en", sentence=7, key_of=lambda text: keys.get(text, ""), chosen="stop", caption="1 token")
+    words = [html.unescape(text) for text in re.findall(r'<text x="[\d.]+" y="\d+" lang="en">(.*?)</text>', svg)]
     assert words == ["he", "<b>", "did", "not", "stop", "."]
-    assert "<b>" not in shown
-    assert shown.count('role="treeitem"') == len(flat(TREE))
-    assert shown.count('tabindex="0"') == 2, "the region, and one node: the arrows do the rest"
-    assert 'data-key="stop"' in shown
-    assert shown.count('aria-selected="true"') == 1
-    assert "tm-under-phrase" in shown
+    assert "<b>" not in svg
+    assert svg.count('role="treeitem"') == len(flat(TREE))
+    assert svg.count('tabindex="0"') == 2, "the region, and one node: the arrows do the rest"
+    assert 'data-key="stop"' in svg
+    assert svg.count('aria-selected="true"') == 1
+    assert "tm-under-phrase" in svg
 
 
 def test_a_phrase_that_is_no_node_is_underlined() -> None:
-    shown = tree_svg(TREE, "en", sentence=0, key_of=lambda text: "", chosen="did  NOT stop", caption="3 tokens")
-    assert "tm-under-phrase" in shown
-    assert 'aria-selected="true"' not in shown
+    svg = tree_svg(TREE, "en", sentence=0, key_of=lambda text: "", chosen="did  NOT stop", caption="3 tokens")
+    assert "tm-under-phrase" in svg
+    assert 'aria-selected="true"' not in svg
     assert "tm-under-phrase" not in tree_svg(TREE, "en", sentence=0, key_of=lambda text: "", chosen="else")
 
 
 @given(st.recursive(st.text("ab 。", min_size=1, max_size=5).map(lambda t: Tree("W", t)),
                     lambda inner: st.lists(inner, min_size=1, max_size=4).map(
-                        lambda some: Tree("X", " ".join(one.text for one in some), tuple(some))), max_leaves=20))  # fmt: skip
+                        lambda parts: Tree("X", " ".join(part.text for part in parts), tuple(parts))), max_leaves=20))  # fmt: skip
 def test_any_tree_can_be_drawn(tree: Tree) -> None:
     nodes = flat(tree)
     assert [node.text for node in nodes if not node.children] == [leaf.text for leaf in tree.leaves()]
@@ -220,20 +220,20 @@ def test_any_tree_can_be_drawn(tree: Tree) -> None:
 
 
 def test_a_phrase_is_translated_back_on_demand(found: Phrases, monkeypatch: pytest.MonkeyPatch) -> None:
-    row, asked = found.row(0), []
+    row, requests = found.row(0), []
     button = f'data-back="{row.text}"'
     assert button in detail_card(row, [], "zh")
     assert button not in detail_card(replace(row, source="rain"), [], "zh")
-    source: Any = SimpleNamespace(sentences=[], language="zh", domains=[], back_translate=asked.append)
+    source: Any = SimpleNamespace(sentences=[], language="zh", domains=[], back_translate=requests.append)
     with gr.Blocks() as demo:
         page = PhrasesPage(demo, Service(Settings()))
         page.layout()
     monkeypatch.setattr(page, "opened", lambda request: (source, found))
     decisions, request = PhraseDecisions(page), SimpleNamespace()
-    (shown,) = decisions.back_translate_one(request, SimpleNamespace(phrase=row.text))  # type: ignore[arg-type]
-    assert re.search(f"{button} disabled>Translating…", shown[page.detail])
+    (update,) = decisions.back_translate_one(request, SimpleNamespace(phrase=row.text))  # type: ignore[arg-type]
+    assert re.search(f"{button} disabled>Translating…", update[page.detail])
     assert list(decisions.back_translate_one(request, SimpleNamespace(phrase="<nothing>"))) == []  # type: ignore[arg-type]
-    assert asked == [[row.text]]
+    assert requests == [[row.text]]
 
 
 def test_the_map_is_up_to_date_however_late_the_page_asks(project: ProjectRow, tmp_path: Path) -> None:
@@ -246,11 +246,11 @@ def test_the_map_is_up_to_date_however_late_the_page_asks(project: ProjectRow, t
     )
     with gr.Blocks():
         card = PhraseMap()
-    shown = card.values(source)
-    assert not shown[card.draw]["interactive"]
-    assert card.draw in card.changes(source, shown[card.state]), "progress is shown at each poll"
+    values = card.values(source)
+    assert not values[card.draw]["interactive"]
+    assert card.draw in card.changes(source, values[card.state]), "progress is shown at each poll"
     store.jobs.cancel(job.id)
-    later = card.changes(source, shown[card.state])
+    later = card.changes(source, values[card.state])
     assert later[card.draw]["interactive"], "the page that missed the end of the job learns of it"
     assert list(card.changes(source, later[card.state])) == [card.state], "nothing is sent twice"
     version = 2  # drawn anew by somebody else
@@ -287,15 +287,15 @@ SIDE = {
 
 def test_a_sentence_is_shown_word_by_word(project: ProjectRow) -> None:
     result = {"source": "the <dose>", "translation": "剂量", "encoder": SIDE, "decoder": {**SIDE, "side": "decoder"}}
-    shown = sentence_view(result, project, {"encoder": 2})
-    data = [json.loads(html.unescape(one)) for one in re.findall(r'data-figure="(.*?)"', shown)]
-    assert [one["language"] for one in data] == ["encoder", "decoder"]
+    view = sentence_view(result, project, {"encoder": 2})
+    data = [json.loads(html.unescape(figure)) for figure in re.findall(r'data-figure="(.*?)"', view)]
+    assert [figure["language"] for figure in data] == ["encoder", "decoder"]
     assert data[0]["words"] == ["the", "<dose>"]
     assert len(data[0]["shares"]) == 4
     assert data[0]["shares"][2] == [[0.4, 0.6], [0.9, 0.1]]
     assert data[0]["colours"] == domain_colours(["medical", "general"])
-    assert "layer 2</output>" in shown
-    assert "<dose>" not in shown
+    assert "layer 2</output>" in view
+    assert "<dose>" not in view
 
 
 def test_a_fit_that_is_no_better_than_chance_says_so() -> None:
@@ -322,13 +322,13 @@ def test_words_are_looked_up_across_domains() -> None:
     ]
     lists = {"of": {"medical": rows, "general": []}, "shared": rows[1:]}
     corpus = {"domains": ["medical", "general"], "index": rows, "words": lists, "word_count": 29}
-    shown = {"corpus": {"decoder": corpus}}
-    result = word_card(shown, "decoder", "DOSE", "en")
+    proportions = {"corpus": {"decoder": corpus}}
+    result = word_card(proportions, "decoder", "DOSE", "en")
     assert result.index('<b lang="en">dose') < result.index("overdose")
     assert "9 in medical" in result
-    assert "None of the 29 words" in word_card(shown, "decoder", "<rain>", "en")
-    assert "Shared by all" in word_card(shown, "decoder", "", "en")
-    assert word_card(shown, "encoder", "", "en") == ""
+    assert "None of the 29 words" in word_card(proportions, "decoder", "<rain>", "en")
+    assert "Shared by all" in word_card(proportions, "decoder", "", "en")
+    assert word_card(proportions, "encoder", "", "en") == ""
 
 
 def test_the_corpus_is_shown_layer_by_layer() -> None:
@@ -337,8 +337,8 @@ def test_the_corpus_is_shown_layer_by_layer() -> None:
         "domains": ["a", "general"], "layers": ["1", "2"], "word_count": 6, "by_domain": {"a": by, "general": by},
         "histogram": {"bins": 10, "counts": [[[1] * 10, [2] * 10], [[3] * 10, [4] * 10]]},
     }  # fmt: skip
-    shown = corpus_card({"corpus": {"decoder": corpus}, "domains": ["a", "general"]}, "decoder", 0)
-    bars, columns = (json.loads(html.unescape(one)) for one in re.findall(r'data-figure="(.*?)"', shown))
+    card = corpus_card({"corpus": {"decoder": corpus}, "domains": ["a", "general"]}, "decoder", 0)
+    bars, columns = (json.loads(html.unescape(figure)) for figure in re.findall(r'data-figure="(.*?)"', card))
     assert bars["shares"] == [[[0.7, 0.3]] * 2, [[0.6, 0.4]] * 2, [[0.8, 0.2]] * 2]
     assert columns["counts"][0] == [[2.0] * 10, [3.0] * 10]
     assert columns["counts"][2] == [[3] * 10, [4] * 10]

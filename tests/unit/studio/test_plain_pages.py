@@ -24,7 +24,7 @@ def check_policy(text: str, policy: str, *, script: bool) -> None:
     assert "unsafe" not in policy
     hashes = re.findall(r"'sha256-([^']+)'", policy)
     styles, scripts = (re.findall(r"<style>(.*?)</style>", text, re.DOTALL), re.findall(r"<script>(.*?)</script>", text, re.DOTALL))
-    assert [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in [*styles, *scripts]] == hashes
+    assert [base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() for block in [*styles, *scripts]] == hashes
     assert (len(styles), len(scripts)) == (1, int(script))
     for sign in (" style=", " onclick=", "alert(1)</script>"):
         assert sign not in text

@@ -59,12 +59,12 @@ def test_a_card_says_what_the_plugin_was_made_from(service: Service, project: Pr
 
 
 def test_a_card_warns_of_a_plugin_that_does_harm(service: Service, project: ProjectRow) -> None:
-    figures = {"bleu_vanilla": 14.8, "bleu": 15.0, "bleu_p": 0.299}
-    figures |= {"general_bleu_vanilla": 20.0, "general_bleu": 18.7, "general_bleu_p": 0.03}
-    row = plugin(service, project, "Golden", GOLDEN / "format-1" / "plugin.zip", metrics=figures)
+    metrics = {"bleu_vanilla": 14.8, "bleu": 15.0, "bleu_p": 0.299}
+    metrics |= {"general_bleu_vanilla": 20.0, "general_bleu": 18.7, "general_bleu_p": 0.03}
+    row = plugin(service, project, "Golden", GOLDEN / "format-1" / "plugin.zip", metrics=metrics)
     says = "general text loses 1.3 BLEU. Choose another method or add samples. The plugin is kept but"
     assert says in shown(service, project, default=row.id)
-    service.store.plugins.update(row.id, metrics=figures | {"bleu_p": 0.01})
+    service.store.plugins.update(row.id, metrics=metrics | {"bleu_p": 0.01})
     assert says not in shown(service, project)
 
 
@@ -94,11 +94,11 @@ def test_what_a_user_gave_is_text_on_a_card(service: Service, project: ProjectRo
 
 
 def test_a_blend_is_made_of_plugins_with_a_dial(service: Service, project: ProjectRow) -> None:
-    one = card_data(plugin(service, project, "One", GOLDEN / "format-1" / "plugin.zip"))
-    assert blend_box([one]) == ""
+    plain = card_data(plugin(service, project, "One", GOLDEN / "format-1" / "plugin.zip"))
+    assert blend_box([plain]) == ""
     blend = card_data(plugin(service, project, "Blend", GOLDEN / "format-2" / "plugin.zip"))
     blend = type(blend)(service.store.plugins.update(blend.row.id, method="blend"), blend.metadata, blend.card)
-    assert one.blendable
+    assert plain.blendable
     assert not blend.blendable
     assert "Blended from Golden (memory adapter, weight 0.6), Golden" in shown(service, project)
 
@@ -204,7 +204,7 @@ def test_a_memory_is_exchanged_from_the_card(service: Service, project: ProjectR
     assert "data-ablate" not in plugin_cards(by_name([row]), {row.id: card_data(row, {}, {row.id: job})}, project)
     folder = service.workspace(project.id, change=True)
     result = KINDS["ablate"].run(JobContext(job, service.store, service.settings, folder, Progress()))
-    assert [one["memory"] for one in result["variants"]] == ["true", "empty", "mean"]
+    assert [variant["memory"] for variant in result["variants"]] == ["true", "empty", "mean"]
     assert result == json.loads(json.dumps(result))
     result["variants"][2] |= {"bleu": None, "chrf": None, "nll": None, "p": None, "reason": HOSTILE}
     done = dataclasses.replace(job, state="succeeded", result=result)

@@ -39,10 +39,10 @@ def test_the_first_account_needs_the_code_of_the_console(tmp_path: Path, headers
         assert client.get("/first-account", params=query, headers=headers).status_code == 404
         assert client.post("/first-account", data={**data, **query}, headers=headers).status_code == 404
     assert code in client.get("/first-account", params={"code": code}, headers=headers).text
-    given = {**data, "code": code}
-    assert client.post("/first-account", data={**given, "password": "short"}, headers=headers).status_code == 400
-    assert client.post("/first-account", data=given, headers=headers).status_code == 303
-    assert client.post("/first-account", data={**given, "name": "Eve"}, headers=headers).status_code == 404
+    with_code = {**data, "code": code}
+    assert client.post("/first-account", data={**with_code, "password": "short"}, headers=headers).status_code == 400
+    assert client.post("/first-account", data=with_code, headers=headers).status_code == 303
+    assert client.post("/first-account", data={**with_code, "name": "Eve"}, headers=headers).status_code == 404
     assert door(tmp_path).app.state.first_code == ""  # type: ignore[attr-defined]
 
 

@@ -89,9 +89,9 @@ def test_every_view_shows_what_the_report_counts(read: Path) -> None:
     for reason, count in skipped.reasons.items():
         of_it = listing(read, report, decisions, View(view="skipped", reason=reason))
         assert of_it.total == count
-        assert {one.notes for one in of_it.items} == {(reason,)}
+        assert {item.notes for item in of_it.items} == {(reason,)}
     near = listing(read, report, decisions, View(view="near"))
-    assert all(one.beside and re.search(r"\.csv \d+$", one.beside_location) for one in near.items)
+    assert all(item.beside and re.search(r"\.csv \d+$", item.beside_location) for item in near.items)
 
 
 def test_search_pages_and_files(read: Path) -> None:
@@ -103,9 +103,9 @@ def test_search_pages_and_files(read: Path) -> None:
     word = everything.items[3].text[1:4]
     result = listing(read, report, decisions, View(view="kept", words=word))
     assert result.total >= 1
-    assert all(word in one.text for one in result.items)
+    assert all(word in item.text for item in result.items)
     notes = listing(read, report, decisions, View(view="kept", file="notes.txt"))
-    assert {one.file for one in notes.items} == {"notes.txt"}
+    assert {item.file for item in notes.items} == {"notes.txt"}
     assert listing(read, report, decisions, View(view="kept", words="text")).total == 0, "keys of the file are no text"
 
 
@@ -123,15 +123,17 @@ def test_decisions_show_in_every_view_and_can_be_made_for_all(read: Path, tmp_pa
     keys = chosen(read, report, Decisions(), view, "")
     assert len(keys) == 8
     decisions = Decisions.decide_keys(tmp_path, "exclude", keys)
-    assert {one.decided for one in listing(read, report, decisions, view).items} == {"exclude"}
+    assert {item.decided for item in listing(read, report, decisions, view).items} == {"exclude"}
     assert listing(read, report, decisions, View(view="decided")).total == 8
-    one = next(iter(keys))
-    assert chosen(read, report, decisions, view, one) == {one: keys[one]}
+    key = next(iter(keys))
+    assert chosen(read, report, decisions, view, key) == {key: keys[key]}
     with pytest.raises(InputError, match="read again in the meantime"):
         chosen(read, report, decisions, view, "0" * 20)
     usable = chosen(read, report, Decisions(), View(view="skipped"), "")
     assert usable
-    assert "duplicate" not in {one.notes[0] for one in listing(read, report, Decisions(), View(view="skipped")).items if one.usable}
+    assert "duplicate" not in {
+        item.notes[0] for item in listing(read, report, Decisions(), View(view="skipped")).items if item.usable
+    }
 
 
 @given(
@@ -154,12 +156,12 @@ def test_sentences_are_safe_html_with_buttons_of_their_own(read: Path, tmp_path:
     decisions = Decisions()
     for name in ("random", "kept", "noticed", "near", "skipped", "decided"):
         seen = listing(tmp_path / "w", report, decisions, View(view=name, words="它" if name == "kept" else ""))
-        shown = sentence_card(seen, view_counts(report, {}, decisions), 3, "zh", "en", several=False)
-        parsed = Reader(re.sub(r"<(?:input|option)[^>]*>", "", shown.replace("</option>", "")))
+        card = sentence_card(seen, view_counts(report, {}, decisions), 3, "zh", "en", several=False)
+        parsed = Reader(re.sub(r"<(?:input|option)[^>]*>", "", card.replace("</option>", "")))
         assert "img" not in parsed.names
         assert "script" not in parsed.names
-        assert shown.count('data-decide="') >= (name not in ("skipped", "decided", "near"))
-    assert 'href="/samples?project=3&amp;view=kept' in shown
+        assert card.count('data-decide="') >= (name not in ("skipped", "decided", "near"))
+    assert 'href="/samples?project=3&amp;view=kept' in card
     assert change_bar(decisions, False) == ""
 
 
@@ -322,7 +324,7 @@ def test_test_files_are_compared_by_a_job(service: Service, project: ProjectRow,
     assert "1 of 2 are in the samples" in card
     assert "<img" not in card
     result = listing(folder, service.report(project.id), Decisions(), View(view="leaks"))
-    assert [(one.notes, one.beside_location) for one in result.items] == [(("the same",), "test.txt 1")]
+    assert [(item.notes, item.beside_location) for item in result.items] == [(("the same",), "test.txt 1")]
     service.remove_test(project, "test.txt")
     assert check_leaks(folder, "zh", "en") == {}
     with pytest.raises(InputError, match="no longer a file of this project"):
@@ -334,10 +336,10 @@ def test_files_say_what_they_hold_and_lead_to_every_sentence() -> None:
         "name": "m.tmx", "encoding": "utf-8", "lines": 900, "kept": 100, "skipped": {"in other languages": 12},
         "examples": {"in other languages": [[7, "Bonjour <b>"]]}, "notes": [], "found": {"en": 100, "zh": 100, "fr": 12},
     }  # fmt: skip
-    shown = files_card({"language": "zh", "files": [file]}, "zh", {}, 5)
-    assert "It contains English 100, Chinese 100, French 12." in shown
-    assert "/samples?project=5&amp;view=skipped&amp;reason=in+other+languages&amp;file=m.tmx" in shown
-    assert "Bonjour &lt;b&gt;" in shown
+    card = files_card({"language": "zh", "files": [file]}, "zh", {}, 5)
+    assert "It contains English 100, Chinese 100, French 12." in card
+    assert "/samples?project=5&amp;view=skipped&amp;reason=in+other+languages&amp;file=m.tmx" in card
+    assert "Bonjour &lt;b&gt;" in card
     assert unread_card({}) == ""
     assert 'data-remove="a &#34;.txt"' in unread_card({'a ".txt': ""})
     assert "damaged &lt;b&gt;" in unread_card({"a.tmx": "damaged <b>"})
@@ -368,11 +370,11 @@ def test_skipped_lines_are_shown_with_line_reason_and_text() -> None:
         "languages": {"zh": 0.97, "ja": 0.03, "en": 0.001},
         "warnings": ["3 % of the sentences look Japanese."],
     }
-    shown = files_card(report)
-    assert "Skipped <b>10</b>: too short 7, duplicate 3" in shown
-    assert ">12<" in shown
-    assert "嗯 &lt;b&gt;" in shown
-    assert "1,190" in shown
+    card = files_card(report)
+    assert "Skipped <b>10</b>: too short 7, duplicate 3" in card
+    assert ">12<" in card
+    assert "嗯 &lt;b&gt;" in card
+    assert "1,190" in card
     page = files_card(report, "zh")
     assert "Chinese 97\u00a0%" in page
     assert "Japanese 3\u00a0%" in page
@@ -383,8 +385,8 @@ def test_skipped_lines_are_shown_with_line_reason_and_text() -> None:
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=60))
 def test_every_sentence_stands_in_one_column_of_the_length_chart(lengths: list[int]) -> None:
-    shown = length_bars(Counter(lengths))
-    counts = [int(count.replace(",", "")) for count in re.findall(r": ([\d,]+) sentences</title>", shown)]
+    chart = length_bars(Counter(lengths))
+    counts = [int(count.replace(",", "")) for count in re.findall(r": ([\d,]+) sentences</title>", chart)]
     assert sum(counts) == len(lengths)
     assert 1 <= len(counts) <= 12
 
@@ -394,38 +396,41 @@ def test_every_sentence_stands_in_one_column_of_the_length_chart(lengths: list[i
 
 def test_cards_say_where_a_project_stands(service: Service, project: ProjectRow) -> None:
     other = service.create_project(HOSTILE, "en", "zh", str(BASE))
-    (one, two) = project_summaries(service)
-    assert one.project.id == other.id
-    assert two.state == ("no samples read", "")
+    (first, second) = project_summaries(service)
+    assert first.project.id == other.id
+    assert second.state == ("no samples read", "")
     corpus = service.store.corpora.create(project.id, "x", state="ready")
     service.store.corpora.update(corpus.id, kept=480)
     service.store.phrase_sets.create(corpus.id, "p.jsonl", "statistical", 6000)
     metrics = {"bleu_vanilla": 7.8, "bleu": 13.4, "bleu_p": 0.001, "chrf_vanilla": 1.0, "chrf": 2.0}
     service.store.plugins.create(project.id, "Weak", method="knn", path="/none", metrics={**metrics, "bleu": 8.0})
     service.store.plugins.create(project.id, "Strong", method="knn", path="/none", metrics=metrics)
-    result = {one.project.id: one for one in project_summaries(service)}[project.id]
+    result = {summary.project.id: summary for summary in project_summaries(service)}[project.id]
     assert result.state == ("plugin ready", "done")
     assert (result.sentences, result.phrases, result.plugins, result.next) == (480, 6000, 2, "compare")
     assert result.best is not None
     assert (result.best.plugin, result.best.before, result.best.after) == ("Strong", 7.8, 13.4)
     elsewhere = {**metrics, "bleu_vanilla": 20.0, "bleu": 40.0}
     service.store.plugins.create(project.id, "Bought", method="knn", path="/none", metrics=elsewhere, imported=True)
-    again = {one.project.id: one for one in project_summaries(service)}[project.id]
+    again = {summary.project.id: summary for summary in project_summaries(service)}[project.id]
     assert again.best == result.best, "what was measured on other sentences does not compare"
     easier = {**metrics, "bleu_vanilla": 20.0, "bleu": 20.2, "held_out_sentences": 7}
     service.store.plugins.create(project.id, "Easier", method="knn", path="/none", metrics=easier)
-    again = {one.project.id: one for one in project_summaries(service)}[project.id]
+    again = {summary.project.id: summary for summary in project_summaries(service)}[project.id]
     assert again.best == result.best, "a higher score on easier sentences is no larger gain"
-    shown = home_cards([result])
-    assert "480 sentences · 6,000 phrases · 2 plugins" in shown
-    assert "<s>7.8</s> → <b>13.4</b>" in shown
+    cards = home_cards([result])
+    assert "480 sentences · 6,000 phrases · 2 plugins" in cards
+    assert "<s>7.8</s> → <b>13.4</b>" in cards
     job = service.store.jobs.enqueue("customize", {}, project_id=project.id)
-    assert {one.project.id: one.state for one in project_summaries(service)}[project.id] == ("training: waiting", "accent")
+    assert {summary.project.id: summary.state for summary in project_summaries(service)}[project.id] == (
+        "training: waiting",
+        "accent",
+    )
     claimed = service.store.jobs.claim("w")
     assert claimed is not None
     service.store.jobs.fail(job.id, claimed.attempt, "It broke.")
-    assert {one.project.id: one.state for one in project_summaries(service)}[project.id] == ("training failed", "bad")
-    hostile = Reader(home_cards([one for one in project_summaries(service) if one.project.id == other.id]))
+    assert {summary.project.id: summary.state for summary in project_summaries(service)}[project.id] == ("training failed", "bad")
+    hostile = Reader(home_cards([summary for summary in project_summaries(service) if summary.project.id == other.id]))
     assert "img" not in hostile.names
 
 
@@ -505,14 +510,14 @@ def test_a_sample_of_other_languages_brings_them_its_base_and_its_terms_onto_the
         form.layout()
     click: Any = SimpleNamespace(name="letters-de-en", together="")
     german = str(BASE.with_name("de-en"))
-    shown = form.create_from_samples("en", "zh", str(BASE), True, click)
-    values = next(shown)
+    steps = form.create_from_samples("en", "zh", str(BASE), True, click)
+    values = next(steps)
     assert (values[form.source], values[form.target], values[form.base]) == ("de", "en", german)
     assert "de-en is a demonstration model" in values[form.terms]
     assert values[form.agreed]["visible"]
     assert values[form.agreed]["value"] is False
     with pytest.raises(InputError, match="Tick “I accept these terms”"):  # the tick beside other terms was for those
-        next(shown)
+        next(steps)
     (done,) = form.create_from_samples("de", "en", german, True, click)
     assert list(done) == [form.address]
     (project,) = service.store.projects.list()
@@ -525,9 +530,9 @@ def test_the_languages_of_all_bases_can_be_chosen_and_the_base_follows(service: 
         form.layout()
     german, chinese = str(BASE.with_name("de-en")), str(BASE)
     request: Any = SimpleNamespace(query_params={"project": "new", "base": "en-zh"})
-    shown = form.refresh_bases(request)
+    values = form.refresh_bases(request)
     for field in (form.source, form.target):
-        assert {code for _, code in shown[field]["choices"]} == {"de", "en", "zh"}
+        assert {code for _, code in values[field]["choices"]} == {"de", "en", "zh"}
     assert form.choose_source(chinese, "de", "zh") == {form.target: "en"}, "no base translates German into Chinese"
     assert form.choose_source(chinese, "zh", "zh") == {form.target: "en"}
     assert form.choose_source(german, "en", "zh") == {form.target: "zh"}, "another base does"
@@ -560,8 +565,8 @@ def test_files_chosen_for_a_new_project_are_there_again_until_it_is_created(
     with gr.Blocks():
         form.layout()
     assert form.keep([str(ZH)]) == {form.name: ZH.stem}
-    shown = form.fill(opened, str(BASE))
-    assert (shown[form.files], shown[form.name]) == ([str(ZH)], ZH.stem)
+    values = form.fill(opened, str(BASE))
+    assert (values[form.files], values[form.name]) == ([str(ZH)], ZH.stem)
     assert stashed(own_key(), service.settings) == [ZH]
     with monkeypatch.context() as patch:
         patch.setattr("studio.services.uploads.guest", lambda: RequestIdentity(address="192.0.2.7"))
@@ -606,8 +611,8 @@ def test_removed_files_can_be_brought_back_until_the_next_reading_and_nothing_is
     assert [path.name for path in service.sample_files(project.id)] == [ZH.name]
     assert service.files_changed(project.id)
     assert service.request(project)["samples"] == [str(path) for path in service.sample_files(project.id)]
-    shown = files_card(service.report(project.id), "zh", removed=["a.txt"])
-    assert ('data-remove="a.txt"' in shown, 'data-remove="b.txt"' in shown) == (False, True)
+    card = files_card(service.report(project.id), "zh", removed=["a.txt"])
+    assert ('data-remove="a.txt"' in card, 'data-remove="b.txt"' in card) == (False, True)
     for name in ("a.txt", "b.txt"):
         assert service.restore_sample(project, name) is None
     assert not service.files_changed(project.id), "all is as it was read"

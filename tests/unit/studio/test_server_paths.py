@@ -36,9 +36,9 @@ def errors_at(folder: Path) -> Iterator[TailorError]:
     """One of each kind."""
     for number in (errno.ENOSPC, errno.EACCES):
         yield raised(storage_errors("the samples", folder / "my files" / "a.txt"), OSError(number, "no", folder))
-    place = database.redacted_url(database.parse(f"sqlite:///{folder}/tailor.db"))
+    url = database.redacted_url(database.parse(f"sqlite:///{folder}/tailor.db"))
     for words in ("disk is full", "locked", f"unable to open '{folder}/tailor.db'", "malformed", f"no {folder}/x.db"):
-        yield raised(database.sentences(place), OperationalError("", {}, Exception(words)))
+        yield raised(database.sentences(url), OperationalError("", {}, Exception(words)))
     (folder / "file").write_bytes(b"")
     with pytest.raises(StorageError) as caught:
         make_parent(folder / "file" / "a.txt", "the plugin")
@@ -48,25 +48,25 @@ def errors_at(folder: Path) -> Iterator[TailorError]:
 def test_no_storage_error_tells_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     service = Service(Settings(home=str(tmp_path / "home"), device="cpu"))
     api = TestClient(create_api(service), raise_server_exceptions=False, **HERE)  # type: ignore[arg-type]
-    told: list[str] = []
-    monkeypatch.setattr(gr, "Warning", lambda sentence, **more: told.append(sentence))
+    messages: list[str] = []
+    monkeypatch.setattr(gr, "Warning", lambda sentence, **more: messages.append(sentence))
     failed = service.store.jobs.enqueue("prepare", {})
-    found = list(errors_at(tmp_path))
-    for error in found:
+    errors = list(errors_at(tmp_path))
+    for error in errors:
         assert str(tmp_path) in str(error), "a command tells it"
 
-        def fail(*given: object, error: TailorError = error, **named: object) -> None:
+        def fail(*arguments: object, error: TailorError = error, **named: object) -> None:
             raise error
 
         handle_errors(fail)()
         for code in ("en", "zh"):
             with speaking(code):
-                told.append(translate_message(error.message))
+                messages.append(translate_message(error.message))
         with monkeypatch.context() as patch:
             patch.setattr(type(service.store.projects), "list", fail)
-            told += [api.get(address).text for address in ("/api/v1/projects", "/languages", "/v2/languages")]
-        told.append(job(replace(failed, error=error.message)).error)
-    assert len(told) == 7 * len(found)
-    assert not [one for one in told if str(tmp_path) in one]
-    assert sum("my files" not in one and "a.txt" in one for one in told) >= 14
+            messages += [api.get(address).text for address in ("/api/v1/projects", "/languages", "/v2/languages")]
+        messages.append(job(replace(failed, error=error.message)).error)
+    assert len(messages) == 7 * len(errors)
+    assert not [message for message in messages if str(tmp_path) in message]
+    assert sum("my files" not in message and "a.txt" in message for message in messages) >= 14
     assert str(tmp_path) in caplog.text

@@ -49,7 +49,7 @@ def test_a_folder_that_is_no_model_is_passed_over(service: Service) -> None:
 
 
 def test_bundled_samples_have_title_language_and_card(service: Service) -> None:
-    result = {one.name: one for one in service.catalog.samples()}
+    result = {sample.name: sample for sample in service.catalog.samples()}
     assert result["literary-zh"].title == "Literary Chinese"
     assert result["literary-zh"].target == "zh"
     assert "prose" in result["literary-zh"].card.summary
@@ -183,9 +183,9 @@ def test_parser_is_what_the_extraction_noted(service: Service, project: ProjectR
 
 @given(st.text(max_size=200))
 def test_a_slug_is_a_safe_file_name(name: str) -> None:
-    made = slug(name)
-    assert 0 < len(made) <= 60
-    assert not set(made) & set('/\\:*?"<>|. \n\t\x00')
+    file_name = slug(name)
+    assert 0 < len(file_name) <= 60
+    assert not set(file_name) & set('/\\:*?"<>|. \n\t\x00')
 
 
 def test_language_names() -> None:
@@ -209,7 +209,7 @@ def test_only_a_job_on_this_machine_shares_its_cores(service: Service, project: 
 def statements(service: Service, call: Callable[[], object]) -> int:
     """How many statements the store runs."""
     run: list[str] = []
-    event.listen(service.store._engine, "before_cursor_execute", lambda *given: run.append(given[2]))
+    event.listen(service.store._engine, "before_cursor_execute", lambda *arguments: run.append(arguments[2]))
     call()
     return len(run)
 
@@ -244,11 +244,11 @@ def test_the_first_page_asks_the_store_as_often_for_many_projects_as_for_one(ser
         other = service.create_project(name, "en", "zh", str(BASE))
         failed = service.store.jobs.enqueue("prepare", {}, project_id=other.id)
         service.store.jobs.cancel(failed.id)
-    shown = {one.project.name: one for one in project_summaries(service)}
+    summaries = {summary.project.name: summary for summary in project_summaries(service)}
     assert statements(service, lambda: project_summaries(service)) == before
-    assert len(shown) == 4
-    assert shown["Lu Xun"].busy
-    assert not shown["a"].busy
+    assert len(summaries) == 4
+    assert summaries["Lu Xun"].busy
+    assert not summaries["a"].busy
 
 
 def test_the_default_plugin_is_the_newest_that_is_still_there(service: Service, project: ProjectRow) -> None:

@@ -28,7 +28,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClien
     from engine.core.settings import Settings
 
     app = create_app(Settings(home=str(tmp_path_factory.mktemp("home")), device="cpu"))
-    mounted = next(one for route in app.routes if isinstance(one := getattr(route, "app", None), App))
+    mounted = next(inner_app for route in app.routes if isinstance(inner_app := getattr(route, "app", None), App))
     with TestClient(app, base_url="http://127.0.0.1:7860") as client:
         yield client, mounted.get_blocks().fns
 
@@ -50,11 +50,11 @@ def test_a_page_carries_no_style_sheet_and_links_the_one_that_is_served(studio: 
 
 def test_what_reads_files_is_bounded(studio: tuple[TestClient, dict[int, Any]]) -> None:
     _, events = studio
-    uploads = [one for one in events.values() if any(name == "upload" for _, name in one.targets)]
+    uploads = [event for event in events.values() if any(name == "upload" for _, name in event.targets)]
     assert len(uploads) > 5
-    assert not [one.name for one in uploads if one.concurrency_limit == "default"]
+    assert not [upload.name for upload in uploads if upload.concurrency_limit == "default"]
     # Each group counts once, at its own limit: all of them together leave threads for what has none.
-    limits = {one.concurrency_id: one.concurrency_limit for one in events.values() if one.fn}
+    limits = {event.concurrency_id: event.concurrency_limit for event in events.values() if event.fn}
     named = {key: limit for key, limit in limits.items() if limit != "default"}
     assert sum(named.values()) <= THREADS - 8, Counter(named.values())
 
@@ -70,9 +70,9 @@ ONCE = {
 
 def test_no_click_is_forgotten_while_another_is_answered(studio: tuple[TestClient, dict[int, Any]]) -> None:
     _, events = studio
-    own = [(event, event.fn.__qualname__) for event in events.values() if event.fn and event.trigger_mode == "once"]
+    once_events = [(event, event.fn.__qualname__) for event in events.values() if event.fn and event.trigger_mode == "once"]
     usual = {"load", "click", "tick", "change", "input", "upload", "submit", "then", "release"}
-    assert {name for event, name in own if not {what for _, what in event.targets} <= usual} == ONCE
+    assert {name for event, name in once_events if not {what for _, what in event.targets} <= usual} == ONCE
 
 
 def test_a_page_is_answered_while_files_are_read(
@@ -85,21 +85,21 @@ def test_a_page_is_answered_while_files_are_read(
         entered.release()
         go.wait(120)
 
-    heavy = {number: one for number, one in events.items() if one.concurrency_id == HEAVY["concurrency_id"]}
+    heavy = {number: event for number, event in events.items() if event.concurrency_id == HEAVY["concurrency_id"]}
     assert len(heavy) > 8
-    page, fill = next((number, one) for number, one in events.items() if any(name == "load" for _, name in one.targets))
+    page, fill = next((number, event) for number, event in events.items() if any(name == "load" for _, name in event.targets))
     try:
-        for number, one in heavy.items():
-            monkeypatch.setattr(one, "fn", slow)
+        for number, event in heavy.items():
+            monkeypatch.setattr(event, "fn", slow)
             for _ in range(8):
-                send(client, number, one, "slow")
+                send(client, number, event, "slow")
         for _ in range(HEAVY["concurrency_limit"]):
             assert entered.acquire(timeout=300)
         send(client, page, fill, "quick")
         with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(client.get, "/gradio_api/queue/data", params={"session_hash": "quick"})
+            future = pool.submit(client.get, "/gradio_api/queue/data", params={"session_hash": "quick"})
             try:
-                assert '"success":true' in asked.result(timeout=300).text
+                assert '"success":true' in future.result(timeout=300).text
             finally:
                 go.set()
         assert not entered.acquire(blocking=False) or go.is_set()
@@ -115,17 +115,17 @@ def test_one_client_has_half_of_the_events_that_read_files(
     studio: tuple[TestClient, dict[int, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, events = studio
-    heavy = [one for one in events.values() if one.concurrency_id == HEAVY["concurrency_id"]]
-    unbounded = [one.name for one in heavy if not inspect.getclosurevars(place_of(one.fn)).nonlocals["heavy"]]
+    heavy = [event for event in events.values() if event.concurrency_id == HEAVY["concurrency_id"]]
+    unbounded = [event.name for event in heavy if not inspect.getclosurevars(place_of(event.fn)).nonlocals["heavy"]]
     assert not unbounded
-    go, entered, said, client = threading.Event(), threading.Semaphore(0), [], "ann"
+    go, entered, messages, client = threading.Event(), threading.Semaphore(0), [], "ann"
 
     def own() -> bool:
         """Whether this thread is the test's: what earlier tests asked the studio for may still be at work in others."""
         return threading.current_thread().name.startswith(("MainThread", "ann"))
 
     monkeypatch.setattr(layout, "client_of", lambda _: client if own() else "others")
-    monkeypatch.setattr(layout, "_toast", lambda error: said.append(str(error)) if own() else None)
+    monkeypatch.setattr(layout, "_toast", lambda error: messages.append(str(error)) if own() else None)
 
     def read() -> str:
         entered.release()
@@ -134,16 +134,16 @@ def test_one_client_has_half_of_the_events_that_read_files(
 
     guarded, half = layout.handle_errors(read, heavy=True), HEAVY["concurrency_limit"] // 2
     with ThreadPoolExecutor(half, thread_name_prefix="ann") as pool:
-        asked = [pool.submit(guarded) for _ in range(half)]
+        futures = [pool.submit(guarded) for _ in range(half)]
         try:
             assert all(entered.acquire(timeout=300) for _ in range(half))
             guarded()
-            assert said == [f"{half} of your files are already being read or written. Wait until one is done, then try again."]
+            assert messages == [f"{half} of your files are already being read or written. Wait until one is done, then try again."]
             client = "ben"
             with layout.OWN.slot(client):
                 pass
         finally:
             go.set()
-        assert {one.result() for one in asked} == {"read"}
+        assert {future.result() for future in futures} == {"read"}
     client = "ann"
     assert guarded() == "read", "the places are given back"

@@ -48,10 +48,10 @@ class World:
     def browser(self, name: str) -> httpx.Client:
         """A browser in which this account is signed in; nobody for no name."""
         if name and name not in self.sessions:
-            with httpx.Client(base_url=self.url, headers={"Origin": self.url}) as fresh:
-                text = fresh.post("/sign-in", data={"name": name, "password": PASSWORD})
+            with httpx.Client(base_url=self.url, headers={"Origin": self.url}) as client:
+                text = client.post("/sign-in", data={"name": name, "password": PASSWORD})
                 assert text.status_code == 303, text.text
-                self.sessions[name] = dict(fresh.cookies)
+                self.sessions[name] = dict(client.cookies)
         return httpx.Client(base_url=self.url, cookies=self.sessions.get(name), headers={"Origin": self.url}, timeout=120)
 
     def files(self) -> dict[str, str]:
@@ -162,25 +162,25 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 def routes_of(app: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
     """(method, path) of everything that an application answers, whatever it is mounted or included in."""
-    for one in app.routes:
-        below = getattr(one, "app", None)
-        inner = getattr(one, "original_router", None)
+    for route in app.routes:
+        below = getattr(route, "app", None)
+        inner = getattr(route, "original_router", None)
         if getattr(below, "routes", None):
-            yield from routes_of(below, prefix + getattr(one, "path", ""))
+            yield from routes_of(below, prefix + getattr(route, "path", ""))
         elif inner is not None:
-            context = getattr(one, "include_context", None)
+            context = getattr(route, "include_context", None)
             yield from routes_of(inner, prefix + str(getattr(context, "prefix", "") or ""))
         else:
-            for method in sorted(set(one.methods or ()) - {"HEAD"}):
-                yield method, prefix + one.path
+            for method in sorted(set(route.methods or ()) - {"HEAD"}):
+                yield method, prefix + route.path
 
 
 def all_routes(world: World) -> list[tuple[str, str]]:
-    api = next(one.kwargs["api"] for one in world.app.user_middleware if "api" in one.kwargs)
+    api = next(middleware.kwargs["api"] for middleware in world.app.user_middleware if "api" in middleware.kwargs)
     results = [*routes_of(world.app), *routes_of(api)]
     assert len(results) > 200
-    for known in ("/download/plugins/{number}", "/gradio_api/file={path_or_url:path}", "/api/v1/projects/{number}"):
-        assert any(path == known for _, path in results), (known, results)
+    for expected in ("/download/plugins/{number}", "/gradio_api/file={path_or_url:path}", "/api/v1/projects/{number}"):
+        assert any(path == expected for _, path in results), (expected, results)
     return list(dict.fromkeys(results))
 
 
@@ -197,11 +197,11 @@ def value_for(name: str, world: World) -> list[str]:
 def filled(path: str, world: World) -> Iterator[str]:
     names = PARAMETER.findall(path)
     for turn in range(2):
-        given = path
+        address = path
         for name in names:
             values = value_for(name, world)
-            given = PARAMETER.sub(lambda _: values[turn % len(values)], given, count=1)  # noqa: B023
-        yield given
+            address = PARAMETER.sub(lambda _: values[turn % len(values)], address, count=1)  # noqa: B023
+        yield address
         if not names:
             return
 
@@ -212,13 +212,13 @@ def example(schema: dict[str, Any], spec: dict[str, Any], deep: int = 0) -> Any:
         return example(spec["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]], spec, deep + 1)
     for key in ("anyOf", "oneOf", "allOf"):
         if key in schema:
-            return example(next(one for one in schema[key] if one.get("type") != "null"), spec, deep + 1)
+            return example(next(choice for choice in schema[key] if choice.get("type") != "null"), spec, deep + 1)
     if "enum" in schema or "const" in schema:
         return schema.get("const", schema.get("enum", [None])[0])
     kind = schema.get("type")
     if kind == "object" or "properties" in schema:
         parts = {} if deep > 6 else schema.get("properties", {})
-        return {key: example(one, spec, deep + 1) for key, one in parts.items() if not key.endswith("_key")}
+        return {key: example(part, spec, deep + 1) for key, part in parts.items() if not key.endswith("_key")}
     if kind == "array":
         return [example(schema.get("items", {}), spec, deep + 1)]
     if kind in ("integer", "number"):
@@ -229,8 +229,10 @@ def example(schema: dict[str, Any], spec: dict[str, Any], deep: int = 0) -> Any:
 def body_for(method: str, path: str, spec: dict[str, Any]) -> dict[str, Any]:
     """The body of a request, as its description wants it."""
     operation = spec["paths"].get(path, {}).get(method.lower(), {})
-    needed = [one for one in operation.get("parameters", ()) if one["in"] == "query" and one.get("required")]
-    query = {"params": {one["name"]: example(one["schema"], spec) for one in needed}}
+    needed = [
+        parameter for parameter in operation.get("parameters", ()) if parameter["in"] == "query" and parameter.get("required")
+    ]
+    query = {"params": {parameter["name"]: example(parameter["schema"], spec) for parameter in needed}}
     content = operation.get("requestBody", {}).get("content", {})
     if "application/json" in content:
         return {**query, "json": example(content["application/json"]["schema"], spec)}
@@ -267,7 +269,7 @@ OPEN = (
 
 @pytest.mark.parametrize("who", ["Bob", "Bob's token", "nobody"])
 def test_no_route_gives_a_stranger_anything_of_a_project(world: World, who: str) -> None:
-    api = next(one.kwargs["api"] for one in world.app.user_middleware if "api" in one.kwargs)
+    api = next(middleware.kwargs["api"] for middleware in world.app.user_middleware if "api" in middleware.kwargs)
     spec = api.openapi()
     files, rows = world.files(), world.rows()
     client = world.browser("Bob" if who == "Bob" else "")
@@ -276,15 +278,15 @@ def test_no_route_gives_a_stranger_anything_of_a_project(world: World, who: str)
         with act_as(Actor("Bob", "member", user)):
             secret = world.store.tokens.create("x", ["read", "translate", "write"], user_id=user)[1]
         client.headers.update({"Authorization": f"Bearer {secret}"})
-    wrong, asked = [], 0
+    wrong, request_count = [], 0
     for method, path in all_routes(world):
         if path in ("/sign-out", "/account/password") or (path.startswith("/api/v1/jobs/") and path.endswith("/events")):
             continue
         for address in filled(path, world):
             if method == "GET" and address == "/gradio_api/queue/data":
                 continue  # streams; see the events below
-            asked += 1
-            if asked > 0 and path == "/gradio_api/heartbeat/{session_hash}":
+            request_count += 1
+            if request_count > 0 and path == "/gradio_api/heartbeat/{session_hash}":
                 continue
             body = body_for(method, path, spec)
             try:
@@ -313,14 +315,14 @@ def test_no_route_gives_a_stranger_anything_of_a_project(world: World, who: str)
             ):
                 wrong.append((method, address, answer.status_code, answer.text[:160]))
     assert not wrong, "\n".join(map(str, wrong))
-    assert asked > 200
+    assert request_count > 200
     assert world.files() == files
     if who != "nobody":  # what Bob made by the way is his own
         mine = world.rows()
         for name in ("sheets", "tags", "raters", "members", "default"):
             assert mine[name] == rows[name], name
         for name in ("projects", "jobs", "plugins", "comparisons", "ratings"):
-            assert [one for one in mine[name] if one in rows[name]] == rows[name], name
+            assert [row for row in mine[name] if row in rows[name]] == rows[name], name
     else:
         assert world.rows() == {**rows, "tokens": world.rows()["tokens"]}
 
@@ -349,9 +351,9 @@ def test_the_same_routes_tell_a_member(world: World) -> None:
 def test_no_file_is_reached_by_its_path(world: World) -> None:
     """Uploads belong to whoever brought them; everything else is nobody's to fetch."""
     ann, bob = world.browser("Ann"), world.browser("Bob")
-    given = ann.post("/gradio_api/upload", files={"files": ("a.txt", TEXT.encode(), "text/plain")})
-    assert given.status_code == 200, given.text
-    position = given.json()[0]
+    upload = ann.post("/gradio_api/upload", files={"files": ("a.txt", TEXT.encode(), "text/plain")})
+    assert upload.status_code == 200, upload.text
+    position = upload.json()[0]
     assert ann.get(f"/gradio_api/file={position}").text == TEXT
     assert bob.get(f"/gradio_api/file={position}").status_code == 404
     # The same content has the same place in Gradio's cache: bringing it oneself is knowing it already.
@@ -380,14 +382,14 @@ def events_of(world: World, client: httpx.Client, session: str, *, files: list[s
     named = {"project": "1", "number": 1, "job": 1, "plugin": 1, "name": f"{WORD}", "act": "delete", "key": "0" * 16,
              "action": "exclude", "query": "", "place": 0, "page": 1, "phrase": TEXT, "keep": False}  # fmt: skip
     sent = 0
-    for one in config["dependencies"]:
-        data: list[Any] = ["1"] * len(one["inputs"])
+    for event in config["dependencies"]:
+        data: list[Any] = ["1"] * len(event["inputs"])
         body = {
-            "data": data, "fn_index": one["id"], "session_hash": session, "event_data": named,
-            "trigger_id": one["targets"][0][0] if one["targets"] else None,
+            "data": data, "fn_index": event["id"], "session_hash": session, "event_data": named,
+            "trigger_id": event["targets"][0][0] if event["targets"] else None,
         }  # fmt: skip
         answer = client.post(f"/gradio_api/queue/join{query}", json=body)
-        assert answer.status_code in (200, 400, 422), (one["id"], answer.text)
+        assert answer.status_code in (200, 400, 422), (event["id"], answer.text)
         sent += answer.status_code == 200
     assert sent > 50
     heard, done = [], 0
@@ -412,7 +414,7 @@ def test_no_event_of_a_page_gives_a_stranger_anything(world: World) -> None:
     for name in ("sheets", "tags", "raters", "members", "default"):
         assert now[name] == rows[name], name
     for name in ("projects", "jobs", "plugins", "comparisons", "ratings"):
-        assert [one for one in now[name] if one in rows[name]] == rows[name], name
+        assert [row for row in now[name] if row in rows[name]] == rows[name], name
 
 
 def test_the_same_events_tell_a_viewer_and_change_nothing(world: World) -> None:
@@ -437,8 +439,8 @@ def test_events_of_others_are_not_heard(world: World) -> None:
     for act in ("cancel", "reset"):
         assert bob.post(f"/gradio_api/{act}", json={"session_hash": "annevents", "fn_index": 0, "event_id": "x"}).status_code == 404
     position = ann.post("/gradio_api/upload", files={"files": ("b.txt", b"mine", "text/plain")}).json()[0]
-    given = {"path": position, "orig_name": "b.txt", "meta": {"_type": "gradio.FileData"}}
-    body = {"data": [[given]], "fn_index": 0, "session_hash": "bobfiles"}
+    file_data = {"path": position, "orig_name": "b.txt", "meta": {"_type": "gradio.FileData"}}
+    body = {"data": [[file_data]], "fn_index": 0, "session_hash": "bobfiles"}
     assert bob.post("/gradio_api/queue/join", json=body).status_code == 404
     for path in ("call/x", "run/x", "api/x", "call/v2/x", "process_recording", "vibe-edit", "stream/x"):
         assert bob.post(f"/gradio_api/{path}", json={"data": []}).status_code == 404

@@ -162,8 +162,8 @@ def test_a_domain_has_the_same_colour_on_all_pages() -> None:
         general_words=9, low=0.0, high=0.0, per_domain=(("IT", 2, 9), ("law", 1, 9)),
     )  # fmt: skip
     assert re.findall(r"<li><i style=\"background:(.*?)\"", detail_card(row, [], "en", order)) == [it, law]
-    shown: Any = {"corpus": {}, "domains": ["IT", "law"]}
-    assert re.findall(r"background:(.*?)\"", corpus_card(shown, "decoder", 0, order)) == [it, law]
+    proportions: Any = {"corpus": {}, "domains": ["IT", "law"]}
+    assert re.findall(r"background:(.*?)\"", corpus_card(proportions, "decoder", 0, order)) == [it, law]
     project: Any = SimpleNamespace(id=1)
     (data,) = re.findall(r'data-figure="(.*?)"', map_figure(project, 1, 6, order))
     assert json.loads(html.unescape(data))["domain_colours"]["IT"] == it

@@ -48,13 +48,13 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def project(service: Service) -> ProjectRow:
-    made = service.create_project("Lu Xun", "en", "zh", str(BASE))
-    folder = service.workspace(made.id)
+    row = service.create_project("Lu Xun", "en", "zh", str(BASE))
+    folder = service.workspace(row.id)
     (folder / "samples").mkdir()
     (folder / "samples" / "a.txt").write_text("雨还在下。\n", encoding="utf-8")
     lines = [json.dumps({"text": f"第{i}句，雨还在下。", "domain": ""}, ensure_ascii=False) for i in range(400)]
     (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return made
+    return row
 
 
 def request_of(method: str, budget: str, base: str, **more: Any) -> CustomizeRequest:
@@ -67,24 +67,24 @@ def form() -> PlanForm:
 
 
 def job(service: Service, project: ProjectRow, **changes: Any) -> JobRow:
-    made = service.store.jobs.enqueue("customize", {"method": "memory_adapter", "budget": "quick"}, project_id=project.id)
-    return replace(made, **changes)
+    row = service.store.jobs.enqueue("customize", {"method": "memory_adapter", "budget": "quick"}, project_id=project.id)
+    return replace(row, **changes)
 
 
 # -- cards
 
 
 def test_every_method_has_a_card_that_says_what_it_costs_here(service: Service, project: ProjectRow) -> None:
-    known = Runs(service).estimates(project, project.base, "quick")
-    assert set(known) == {AUTO, *method_names()}
-    assert known[AUTO].seconds > known["memory_adapter"].seconds > known["knn"].seconds
-    cards = [method_card(service, project, get_method(name), known[name]) for name in method_names()]
-    cards = [automatic_card(known[AUTO]), *cards]
-    shown = method_cards(cards, "memory_adapter")
-    assert shown.count('role="radio"') == len(method_names()) + 1 == 15
-    assert shown.count('aria-checked="true"') == 1
-    assert shown.count("≈") == 15 - shown.count("disabled")
-    assert "10 more methods" in shown
+    estimates = Runs(service).estimates(project, project.base, "quick")
+    assert set(estimates) == {AUTO, *method_names()}
+    assert estimates[AUTO].seconds > estimates["memory_adapter"].seconds > estimates["knn"].seconds
+    cards = [method_card(service, project, get_method(name), estimates[name]) for name in method_names()]
+    cards = [automatic_card(estimates[AUTO]), *cards]
+    page = method_cards(cards, "memory_adapter")
+    assert page.count('role="radio"') == len(method_names()) + 1 == 15
+    assert page.count('aria-checked="true"') == 1
+    assert page.count("≈") == 15 - page.count("disabled")
+    assert "10 more methods" in page
     assert "<details" in method_cards(cards, "memory_adapter")
     assert "<details" in method_cards(cards, "lhuc")
     assert '<details class="tm-more-methods" open>' in method_cards(cards, "lhuc"), "the chosen one is seen"
@@ -95,12 +95,12 @@ def test_a_method_that_lacks_something_says_what_and_what_to_do() -> None:
         MethodCard("a", "Memory adapter", "Reads <phrases>.", ""),
         MethodCard("b", "Domain mixing", "Experts.", "", "needs 2 domains", "Add a file of another domain."),
     ]
-    shown = method_cards(cards, "a")
-    assert 'data-method="a" aria-checked="true" tabindex="0">' in shown
-    assert 'data-method="b" aria-checked="false" tabindex="-1" disabled>' in shown
-    assert "needs 2 domains" in shown
-    assert "Add a file of another domain." in shown
-    assert "&lt;phrases&gt;" in shown
+    page = method_cards(cards, "a")
+    assert 'data-method="a" aria-checked="true" tabindex="0">' in page
+    assert 'data-method="b" aria-checked="false" tabindex="-1" disabled>' in page
+    assert "needs 2 domains" in page
+    assert "Add a file of another domain." in page
+    assert "&lt;phrases&gt;" in page
 
 
 def test_what_is_lacking_depends_on_samples_and_settings(service: Service, project: ProjectRow) -> None:
@@ -120,14 +120,14 @@ def test_knn_goes_on_top_of_what_gives_probabilities() -> None:
 
 
 def test_the_estimate_says_how_sure_it_is_and_what_would_not_fit() -> None:
-    made = Estimate(372, 300, 465, {"training": 300.0}, 2 * 2**30, 38_000_000, 41_000_000, 9, "measured", "CPU, 2 threads")
+    estimate = Estimate(372, 300, 465, {"training": 300.0}, 2 * 2**30, 38_000_000, 41_000_000, 9, "measured", "CPU, 2 threads")
     machine = {"memory": 24 * 2**30, "free_memory": 20 * 2**30, "free_disk": 10**12}
-    shown = estimate_line(made, machine)
-    assert "<b>6 min</b>" in shown
-    assert "memory <b>2.0</b> of 24 GiB" in shown
-    assert "5 min to 8 min, from earlier runs on this machine." in shown
-    assert "Lower tokens_per_batch" in estimate_line(made, {**machine, "free_memory": 2**30})
-    assert "Free some space first" in estimate_line(made, {**machine, "free_disk": 1000})
+    line = estimate_line(estimate, machine)
+    assert "<b>6 min</b>" in line
+    assert "memory <b>2.0</b> of 24 GiB" in line
+    assert "5 min to 8 min, from earlier runs on this machine." in line
+    assert "Lower tokens_per_batch" in estimate_line(estimate, {**machine, "free_memory": 2**30})
+    assert "Free some space first" in estimate_line(estimate, {**machine, "free_disk": 1000})
 
 
 # -- the form
@@ -137,9 +137,9 @@ def test_a_form_left_alone_is_the_budget_with_translations_watched(form: PlanFor
     for method in form.names:
         for budget in ("quick", "balanced", "best"):
             plan = request_of(method, budget, project.base)
-            made = form.plan(project, [method, budget, False, None, form.text(method, budget, form.values(plan))])
-            assert made == form.plan(project, [method, budget, False, None, ""])
-            assert made == request_of(method, budget, project.base, training_options={"watch": WATCH})
+            planned = form.plan(project, [method, budget, False, None, form.text(method, budget, form.values(plan))])
+            assert planned == form.plan(project, [method, budget, False, None, ""])
+            assert planned == request_of(method, budget, project.base, training_options={"watch": WATCH})
 
 
 def test_what_was_changed_goes_through_the_address_and_back(form: PlanForm, project: ProjectRow, service: Service) -> None:
@@ -148,9 +148,9 @@ def test_what_was_changed_goes_through_the_address_and_back(form: PlanForm, proj
         "lhuc", "quick", project.base, knn=True, method_options={"speed": 5.0},
         training_options={"max_updates": 7, "watch": WATCH}, knn_options={"k": 8},
     )  # fmt: skip
-    made = form.plan(project, ["lhuc", "quick", True, project.base, form.text("lhuc", "quick", form.values(plan))])
-    assert made == plan
-    address = form.address(made, project)
+    planned = form.plan(project, ["lhuc", "quick", True, project.base, form.text("lhuc", "quick", form.values(plan))])
+    assert planned == plan
+    address = form.address(planned, project)
     assert address["base"] == address["clone"] == ""
     back, says = plan_in_address(runs, form, project, address)
     assert back == plan
@@ -187,22 +187,22 @@ def test_a_bad_value_is_named(form: PlanForm, project: ProjectRow) -> None:
 
 @pytest.mark.parametrize("held", ["", "[", "[1]", "5", '{"of": "lhuc"}', '{"of": "lhuc", "values": 5}', '{"values": {"a": 1}}'])
 def test_fields_that_hold_nothing_are_those_of_the_budget(form: PlanForm, project: ProjectRow, held: str) -> None:
-    made = form.plan(project, ["lhuc", "quick", False, None, held])
-    assert made == request_of("lhuc", "quick", project.base, training_options={"watch": WATCH})
+    planned = form.plan(project, ["lhuc", "quick", False, None, held])
+    assert planned == request_of("lhuc", "quick", project.base, training_options={"watch": WATCH})
 
 
 def test_fields_of_another_method_are_not_taken(form: PlanForm, project: ProjectRow) -> None:
     values = form.values(request_of("knn", "quick", project.base, training_options={"max_updates": 3}))
-    made = form.plan(project, ["lhuc", "quick", False, None, form.text("knn", "quick", values)])
-    assert made == request_of("lhuc", "quick", project.base, training_options={"watch": WATCH})
+    planned = form.plan(project, ["lhuc", "quick", False, None, form.text("knn", "quick", values)])
+    assert planned == request_of("lhuc", "quick", project.base, training_options={"watch": WATCH})
 
 
 @pytest.mark.parametrize("method", method_names())
 def test_every_setting_of_a_method_has_a_field_with_its_label_and_help(form: PlanForm, method: str) -> None:
     page = lxml.html.fromstring(form.fields(method, "quick", True, form.values(request_of(method, "quick", ""))))
-    fields = {one.get("id"): one for one in page.iter() if one.tag in ("input", "select")}
-    labels = {one.get("for"): "".join(one.itertext()) for one in page.iter("label")}
-    texts = {one.get("id"): "".join(one.itertext()) for one in page.iter("p")}
+    fields = {element.get("id"): element for element in page.iter() if element.tag in ("input", "select")}
+    labels = {element.get("for"): "".join(element.itertext()) for element in page.iter("label")}
+    texts = {element.get("id"): "".join(element.itertext()) for element in page.iter("p")}
     kinds = form.classes(method)
     if not can_look_up(form.methods[method]):
         kinds.pop("knn")
@@ -283,11 +283,11 @@ def test_the_queue_is_shown_in_its_order(service: Service, project: ProjectRow) 
     listed = runs.of(project.id)
     assert runs.displayed_run(listed, "") == listed[-1], "the one at work"
     assert runs.displayed_run(listed, str(jobs[2].id)) == listed[0]
-    shown = runs_table(listed, {}, project, runs.queue_positions(), [jobs[0].id])
-    assert "waiting, no. 2" in shown
-    assert "waiting, no. 3" in shown
-    assert shown.count('data-act="cancel"') == 3
-    assert shown.count("checked") == 1
+    table = runs_table(listed, {}, project, runs.queue_positions(), [jobs[0].id])
+    assert "waiting, no. 2" in table
+    assert "waiting, no. 3" in table
+    assert table.count('data-act="cancel"') == 3
+    assert table.count("checked") == 1
     service.store.jobs.cancel(jobs[1].id)
     assert service.store.jobs.get(jobs[1].id).state == "cancelled"
     assert runs.queue_positions() == {jobs[2].id: 1}
@@ -295,17 +295,17 @@ def test_the_queue_is_shown_in_its_order(service: Service, project: ProjectRow) 
 
 def test_a_run_shows_how_far_it_is_and_what_it_says_now(service: Service, project: ProjectRow) -> None:
     running = job(service, project, state="running", step="Training", step_index=5, steps=7, done=62.0, total=100.0, eta=125.0)
-    shown = progress_card(running, 4, ROWS)
-    assert "Run 4 · Memory adapter · quick" in shown
-    assert "62 of 100 · 2 min left in this step · 900 tokens/s" in shown
-    figures = figure_card(running, ROWS, project)
-    assert "style BLEU" in figures
-    assert "<b>4.600</b>" in figures
-    assert "&lt;b&gt;The rain" in figures
-    assert '<mark class="new">' in figures
-    assert "2 versions so far" in figures
-    assert "雨竟还不曾停歇。" in figures
-    assert 'data-act="cancel"' in figures
+    progress = progress_card(running, 4, ROWS)
+    assert "Run 4 · Memory adapter · quick" in progress
+    assert "62 of 100 · 2 min left in this step · 900 tokens/s" in progress
+    card = figure_card(running, ROWS, project)
+    assert "style BLEU" in card
+    assert "<b>4.600</b>" in card
+    assert "&lt;b&gt;The rain" in card
+    assert '<mark class="new">' in card
+    assert "2 versions so far" in card
+    assert "雨竟还不曾停歇。" in card
+    assert 'data-act="cancel"' in card
     waiting = replace(running, state="queued", step="")
     assert "2 ahead in the queue" in progress_card(waiting, 4, [], 2)
     assert "It makes way." in progress_card(replace(waiting, note="It makes way."), 4, ROWS)
@@ -330,21 +330,21 @@ def test_a_run_that_gave_way_is_paused_and_not_waiting_to_begin(service: Service
     assert says in frame
     assert "Starts when a worker is free" not in frame
     assert ">paused</span>" in runs_table(runs, {}, project, Runs(service).queue_positions())
-    assert [one.state[0] for one in project_summaries(service)] == ["training: paused"]
+    assert [summary.state[0] for summary in project_summaries(service)] == ["training: paused"]
 
 
 def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(service: Service, project: ProjectRow) -> None:
     short = {"stopped_by": "max_minutes", "updates": 41, "most_updates": 200}
     done = replace(job(service, project), state="succeeded", result=short)
-    shown = progress_card(done, 1, ROWS)
-    assert "Training stopped at the time limit after 41 of 200 updates." in shown
-    assert 'data-act="go_on"' in shown
+    card = progress_card(done, 1, ROWS)
+    assert "Training stopped at the time limit after 41 of 200 updates." in card
+    assert 'data-act="go_on"' in card
     assert "go_on" not in progress_card(replace(done, result={**short, "stopped_by": "patience"}), 1, ROWS)
     tried = [{"method": "knn", "knn": False, "chosen": False}, {"method": "lhuc", "knn": True, "chosen": True}]
     several = replace(done, arguments={**done.arguments, "method": AUTO}, result={**short, "method": "lhuc", "tried": tried})
-    shown = progress_card(several, 1, ROWS)
-    assert "Continue trains the method that was chosen, LHUC gates, without trying the others again." in shown
-    assert 'data-act="go_on"' in shown
+    card = progress_card(several, 1, ROWS)
+    assert "Continue trains the method that was chosen, LHUC gates, without trying the others again." in card
+    assert 'data-act="go_on"' in card
     runs = Runs(service)
     with pytest.raises(InputError, match="did not stop at the time limit"):
         runs.continued(project, replace(done, state="failed"))
@@ -353,20 +353,20 @@ def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(servic
     assert again.arguments["training_options"]["max_minutes"] == 10, "quick has five"
     best = runs.continued(project, several).arguments
     assert (best["method"], best["knn"], best["continues"]) == ("lhuc", True, done.id)
-    figures = {"bleu": 12.0, "chrf": 14.0, "general_bleu": 25.0, "seconds": 9.0}
-    weakened = [{"method": "fine_tuning", "knn": False, "chosen": True, "shrink": 0.4, **figures}]
+    scores = {"bleu": 12.0, "chrf": 14.0, "general_bleu": 25.0, "seconds": 9.0}
+    weakened = [{"method": "fine_tuning", "knn": False, "chosen": True, "shrink": 0.4, **scores}]
     weak = replace(several, result={**short, "method": "fine_tuning", "tried": weakened})
     assert runs.continued(project, weak).arguments["method_options"] == {"shrink": 0.4}
     assert "<b>Fine-tuning (shrink 0.4)</b>" in figure_card(weak, ROWS, project)
-    older = [{"method": "knn", "knn": False, "chosen": True, **figures}]
+    older = [{"method": "knn", "knn": False, "chosen": True, **scores}]
     assert "<b>kNN-MT</b>" in figure_card(replace(several, result={**short, "tried": older}), ROWS, project)
 
 
 def test_a_run_warns_where_its_plugin_does_harm(service: Service, project: ProjectRow) -> None:
     done = job(service, project, state="succeeded")
-    figures = {"bleu_vanilla": 14.8, "bleu": 15.0, "bleu_p": 0.299}
-    figures |= {"general_bleu_vanilla": 20.0, "general_bleu": 18.7, "general_bleu_p": 0.03}
-    plugin = service.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=figures, job_id=done.id)
+    metrics = {"bleu_vanilla": 14.8, "bleu": 15.0, "bleu_p": 0.299}
+    metrics |= {"general_bleu_vanilla": 20.0, "general_bleu": 18.7, "general_bleu_p": 0.03}
+    plugin = service.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=metrics, job_id=done.id)
     assert "general text loses 1.3 BLEU" in progress_card(done, 1, ROWS, plugin=plugin)
     assert "general text" not in progress_card(done, 1, ROWS)
 
@@ -375,9 +375,9 @@ def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) 
     running = job(service, project, state="running")
     assert device_card(running, None, 2) == ""
     service.store.usage.note(running.id, cpu=142.4, memory=1_400_000_000, peak=1_700_000_000, gpu=2**30, gpu_total=2**34)
-    shown = device_card(running, service.store.usage.get(running.id), 2)
-    assert "CPU 1.4 of 2 cores" in shown
-    assert "memory 1.3 GiB · peak 1.6 GiB · GPU 1.0 of 16 GiB" in shown
+    card = device_card(running, service.store.usage.get(running.id), 2)
+    assert "CPU 1.4 of 2 cores" in card
+    assert "memory 1.3 GiB · peak 1.6 GiB · GPU 1.0 of 16 GiB" in card
     log = log_card("\n".join(f"line {i} <b>" for i in range(100)))
     assert "line 99 &lt;b&gt;" in log
     assert "line 10 " not in log
@@ -386,30 +386,30 @@ def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) 
 
 
 def test_runs_are_compared_by_what_differs(service: Service, project: ProjectRow) -> None:
-    one = job(service, project, arguments={"method": "lhuc", "budget": "quick", "training_options": '{"max_updates": 7}'},
+    first = job(service, project, arguments={"method": "lhuc", "budget": "quick", "training_options": '{"max_updates": 7}'},
               result={"updates": 7, "bytes": 1_200_000})  # fmt: skip
-    two = job(service, project, arguments={"method": "lhuc", "budget": "best", "knn": True}, result={"updates": 900})
+    second = job(service, project, arguments={"method": "lhuc", "budget": "best", "knn": True}, result={"updates": 900})
     metrics = {"bleu": 13.1, "bleu_vanilla": 7.8, "bleu_p": 0.01, "general_bleu": 10.1, "general_bleu_vanilla": 10.2}
-    plugin = service.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=metrics, job_id=one.id)
-    shown = compare_card([(1, one), (2, two)], {one.id: plugin})
-    assert "7.8 → 13.1 (p 0.010)" in shown
-    assert "10.2 → 10.1" in shown
-    assert "max updates" in shown
-    assert "set by the budget" in shown
-    assert "kNN retrieval" in shown
-    assert "base" not in shown.replace("tm-", ""), "it is the same"
-    assert "1.2 MB" in shown
+    plugin = service.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=metrics, job_id=first.id)
+    card = compare_card([(1, first), (2, second)], {first.id: plugin})
+    assert "7.8 → 13.1 (p 0.010)" in card
+    assert "10.2 → 10.1" in card
+    assert "max updates" in card
+    assert "set by the budget" in card
+    assert "kNN retrieval" in card
+    assert "base" not in card.replace("tm-", ""), "it is the same"
+    assert "1.2 MB" in card
 
 
 def test_compared_settings_are_called_as_the_form_calls_them(service: Service, project: ProjectRow) -> None:
     def compared(method: str, setting: str, values: tuple[int, int]) -> str:
-        given = [{"method": method, "budget": "quick", "method_options": {setting: value}} for value in values]
-        return compare_card(list(enumerate((job(service, project, arguments=one) for one in given), 1)), {})
+        variants = [{"method": method, "budget": "quick", "method_options": {setting: value}} for value in values]
+        return compare_card(list(enumerate((job(service, project, arguments=variant) for variant in variants), 1)), {})
 
-    shown = compared("density_ratio", "order", (2, 3))
-    assert "n-gram order" in shown
-    assert ">order<" not in shown
-    assert "Density ratio" in shown
+    card = compared("density_ratio", "order", (2, 3))
+    assert "n-gram order" in card
+    assert ">order<" not in card
+    assert "Density ratio" in card
     assert "LoRA alpha" in compared("fine_tuning", "lora_alpha", (8, 16))
 
 
@@ -441,19 +441,19 @@ def test_a_look_shows_what_changed_first_and_one_of_the_users_own(service: Servi
     assert len(rows) == 5
     assert "Same." not in [row["source"] for row in rows]
     assert rows[-1]["reference"] == "我的句子。"
-    shown = look_card(project, None, FOUND)
-    assert "7 of 8 sentences change · 447 sentences looked up · held-out loss 5.16 → 4.69" in shown
-    assert "built in 41 s" in shown
-    assert "&lt;i&gt;" in shown
-    assert '<mark class="new">' in shown
+    card = look_card(project, None, FOUND)
+    assert "7 of 8 sentences change · 447 sentences looked up · held-out loss 5.16 → 4.69" in card
+    assert "built in 41 s" in card
+    assert "&lt;i&gt;" in card
+    assert '<mark class="new">' in card
 
 
 def test_a_look_with_translations_says_the_score_and_else_what_they_are_worth(project: ProjectRow) -> None:
     assert "several times larger" in look_card(project, None, FOUND)
-    shown = look_card(project, None, {**FOUND, "sourced": 1.0, "bleu_base": 10.4, "bleu": 19.1})
-    assert "BLEU of 8 held-out sentences 10.4 → 19.1" in shown
-    assert "several times larger" not in shown
-    assert 'data-make="1"' in shown
+    card = look_card(project, None, {**FOUND, "sourced": 1.0, "bleu_base": 10.4, "bleu": 19.1})
+    assert "BLEU of 8 held-out sentences 10.4 → 19.1" in card
+    assert "several times larger" not in card
+    assert 'data-make="1"' in card
 
 
 def looked(source: str, customized: str, vanilla: float, agreement: float, **more: Any) -> dict[str, Any]:
@@ -469,13 +469,13 @@ def test_a_look_shows_the_meaning_beside_the_style_and_only_what_the_base_can_tr
         looked("Unreadable.", "x", 22.0, 90.0),
         looked("Base loops.", "x", 90.0, 90.0, flags={"vanilla": "repetition"}),
     ]
-    shown = look_card(project, None, {**FOUND, "rows": rows, "agreement_base": 63.3, "agreement": 45.3})
-    assert "Unreadable" not in shown
-    assert "Base loops" not in shown
-    assert "meaning, by back-translation (chrF) 63 → 45" in shown
-    assert "Meaning is lost: after back-translation the sentences match their sources with chrF 45 instead of 63" in shown
-    assert shown.count("Much of the meaning may be lost") == 1
-    assert shown.count("repeats itself") == 1
+    card = look_card(project, None, {**FOUND, "rows": rows, "agreement_base": 63.3, "agreement": 45.3})
+    assert "Unreadable" not in card
+    assert "Base loops" not in card
+    assert "meaning, by back-translation (chrF) 63 → 45" in card
+    assert "Meaning is lost: after back-translation the sentences match their sources with chrF 45 instead of 63" in card
+    assert card.count("Much of the meaning may be lost") == 1
+    assert card.count("repeats itself") == 1
     assert "Meaning is lost" not in look_card(project, None, {**FOUND, "rows": rows, "agreement_base": 63.3, "agreement": 60.0})
     assert "Use a better base" in look_card(project, None, {**FOUND, "rows": rows[3:]})
 
@@ -489,12 +489,12 @@ def test_a_sample_that_repeats_itself_is_flagged_while_it_trains(service: Servic
 def test_the_method_is_left_to_the_run_unless_one_is_chosen(project: ProjectRow, service: Service, form: PlanForm) -> None:
     plan, _ = plan_in_address(Runs(service), form, project, {})
     assert plan.method == AUTO
-    shown = method_cards([method_card(service, project, get_method("knn")), automatic_card()], AUTO)
-    assert shown.index('data-method="auto"') < shown.index('data-method="knn"')
-    assert "recommended" in shown
-    made = form.plan(project, [AUTO, "quick", True, None, form.text(AUTO, "quick", form.values(plan.replace(budget="quick")))])
-    assert (made.method_options, made.knn) == ({}, False), "kNN decoding is tried anyway"
-    assert candidates(made.replace(samples=("a",)))[0].method == "knn"
+    cards = method_cards([method_card(service, project, get_method("knn")), automatic_card()], AUTO)
+    assert cards.index('data-method="auto"') < cards.index('data-method="knn"')
+    assert "recommended" in cards
+    planned = form.plan(project, [AUTO, "quick", True, None, form.text(AUTO, "quick", form.values(plan.replace(budget="quick")))])
+    assert (planned.method_options, planned.knn) == ({}, False), "kNN decoding is tried anyway"
+    assert candidates(planned.replace(samples=("a",)))[0].method == "knn"
 
 
 def test_the_samples_page_says_what_translations_are_worth() -> None:

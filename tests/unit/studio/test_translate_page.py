@@ -34,13 +34,13 @@ def test_a_text_in_another_language_is_translated_with_a_warning(
     translate: TranslatePage, project: ProjectRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Service, "translate", lambda self, project, units, *rest: [Result(["雨停了。"], "") for _ in units])
-    known = {
+    warnings = {
         "雨还没有停，他开了门，谁也没有说话。": "seems to be in Chinese; this project translates from English to Chinese.",
         "Der Regen hatte nicht aufgehört, und niemand sagte ein Wort.": "seems to be in German",
         "The rain had not stopped, and nobody said a word.": "",
         "OK": "",
     }
-    for text, warning in known.items():
+    for text, warning in warnings.items():
         *_, last = translate.short.answer(asked(project), text, 0, 1.0, False)
         assert "雨停了。" in last[translate.short.result]
         assert warning in last[translate.short.result]
@@ -70,11 +70,11 @@ def test_documents_that_cannot_be_translated_are_listed_and_the_others_queued(
     for name, data in content.items():
         (tmp_path / name).write_bytes(data)
     request, files = asked(project), [str(tmp_path / name) for name in content]
-    shown = str(translate.queue(request, files, 0, 1.0, False)[translate.refused.card])
-    assert [one.name for one in translate.documents.list(project.id)] == ["d.md", "b.txt"]
-    assert "a.docx cannot be opened" in shown
-    assert "c.png is in no format that can be translated here" in shown
-    assert str(tmp_path) not in shown
+    card = str(translate.queue(request, files, 0, 1.0, False)[translate.refused.card])
+    assert [document.name for document in translate.documents.list(project.id)] == ["d.md", "b.txt"]
+    assert "a.docx cannot be opened" in card
+    assert "c.png is in no format that can be translated here" in card
+    assert str(tmp_path) not in card
     large: Any = SimpleNamespace(names=["e.docx"])
     assert "e.docx is larger than" in translate.refused.refuse(request, large)[translate.refused.card]
     translate.refused.dismiss(request, SimpleNamespace(name="c.png"))  # type: ignore[arg-type]

@@ -58,14 +58,14 @@ class Studio:
         kind = f"multipart/form-data; boundary={BOUNDARY}" if isinstance(body, bytes) else "application/json"
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent: list[dict[str, Any]] = []
-        given = False
+        received = False
 
         async def receive() -> dict[str, Any]:
-            nonlocal given
-            if given:
+            nonlocal received
+            if received:
                 await (gone or asyncio.Event()).wait()
                 return {"type": "http.disconnect"}
-            given = True
+            received = True
             return {"type": "http.request", "body": content, "more_body": False}
 
         async def send(message: Any) -> None:
@@ -80,8 +80,8 @@ class Studio:
         }  # fmt: skip
         await self.app(scope, receive, send)
         text = b"".join(message.get("body", b"") for message in sent[1:])
-        shown = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return sent[0]["status"], shown, json.loads(text)
+        answer_headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return sent[0]["status"], answer_headers, json.loads(text)
 
 
 async def until(condition: Callable[[], Any]) -> None:
@@ -124,7 +124,7 @@ def test_files_of_one_client_that_are_slow_to_read_take_no_thread_of_others(
     monkeypatch.setattr("studio.services.plugin_imports.check_bundle", slow)
 
     async def test() -> None:
-        asked = [asyncio.create_task(studio.ask(path, body)) for _ in range(60)]
+        tasks = [asyncio.create_task(studio.ask(path, body)) for _ in range(60)]
         try:
             for _ in range(OWN_THREADS):
                 await until(lambda: reading.acquire(blocking=False))
@@ -132,7 +132,7 @@ def test_files_of_one_client_that_are_slow_to_read_take_no_thread_of_others(
             assert not reading.acquire(blocking=False), "a few at once"
         finally:
             go.set()
-        assert {status for status, _, _ in await asyncio.gather(*asked)} == {400}
+        assert {status for status, _, _ in await asyncio.gather(*tasks)} == {400}
 
     running(test)
 
@@ -150,14 +150,14 @@ def test_the_rest_is_not_translated_for_a_client_that_has_gone(store: Store, tmp
 
     async def test() -> None:
         gone = asyncio.Event()
-        asked = asyncio.create_task(studio.ask(path, body, gone))
+        task = asyncio.create_task(studio.ask(path, body, gone))
         await until(lambda: studio.batcher.entered.acquire(blocking=False))
         assert anyio.to_thread.current_default_thread_limiter().borrowed_tokens == 0, "it has a thread of its own"
         gone.set()
         ticket = studio.batcher._waiting[0].ticket
         await until(ticket._left.is_set)
         studio.batcher.go.release(100)
-        status, _, answer = await asked
+        status, _, answer = await task
         assert status == 409
         assert "has disconnected" in str(answer)
         assert len(studio.batcher.seen) == 1, "the batch that was at work"
@@ -190,7 +190,7 @@ def test_beyond_the_bound_a_client_is_asked_to_come_again_and_others_come_in(
     async def test() -> None:
         many = [asyncio.create_task(studio.ask(LIBRE, small | {"q": f"m{i}"}, token=secrets[0])) for i in range(OWN_THREADS + 3)]
         line = studio.deps._own_threads
-        await until(lambda: any(one.statistics().tasks_waiting == 3 for one in line.values()))
+        await until(lambda: any(limiter.statistics().tasks_waiting == 3 for limiter in line.values()))
         for path, body in (
             (LIBRE, small),
             (OURS, {"texts": ["w"], "project": "1", "plugin": "base"}),

@@ -65,8 +65,8 @@ def fields_of(dependant: Any) -> Iterator[str]:
 def test_a_field_that_occurs_twice_is_refused_by_every_route_that_takes_a_form(tmp_path: Path, store: Store) -> None:
     ann = signed(door(tmp_path))
     api = create_api(Service(Settings(home=str(tmp_path / "api"), device="cpu")))
-    own = TestClient(api, base_url="http://127.0.0.1", client=("127.0.0.1", 5000))
-    seen = [(client, *one) for client, app in ((ann, ann.app), (own, api)) for one in form_routes(app)]
+    api_client = TestClient(api, base_url="http://127.0.0.1", client=("127.0.0.1", 5000))
+    seen = [(client, *form_route) for client, app in ((ann, ann.app), (api_client, api)) for form_route in form_routes(app)]
     assert len(seen) > 22
     for client, template, route in seen:
         path = re.sub(r"\{\w+\}", "1", template)
@@ -105,7 +105,7 @@ def test_an_event_is_read_as_its_handler_reads_it(tmp_path: Path, store: Store) 
 
 
 def test_whole_numbers_have_one_way_to_be_read() -> None:
-    assert [whole_number(one) for one in ("0", "7", " 12 ", "007", 5)] == [0, 7, 12, 7, 5]
+    assert [whole_number(value) for value in ("0", "7", " 12 ", "007", 5)] == [0, 7, 12, 7, 5]
     for text in ("", None, "\u00b2", "\u0663", "+1", "-1", "1_0", "1.0", "1e3", "99999999999999999999", "9" * 10_000, True):
         assert whole_number(text) is None, text
     assert whole_number("2147483648") is None
@@ -127,7 +127,7 @@ def test_json_is_read_in_one_way() -> None:
 
 @pytest.mark.parametrize("text", ["%00", "%FF", "%E9%9B", "%ED%A0%80", "a%C0%80"])
 def test_what_is_no_text_is_refused_in_queries_and_forms(tmp_path: Path, store: Store, text: str) -> None:
-    own = TestClient(
+    client = TestClient(
         create_api(Service(Settings(home=str(tmp_path / "api"), device="cpu"))),
         base_url="http://127.0.0.1", client=("127.0.0.1", 5000),
     )  # fmt: skip
@@ -135,38 +135,38 @@ def test_what_is_no_text_is_refused_in_queries_and_forms(tmp_path: Path, store: 
     parts = {"Content-Type": "multipart/form-data; boundary=b"}
     part = b'--b\r\nContent-Disposition: form-data; name="q"\r\n\r\n' + unquote_to_bytes(text) + b"\r\n--b--\r\n"
     for answer in (
-        own.get(f"/api/v1/projects?x={text}"),
-        own.get(f"/translate?q={text}&target=zh"),
-        own.get(f"/cat/{text}/languages"),
-        own.post("/detect", content=f"q={text}", headers=url),
-        own.post("/detect", content=f"q={text}".encode() + b"&r=\xff", headers=url),
-        own.post("/detect", content=part, headers=parts),
+        client.get(f"/api/v1/projects?x={text}"),
+        client.get(f"/translate?q={text}&target=zh"),
+        client.get(f"/cat/{text}/languages"),
+        client.post("/detect", content=f"q={text}", headers=url),
+        client.post("/detect", content=f"q={text}".encode() + b"&r=\xff", headers=url),
+        client.post("/detect", content=part, headers=parts),
         door(tmp_path).get(f"/sign-in?next={text}"),
         door(tmp_path).post("/sign-in", content=f"name=Ann&password={text}", headers=url),
     ):
         assert answer.status_code == 400, answer.request.url
         assert "no text" in answer.text
-    assert own.post("/detect", content="q=%E9%9B%A8%EF%BF%BD&format=text", headers=url).status_code == 200
+    assert client.post("/detect", content="q=%E9%9B%A8%EF%BF%BD&format=text", headers=url).status_code == 200
 
 
 def test_a_nul_is_refused_in_json_and_in_fields_beside_files(tmp_path: Path, store: Store) -> None:
     store.projects.create("Rain", "en", "zh", str(EN_ZH))
-    own = TestClient(
+    client = TestClient(
         create_api(Service(Settings(home=str(tmp_path), device="cpu"))), base_url="http://127.0.0.1", client=("127.0.0.1", 5000)
     )
     wish = {"name": "a\0b", "source": "en", "target": "zh"}
     pair = {"name": "x\0", "source_lang": "en", "target_lang": "zh", "entries": "rain\t雨"}
     paper = {"file": ("a.txt", b"Rain.\0\xff")}
     for answer in (
-        own.post("/api/v1/projects", json=wish),
-        own.patch("/api/v1/projects/1", json={"name": "\0"}),
-        own.post("/v2/glossaries", json=pair),
-        own.post("/detect", json={"q": "\0"}),
-        own.post("/api/v1/projects/1/documents", data={"plugin": "\0"}, files=paper),
+        client.post("/api/v1/projects", json=wish),
+        client.patch("/api/v1/projects/1", json={"name": "\0"}),
+        client.post("/v2/glossaries", json=pair),
+        client.post("/detect", json={"q": "\0"}),
+        client.post("/api/v1/projects/1/documents", data={"plugin": "\0"}, files=paper),
     ):
         assert answer.status_code == 400, answer.request.url
         assert "no text" in answer.text
-    assert own.get("/api/v1/projects/1").json()["name"] == "Rain"
+    assert client.get("/api/v1/projects/1").json()["name"] == "Rain"
 
 
 @pytest.mark.parametrize("body", ['["",{}]', '{{"a": 1,{}}}', '["\\\\",{}]', '["\\"",{}]', "[[],{}]", '{{"a": "b",{}}}'])

@@ -13,7 +13,7 @@ from tests.bases import ROOT
 
 
 def found(code: str, texts: list[str]) -> list[str]:
-    return [str(one) for text in dict.fromkeys(texts) if text for one in findings(code, text)]
+    return [str(finding) for text in dict.fromkeys(texts) if text for finding in findings(code, text)]
 
 
 def test_no_message_has_a_banned_form() -> None:
@@ -23,9 +23,9 @@ def test_no_message_has_a_banned_form() -> None:
 
 @pytest.mark.parametrize("code", [code for code in LANGUAGES if code != "en"])
 def test_no_translation_has_a_banned_form(code: str) -> None:
-    known = messages(code)
-    assert found("en", list(known)) == [], "run make messages"
-    assert found(code, list(known.values())) == [], "studio/i18n/glossary.toml has what to write instead"
+    translations = messages(code)
+    assert found("en", list(translations)) == [], "run make messages"
+    assert found(code, list(translations.values())) == [], "studio/i18n/glossary.toml has what to write instead"
 
 
 def test_no_heading_of_the_readme_has_a_banned_form() -> None:

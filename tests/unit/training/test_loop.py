@@ -64,12 +64,12 @@ def same(a, b):
 @pytest.mark.parametrize("stop", [1, 3, 5, 8, 11])
 @pytest.mark.slow
 def test_resume_ends_bit_for_bit_as_an_undisturbed_run(base, artefacts, tmp_path, stop):
-    _, whole = run(base, artefacts, tmp_path / "whole")
+    _, undisturbed = run(base, artefacts, tmp_path / "whole")
     with pytest.raises(Cancelled):
         run(base, artefacts, tmp_path / "parts", progress=StopAt(stop))
     torch.manual_seed(999)  # whatever the process did in between must not matter
     result, parts = run(base, artefacts, tmp_path / "parts")
-    assert same(whole, parts)
+    assert same(undisturbed, parts)
     assert result.updates == 12
 
     def rows(name):
@@ -88,12 +88,12 @@ def test_a_kill_between_checkpoints_costs_no_more_than_the_work_since(base, arte
             if done == 8:
                 raise Killed
 
-    _, whole = run(base, artefacts, tmp_path / "whole")
+    _, undisturbed = run(base, artefacts, tmp_path / "whole")
     with pytest.raises(Killed):
         run(base, artefacts, tmp_path / "killed", progress=Kill())
     state = json.loads((tmp_path / "killed" / "checkpoint" / "state.json").read_text())
     assert state["position"]["update"] == 6
-    assert same(run(base, artefacts, tmp_path / "killed")[1], whole)
+    assert same(run(base, artefacts, tmp_path / "killed")[1], undisturbed)
 
 
 @pytest.mark.slow
@@ -108,8 +108,8 @@ def test_a_training_that_ran_out_of_time_goes_on_with_more(base, artefacts, tmp_
     short, _ = run(base, artefacts, tmp_path, OPTIONS.replace(max_minutes=0))
     assert (short.stopped_by, short.updates, short.limit) == ("max_minutes", 1, 12)
     assert run(base, artefacts, tmp_path, OPTIONS.replace(max_minutes=0))[0].updates == 1, "no time, nothing more"
-    whole, _ = run(base, artefacts, tmp_path, OPTIONS.replace(max_minutes=600))
-    assert (whole.stopped_by, whole.updates) == ("max_updates", 12)
+    longer, _ = run(base, artefacts, tmp_path, OPTIONS.replace(max_minutes=600))
+    assert (longer.stopped_by, longer.updates) == ("max_updates", 12)
     steps = [row["step"] for row in read_metrics(tmp_path / "metrics.jsonl") if "valid_loss" in row]
     assert steps == [0, 1, 4, 8, 12], "it began where it had stopped"
 

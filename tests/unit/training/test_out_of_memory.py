@@ -35,12 +35,12 @@ class Hungry:
     def __init__(self, real: Callable[..., Any], error: BaseException, at: set[int]) -> None:
         self.real, self.error, self.at, self.calls, self.sizes = real, error, at, 0, list[int]()
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         self.calls += 1
         self.sizes.append(len(named["input_ids"]))
         if self.calls - 1 in self.at:
             raise self.error
-        return self.real(*given, **named)
+        return self.real(*args, **named)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def hungry(base: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Hungry]:
     def make(error: BaseException, *at: int) -> Hungry:
         encoder = base.model.get_encoder()
         result = Hungry(encoder.forward, error, set(at))
-        monkeypatch.setattr(encoder, "forward", lambda *given, **named: result(*given, **named))  # noqa: PLW0108
+        monkeypatch.setattr(encoder, "forward", lambda *args, **named: result(*args, **named))  # noqa: PLW0108
         return result
 
     return make
@@ -81,8 +81,8 @@ def test_back_translation_and_the_memory_go_on_too(base: Any, hungry: Callable[.
     calls = hungry(ERRORS[0], 0)
     again = record(base, pairs, tmp_path / "b.safetensors")
     assert again.sizes == memory.sizes
-    one, other = load_file(tmp_path / "a.safetensors"), load_file(tmp_path / "b.safetensors")
-    assert all(torch.allclose(value, other[name], atol=1e-5) for name, value in one.items())
+    first, other = load_file(tmp_path / "a.safetensors"), load_file(tmp_path / "b.safetensors")
+    assert all(torch.allclose(value, other[name], atol=1e-5) for name, value in first.items())
     hungry(ERRORS[0], 0, 1)
     with pytest.raises(TailorError, match="Lower batch_tokens"):
         record(base, pairs, tmp_path / "c.safetensors")

@@ -89,7 +89,7 @@ def number(store: Store) -> int:
 
 
 def test_filling_goes_on_where_it_stopped_and_heeds_a_turned_dial(store: Store, number: int) -> None:
-    assert [one["name"] for one in store.sheets.get(number).systems] == ["vanilla", "Mine", "Mine (2)"]
+    assert [system["name"] for system in store.sheets.get(number).systems] == ["vanilla", "Mine", "Mine (2)"]
     words = Words()
     work = fill(store, number, words, "zh", 1)
     (first,) = next(work)
@@ -161,10 +161,10 @@ def test_runs_joined_are_the_texts_and_equal_texts_have_no_mark(texts: list[str]
 
 
 def test_vanilla_is_marked_where_any_plugin_replaced_it() -> None:
-    vanilla, one, two = marks(["雨还没有停。", "雨竟还没有停。", "雨还没有住。"], "zh")
+    vanilla, first, second = marks(["雨还没有停。", "雨竟还没有停。", "雨还没有住。"], "zh")
     assert vanilla == [("雨还没有", False), ("停", True), ("。", False)]
-    assert one[1] == ("竟", True)
-    assert two[1] == ("住", True)
+    assert first[1] == ("竟", True)
+    assert second[1] == ("住", True)
     assert marks([None, "雨"], "zh") == [[], [("雨", False)]]
 
 
@@ -172,10 +172,10 @@ def test_tokens_stand_where_their_letters_are(base: Any) -> None:
     for text in ("雨还没有停，他说。", "“不曾” 2024 OK…", "没有🙂人"):
         result = spans(base, text)
         assert len(result) == len(base.encode_target([text])[0])
-        known = [span for span in result if span]
-        assert known == sorted(known)
-        assert all(a < b and text[a:b].strip() == text[a:b] for a, b in known)
-        covered = {i for a, b in known for i in range(a, b)}
+        ranges = [span for span in result if span]
+        assert ranges == sorted(ranges)
+        assert all(a < b and text[a:b].strip() == text[a:b] for a, b in ranges)
+        covered = {i for a, b in ranges for i in range(a, b)}
         assert {i for i, c in enumerate(text) if not c.isspace()} <= covered, "every letter can be clicked"
 
 
@@ -222,8 +222,8 @@ def test_reads_of_several_tokens_are_means() -> None:
 
 def test_flags_stay_with_their_translations_and_go_with_them(store: Store, number: int) -> None:
     def loops(system: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
-        made = [f"{system['name']} {system['strength']:g} {text}" for text in texts]
-        return [Flagged(text, "repetition-repaired") if system["name"] == "Mine" else text for text in made]
+        translations = [f"{system['name']} {system['strength']:g} {text}" for text in texts]
+        return [Flagged(text, "repetition-repaired") if system["name"] == "Mine" else text for text in translations]
 
     for _ in fill(store, number, loops, "zh", 8):
         pass
@@ -232,8 +232,8 @@ def test_flags_stay_with_their_translations_and_go_with_them(store: Store, numbe
     store.sheets.set_strength(number, 1, 0.75)
     assert store.sheets.line(number, 0).flags == ["", "", ""]
     row = {"source": "a", "vanilla": "b b b", "customized": "c", "plugin": "Mine", "flags": {"vanilla": "repetition"}}
-    made = store.comparisons.create(store.sheets.get(number).project_id, "By the interface", [row])
-    assert store.sheets.line(store.sheets.get(made.id).comparison_id, 0).flags == ["repetition", ""]
+    comparison = store.comparisons.create(store.sheets.get(number).project_id, "By the interface", [row])
+    assert store.sheets.line(store.sheets.get(comparison.id).comparison_id, 0).flags == ["repetition", ""]
 
 
 @pytest.fixture
@@ -257,15 +257,15 @@ def content() -> Content:
         {"name": "=Lu Xun", "plugin_id": 1, "method": "knn", "strength": 0.8},
     ]
     figures = {"text": report, "general": report, "notes": ["A <note>."]}
-    made = datetime.datetime(2024, 5, 6, 7, 8, tzinfo=datetime.UTC)
-    return Content("<b>Rain</b>", "en", "zh", "en-zh", made, systems, figures, again, 3, 2)
+    created = datetime.datetime(2024, 5, 6, 7, 8, tzinfo=datetime.UTC)
+    return Content("<b>Rain</b>", "en", "zh", "en-zh", created, systems, figures, again, 3, 2)
 
 
 def test_a_translation_memory_comes_back_by_the_readers_of_samples(content: Content, tmp_path: Path) -> None:
     write(content, tmp_path / "c.tmx")
-    results = [one for one in open_samples(tmp_path / "c.tmx", Request("zh", "en")).items if isinstance(one, Record)]
-    assert [one.source for one in results[1:]] == EN[1:]
-    assert [one.text for one in results[:2]] == ["雨竟还没有停。", "他开了门。"]
+    results = [record for record in open_samples(tmp_path / "c.tmx", Request("zh", "en")).items if isinstance(record, Record)]
+    assert [record.source for record in results[1:]] == EN[1:]
+    assert [record.text for record in results[:2]] == ["雨竟还没有停。", "他开了门。"]
     assert "<img src=x onerror=" in results[2].text
     from lxml import etree
 
@@ -286,9 +286,9 @@ def test_a_workbook_holds_texts_and_figures_and_no_formula(content: Content, tmp
     )  # fmt: skip
     assert rows[2][1:5] == (EN[1], ZH[1], ZH[1], "他开了门。")
     assert {cell.data_type for row in book["Sentences"].iter_rows() for cell in row} <= {"s", "n", "inlineStr"}
-    figures = list(book["Figures"].iter_rows(values_only=True))
-    assert figures[1][:2] == ("BLEU", "vanilla")
-    assert any(row[0] == "BLEU, general text" and row[1] == "=Lu Xun" for row in figures)
+    cells = list(book["Figures"].iter_rows(values_only=True))
+    assert cells[1][:2] == ("BLEU", "vanilla")
+    assert any(row[0] == "BLEU, general text" and row[1] == "=Lu Xun" for row in cells)
 
 
 def test_the_report_is_one_page_that_asks_nobody_and_runs_nothing(content: Content, tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_data_has_a_line_for_a_line(store: Store, number: int, tmp_path: Path) -
         pass
     write(content_of(store, number), tmp_path / "c.json")
     data = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
-    assert [one["name"] for one in data["systems"]] == ["vanilla", "Mine", "Mine (2)"]
+    assert [system["name"] for system in data["systems"]] == ["vanilla", "Mine", "Mine (2)"]
     assert [line["source"] for line in data["lines"]] == EN
     assert data["lines"][0]["texts"] == ["The vanilla 1", "The Mine 0.5", "The Mine (2) 1"]
     with pytest.raises(InputError, match=r"extensions: \.xlsx"):
@@ -346,7 +346,7 @@ def test_figures_are_written_with_their_change_and_certainty(content: Content) -
 
 def test_a_translator_takes_the_base_alone_for_a_plugin_of_strength_0(base: Any) -> None:
     translator = SystemTranslator(base, lambda system: pytest.fail("the plugin is not needed"))
-    one = {"name": "Mine", "plugin_id": 1, "method": "knn", "strength": 0.0}
+    customized = {"name": "Mine", "plugin_id": 1, "method": "knn", "strength": 0.0}
     vanilla = {"name": "vanilla", "plugin_id": None, "method": "", "strength": 1.0}
-    assert translator(one, EN) == translator(vanilla, EN) == translate(base, EN)
-    assert translator.decoding(one) == {}
+    assert translator(customized, EN) == translator(vanilla, EN) == translate(base, EN)
+    assert translator.decoding(customized) == {}

@@ -16,7 +16,7 @@ KINDS: tuple[Literal["open", "close", "alone"], ...] = ("open", "close", "alone"
 
 
 def shown(parts: TaggedText) -> str:
-    return "".join({"open": "[", "close": "]", "alone": "|"}[one.kind] if isinstance(one, Tag) else one for one in parts)
+    return "".join({"open": "[", "close": "]", "alone": "|"}[part.kind] if isinstance(part, Tag) else part for part in parts)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_was_all_in_a_tag_stays_in_it() -> None:
 
 @given(st.lists(st.one_of(st.text("ab 雨。", max_size=6), st.sampled_from(KINDS)), max_size=8), st.text("abc 雨门。", max_size=20))
 def test_no_tag_is_lost_or_moved_past_another(parts: list[str], text: str) -> None:
-    given = [Tag(one, i) if one in KINDS else one for i, one in enumerate(parts)]  # type: ignore[arg-type]
-    made = with_text(given, text)
-    assert text_of(made) == text
-    assert [one for one in made if isinstance(one, Tag)] == [one for one in given if isinstance(one, Tag)]
+    tagged = [Tag(part, i) if part in KINDS else part for i, part in enumerate(parts)]  # type: ignore[arg-type]
+    result = with_text(tagged, text)
+    assert text_of(result) == text
+    assert [part for part in result if isinstance(part, Tag)] == [part for part in tagged if isinstance(part, Tag)]

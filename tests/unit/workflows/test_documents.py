@@ -71,10 +71,10 @@ def test_a_pair_over_two_sentences_is_over_both_translations() -> None:
 )
 def test_placeholders_and_addresses_come_through(text: str, kept: list[str]) -> None:
     (result,) = units_through(reverse(), Unit([text]))
-    shown = text_of(result)
-    assert all(shown.count(one) == 1 for one in kept)
-    assert shown != text
-    assert not re.search(r"[XNTK]\d", shown)
+    translated = text_of(result)
+    assert all(translated.count(placeholder) == 1 for placeholder in kept)
+    assert translated != text
+    assert not re.search(r"[XNTK]\d", translated)
 
 
 def test_a_percent_sign_in_prose_is_no_placeholder() -> None:
@@ -172,8 +172,8 @@ def test_any_unit_keeps_its_tags_and_placeholders(unit: Unit, target: str) -> No
         (result,) = units_through(text, unit)
         assert tags_of(result) == tags_of(unit.parts)
         assert nested(result)
-        for one in ("%s", "{name}", "http://a.b/c"):
-            assert text_of(result).count(one) == text_of(unit.parts).count(one)
+        for placeholder in ("%s", "{name}", "http://a.b/c"):
+            assert text_of(result).count(placeholder) == text_of(unit.parts).count(placeholder)
 
 
 # -- stopping and going on
@@ -258,8 +258,8 @@ def test_bombs_entities_and_other_files_are_refused(tmp_path: Path) -> None:
 def damaged_member(file: Path, name: str) -> Path:
     """The archive with a byte of a member's packed content changed, and its checksum as it was."""
     data = bytearray(file.read_bytes())
-    with zipfile.ZipFile(file) as whole:
-        member = whole.getinfo(name)
+    with zipfile.ZipFile(file) as archive:
+        member = archive.getinfo(name)
     begin = member.header_offset + 30 + len(name)
     data[begin : begin + 12] = b"\xff" * 12
     file.write_bytes(data)

@@ -87,8 +87,8 @@ def real():
 def two(real):
     """Two domains of raw uploads, some sentences of each kept aside."""
     domains = {name: sentences_of(name, "en") for name in ("it-help-en", "patient-info-en")}
-    selected = {name: some[::8] for name, some in domains.items()}
-    model = fit_proportions(real, {name: [s for s in some if s not in selected[name]] for name, some in domains.items()})
+    selected = {name: texts[::8] for name, texts in domains.items()}
+    model = fit_proportions(real, {name: [s for s in texts if s not in selected[name]] for name, texts in domains.items()})
     return model, selected
 
 
@@ -100,8 +100,8 @@ def test_held_out_words_lean_to_their_domain(real, two, side):
     """
     model, selected = two
     sentences, right, words, leaning = 0, 0, 0, 0
-    for j, some in enumerate(selected.values()):
-        for result in proportions_of(real, model, some, side):
+    for j, texts in enumerate(selected.values()):
+        for result in proportions_of(real, model, texts, side):
             sentences += 1
             right += result["mean"][j] > 0.5
             words += len(result["words"])
@@ -135,7 +135,7 @@ def test_what_a_corpus_says_is_whole(two):
         counts = np.array(result["histogram"]["counts"])
         assert counts.shape == (len(names), 2, 10)
         assert (counts.sum(-1) == result["word_count"]).all()
-        assert sum(one["words"] for one in result["by_domain"].values()) == result["word_count"]
+        assert sum(summary["words"] for summary in result["by_domain"].values()) == result["word_count"]
         for j, name in enumerate(result["domains"]):
             assert result["by_domain"][name]["mean"][j] > 0.5
             assert len(result["by_domain"][name]["layers"]) == len(names)
@@ -167,12 +167,12 @@ def test_a_sentence_of_both_domains(real, two):
 
 def test_batches_do_not_change_a_sentence(real, two):
     model, selected = two
-    some = selected["it-help-en"][:5]
-    together = proportions_of(real, model, some)
-    for one, text in zip(together, some, strict=True):
+    texts = selected["it-help-en"][:5]
+    together = proportions_of(real, model, texts)
+    for result, text in zip(together, texts, strict=True):
         alone = proportions(real, model, text)
-        assert [word["text"] for word in alone["words"]] == [word["text"] for word in one["words"]]
-        assert np.allclose(alone["layer_means"], one["layer_means"], atol=2e-3)
+        assert [word["text"] for word in alone["words"]] == [word["text"] for word in result["words"]]
+        assert np.allclose(alone["layer_means"], result["layer_means"], atol=2e-3)
 
 
 @pytest.mark.slow
@@ -209,8 +209,8 @@ def test_sentences_with_sources_are_read_with_them():
 def test_the_same_seed_gives_the_same_fit():
     base = tiny_base()
     domains = {"a": sentences_of("literary-zh", "zh")[:40], "b": general_sentences(ROOT / "assets", "zh")[:40]}
-    one, other = (fit_proportions(base, domains, DomainMixingConfig(words=400, ridge=0.1), seed=3) for _ in range(2))
-    assert all(torch.equal(value, other.tensors()[key]) for key, value in one.tensors().items())
+    first, other = (fit_proportions(base, domains, DomainMixingConfig(words=400, ridge=0.1), seed=3) for _ in range(2))
+    assert all(torch.equal(value, other.tensors()[key]) for key, value in first.tensors().items())
 
 
 def test_too_little_is_refused():

@@ -82,8 +82,8 @@ def test_the_estimates_of_a_page_are_those_of_its_requests(settings: Settings) -
     ThroughputLog(settings, SHAPE).note_all({"weighing": 5000.0, "training memory_adapter": 900.0})
     requests = {name: CustomizeRequest(method=name, base=str(EN_ZH), budget="quick") for name in ("auto", *method_names())}
     impossible = requests["auto"].replace(method="memory_adapter", method_options={"gate": 3})
-    made = estimate_each(requests | {"impossible": impossible}, COUNTS, settings, {"phrases"})
-    assert made == {name: estimate(request, COUNTS, settings, {"phrases"}) for name, request in requests.items()}
+    estimates = estimate_each(requests | {"impossible": impossible}, COUNTS, settings, {"phrases"})
+    assert estimates == {name: estimate(request, COUNTS, settings, {"phrases"}) for name, request in requests.items()}
     with pytest.raises(ModelError):
         estimate_each({"one": requests["auto"].replace(base=settings.home)}, COUNTS, settings)
 
@@ -125,14 +125,14 @@ def test_a_larger_budget_is_never_said_to_take_less(
     log.file.unlink(missing_ok=True)
     log.note_all({**paces, **shares})
     counts = CorpusStats(sentences=sentences, characters=28 * sentences, sourced=sourced, language="zh")
-    own = {} if minutes is None else {"training_options": {"max_minutes": minutes}}
+    options = {} if minutes is None else {"training_options": {"max_minutes": minutes}}
     quick, balanced, best = (
-        estimated(settings, counts=counts, method=method, budget=budget, **own) for budget in ("quick", "balanced", "best")
+        estimated(settings, counts=counts, method=method, budget=budget, **options) for budget in ("quick", "balanced", "best")
     )
     for end in ("low", "seconds", "high"):
         assert getattr(quick, end) <= getattr(balanced, end) <= getattr(best, end)
-    for one in (quick, balanced, best):
-        assert one.low <= one.seconds <= one.high
+    for result in (quick, balanced, best):
+        assert result.low <= result.seconds <= result.high
 
 
 def test_minutes_at_most_bound_the_training(settings: Settings) -> None:
@@ -226,8 +226,8 @@ def test_the_command_reads_the_samples_and_does_nothing_else(
     assert set(data["parts"]) >= {"start", "sources", "method", "training", "evaluation"}
     by_phrase = ("--method", "memory_adapter", "--method-option", "retrieval=global")
     by_phrase = (*by_phrase, "--training-option", "keep_pairs=0.6")
-    one = json.loads(tailormt(*line, *by_phrase, "--json").out)
-    assert set(one["parts"]) >= {"start", "phrases", "sources", "filtering", "training", "evaluation"}
+    filtered = json.loads(tailormt(*line, *by_phrase, "--json").out)
+    assert set(filtered["parts"]) >= {"start", "phrases", "sources", "filtering", "training", "evaluation"}
     assert "GiB" in tailormt(*line).out
     assert not (home / "work").exists()
     assert "no method" in tailormt(*line, "--method", "memory_adaptor").sentence

@@ -69,13 +69,13 @@ def round_(store: Store) -> RoundRow:
     return new_round(store, project.id, texts, RoundPlan("Lu Xun", "vanilla", raters=("Mei", "Jan", "Ute"), seed=7))
 
 
-def prefer(store: Store, rater: RaterRow, wanted: str, times: int = 100) -> None:
-    """Rate as somebody does who sees the two texts and likes those with `wanted` in them."""
+def prefer(store: Store, rater: RaterRow, liked: str, times: int = 100) -> None:
+    """Rate as somebody does who sees the two texts and likes those with `liked` in them."""
     for _ in range(times):
         now = task(store, rater)
         if now.item is None:
             return
-        side = "a" if wanted in now.a else "b"
+        side = "a" if liked in now.a else "b"
         for question in QUESTIONS:
             choose(store, rater, now.item, question, side)
 
@@ -87,10 +87,10 @@ def test_a_comparison_has_two_systems_and_same_sentences_are_left_out(store: Sto
     items, same = pick_items(texts, "Lu Xun", "vanilla")
     assert (len(items), same) == (11, 1)
     assert items[0] == {"source": SOURCES[0], "one": ROWS[0]["customized"], "two": ROWS[0]["vanilla"]}
-    some, _ = pick_items(texts, "vanilla", "Lu Xun", sentences=4, seed=3)
-    assert len(some) == 4
-    assert [one["source"] for one in some] == sorted((one["source"] for one in some), key=SOURCES.index)
-    assert some == pick_items(texts, "vanilla", "Lu Xun", sentences=4, seed=3)[0]
+    drawn, _ = pick_items(texts, "vanilla", "Lu Xun", sentences=4, seed=3)
+    assert len(drawn) == 4
+    assert [item["source"] for item in drawn] == sorted((item["source"] for item in drawn), key=SOURCES.index)
+    assert drawn == pick_items(texts, "vanilla", "Lu Xun", sentences=4, seed=3)[0]
 
 
 def test_any_two_of_several_plugins_can_be_rated(store: Store) -> None:

@@ -70,17 +70,17 @@ def files(home: Path) -> dict[str, bytes]:
     }
 
 
-def seen(found: list[Finding], check: str) -> list[Finding]:
-    assert all(one.sentence.endswith((".", "?")) or ":" in one.sentence for one in found)
-    return [one for one in found if one.check == check]
+def seen(findings: list[Finding], check: str) -> list[Finding]:
+    assert all(finding.sentence.endswith((".", "?")) or ":" in finding.sentence for finding in findings)
+    return [finding for finding in findings if finding.check == check]
 
 
 # -- backup and restore
 
 
 def test_a_backup_brings_everything_back_to_another_folder(settings: Settings, tmp_path: Path) -> None:
-    made = make_backup(settings, tmp_path / "a.zip")
-    assert made["rows"] >= 4
+    summary = make_backup(settings, tmp_path / "a.zip")
+    assert summary["rows"] >= 4
     assert (tmp_path / "a.zip").stat().st_mode & 0o077 == 0, "nobody else may read it"
     other = Settings(home=str(tmp_path / "other"))
     done = restore_backup(other, tmp_path / "a.zip")
@@ -96,7 +96,7 @@ def test_a_backup_brings_everything_back_to_another_folder(settings: Settings, t
     assert after.jobs.get(1).arguments == {"samples": [f"{new}/projects/1/samples/a.txt"]}
     assert after.jobs.get(1).result == {"plugin": plugin.path}
     assert after.projects.list()[0].base == str(EN_ZH), "what lies elsewhere stays there"
-    assert [one.sentence for one in examine(other) if one.check not in ("libraries", "disk")] == []
+    assert [finding.sentence for finding in examine(other) if finding.check not in ("libraries", "disk")] == []
     assert not list(tmp_path.glob(".*restoring*"))
 
 
@@ -180,18 +180,18 @@ def test_a_damaged_backup_changes_nothing(damage: str, settings: Settings, tmp_p
         bad.write_bytes(b"no zip")
     else:
         with zipfile.ZipFile(tmp_path / "a.zip") as old, zipfile.ZipFile(bad, "w") as new:
-            about = json.loads(old.read(MANIFEST))
+            manifest = json.loads(old.read(MANIFEST))
             for name in old.namelist():
                 if name == MANIFEST or (damage == "missing" and name.endswith("settings.toml")):
                     continue
                 new.writestr("home/../../x" if damage == "path" and name.endswith(".log") else name, old.read(name))
             if damage == "path":
-                about["files"]["home/../../x"] = about["files"].pop("home/jobs/1.log")
+                manifest["files"]["home/../../x"] = manifest["files"].pop("home/jobs/1.log")
             if damage == "more":
                 new.writestr("home/more.txt", b"x")
             if damage == "format":
-                about["format"] = 9
-            new.writestr(MANIFEST, b"[" * 5000 if damage == "manifest" else json.dumps(about).encode())
+                manifest["format"] = 9
+            new.writestr(MANIFEST, b"[" * 5000 if damage == "manifest" else json.dumps(manifest).encode())
     other = Settings(home=str(tmp_path / "new" / "other"))
     with pytest.raises(InputError) as caught:
         restore_backup(other, bad)
@@ -236,7 +236,7 @@ def test_a_backup_moves_to_postgresql_and_back(settings: Settings, postgres: Pos
 
 def test_an_installation_that_is_well_has_no_findings(settings: Settings) -> None:
     before = files(settings.home_dir)
-    assert [one.sentence for one in examine(settings, repair=True) if one.check not in ("libraries", "disk")] == []
+    assert [finding.sentence for finding in examine(settings, repair=True) if finding.check not in ("libraries", "disk")] == []
     assert files(settings.home_dir) == before
 
 
@@ -259,16 +259,16 @@ def test_files_that_are_gone_damaged_or_named_by_nothing(settings: Settings) -> 
     for name in (".summary.json.abc.tmp", "checkpoint.tmp"):
         os.utime(home / "projects" / "1" / name, (old, old))
     result = examine(settings)
-    assert [one.sentence.split(" cannot")[0] for one in seen(result, "bundles")] == ["The plugin Style"]
+    assert [finding.sentence.split(" cannot")[0] for finding in seen(result, "bundles")] == ["The plugin Style"]
     assert len(seen(result, "missing")) == 2
-    assert {Path(one.place).name for one in seen(result, "unnamed")} == {"77", "99.log", "lone.zip"}
-    assert {Path(one.place).name for one in seen(result, "leftovers")} == {".summary.json.abc.tmp", "checkpoint.tmp"}
-    mended = [one for one in examine(settings, repair=True) if one.mended]
+    assert {Path(finding.place).name for finding in seen(result, "unnamed")} == {"77", "99.log", "lone.zip"}
+    assert {Path(finding.place).name for finding in seen(result, "leftovers")} == {".summary.json.abc.tmp", "checkpoint.tmp"}
+    mended = [finding for finding in examine(settings, repair=True) if finding.mended]
     assert len(mended) == 5
     assert (home / "lost+found" / "projects" / "1" / "plugins" / "lone.zip").read_bytes() == b"x", "nothing is thrown away"
     assert (home / "lost+found" / "jobs" / "99.log").exists()
     left = examine(settings, repair=True)
-    assert {one.check for one in left} - {"libraries", "disk"} == {"bundles", "missing"}
+    assert {finding.check for finding in left} - {"libraries", "disk"} == {"bundles", "missing"}
 
 
 def test_files_that_are_gone_come_back_from_the_store_of_artefacts(settings: Settings, tmp_path: Path) -> None:
@@ -281,9 +281,9 @@ def test_files_that_are_gone_come_back_from_the_store_of_artefacts(settings: Set
     damaged.unlink()
     damaged.write_bytes(b"x")
     result = examine(shared, repair=True)
-    assert [one.check for one in result if one.mended] == ["missing", "checksums"]
+    assert [finding.check for finding in result if finding.mended] == ["missing", "checksums"]
     assert (folder / "plugins" / "style.zip").read_bytes() == GOLDEN.read_bytes()
-    assert [one.sentence for one in examine(shared) if one.check not in ("libraries", "disk")] == []
+    assert [finding.sentence for finding in examine(shared) if finding.check not in ("libraries", "disk")] == []
 
 
 def test_jobs_that_nobody_does(settings: Settings) -> None:
@@ -296,8 +296,8 @@ def test_jobs_that_nobody_does(settings: Settings) -> None:
         record = session.get(tables.Job, job.id)
         assert record is not None
         record.heartbeat = long_ago
-    (one,) = seen(examine(settings), "jobs")
-    assert "has been inactive for 2 h" in one.sentence
+    (finding,) = seen(examine(settings), "jobs")
+    assert "has been inactive for 2 h" in finding.sentence
     examine(settings, repair=True)
     assert store.jobs.get(job.id).state != "running"
     if store.jobs.get(job.id).state == "queued":  # it goes on by itself
@@ -315,13 +315,13 @@ def test_a_damaged_store_is_said_and_left_alone(settings: Settings) -> None:
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute("UPDATE corpus SET project_id = 99")
         connection.commit()
-    (one,) = seen(examine(settings, repair=True), "rows")
-    assert one.mended == "1 rows were removed."
+    (finding,) = seen(examine(settings, repair=True), "rows")
+    assert finding.mended == "1 rows were removed."
     data = bytearray(folder.read_bytes())
     data[5000:9000] = os.urandom(4000)
     folder.write_bytes(data)
-    (one,) = seen(examine(settings, repair=True), "store")
-    assert "tailormt restore" in one.sentence
+    (finding,) = seen(examine(settings, repair=True), "store")
+    assert "tailormt restore" in finding.sentence
     assert folder.read_bytes() == data
 
 
@@ -355,7 +355,7 @@ def test_the_commands(settings: Settings, tailormt: Callable[..., Ran], tmp_path
     assert ran.code == 1
     data = json.loads(ran.out)
     assert data["ok"] is False
-    assert [one["repairable"] for one in data["findings"] if one["check"] == "unnamed"] == [True]
+    assert [finding["repairable"] for finding in data["findings"] if finding["check"] == "unnamed"] == [True]
     ran = tailormt("doctor", "--repair", *where)
     assert "Mended: It was moved to" in ran.out
     assert "99.log" not in tailormt("doctor", *where).out

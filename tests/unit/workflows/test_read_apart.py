@@ -48,7 +48,7 @@ def test_sentences_to_compare(service: Service, project: ProjectRow, tmp_path: P
     table = write(tmp_path / "a.tsv", "source\ttarget\nThe rain had not stopped.\t雨还没有停。\n")
     sheet, _ = Comparisons(service).opened(project, [table])
     assert sheet is not None
-    assert [(one.source, one.reference) for one in service.store.sheets.lines(sheet.comparison_id)] == [
+    assert [(line.source, line.reference) for line in service.store.sheets.lines(sheet.comparison_id)] == [
         ("The rain had not stopped.", "雨还没有停。")
     ]
     sources = write(tmp_path / "a.en.txt", "The rain had not stopped.\n\nHe opened the door.\n")

@@ -18,15 +18,15 @@ from engine.workflows.customize.replay import general_translations
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The texts that the base was given, call by call; it has no translation for an empty one."""
-    made: list[list[str]] = []
+    requests: list[list[str]] = []
 
     def back_translate(base: Any, texts: Sequence[str], *, progress: Progress) -> list[str]:
-        made.append(list(texts))
+        requests.append(list(texts))
         return [text and f"{base.name}: {text}" for text in texts]
 
     monkeypatch.setattr("engine.decoding.greedy_search.back_translate", back_translate)
     monkeypatch.setattr(replay, "general_sources", lambda run: run.general)
-    return made
+    return requests
 
 
 def run(home: Path, base: str, general: Sequence[str]) -> Any:

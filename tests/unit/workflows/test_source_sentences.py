@@ -51,8 +51,8 @@ def pairs(folder: Path, texts: Sequence[str], pair: Any = None, *, shared: bool 
     cache = StepCache(folder, shared=shared)
     cache.mark_done("samples", "+".join(texts))
     segments = [Segment(text) for text in texts]
-    made = make_pairs(segments[:-2], segments[-2:], pair or Direction(), None, cache, Progress())
-    return [(one.source, one.target) for one in [*made["train"], *made["valid"]]]
+    parts = make_pairs(segments[:-2], segments[-2:], pair or Direction(), None, cache, Progress())
+    return [(row.source, row.target) for row in [*parts["train"], *parts["valid"]]]
 
 
 def test_a_damaged_file_of_earlier_sources_is_written_again(tmp_path: Path, asked: list[list[str]]) -> None:
