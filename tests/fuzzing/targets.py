@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -239,14 +239,12 @@ def _targets() -> dict[str, Target]:
     for form in CORPORA:
         kind = "zip" if form in ("docx", "odt") else "text"
         more = good["archive"] if kind == "zip" else []
-        results.append(
-            Target(f"corpus.{form}", lambda data, folder, form=form: _corpus(form, data, folder), kind, [*good[form], *more])
-        )  # type: ignore[misc]
-        results.append(Target(f"import.{form}", lambda data, folder, form=form: _import(form, data, folder), kind, good[form]))  # type: ignore[misc]
+        results.append(Target(f"corpus.{form}", partial(_corpus, form), kind, [*good[form], *more]))
+        results.append(Target(f"import.{form}", partial(_import, form), kind, good[form]))
     for form in PAPERS:
         kind = "zip" if form in ("docx", "pptx", "xlsx", "odt") else "text"
         examples = good["srt" if form == "vtt" else form]
-        results.append(Target(f"document.{form}", lambda data, folder, form=form: _paper(form, data, folder), kind, examples))  # type: ignore[misc]
+        results.append(Target(f"document.{form}", partial(_paper, form), kind, examples))
     results.append(Target("bundle", _bundle, "bundle", good["bundle"]))
     results.append(Target("plugin", _plugin, "bundle", good["bundle"], heavy=True))
     results.append(Target("backup", _backup, "zip", good["backup"], heavy=True))
