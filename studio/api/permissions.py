@@ -177,7 +177,7 @@ def check_origin(request: Request) -> None:
 
 def note_use(app: Any, store: Store, token: TokenRow) -> None:
     """Record when a token was last used, at most once per minute."""
-    last_used: dict[int, float] = app.state.deps.seen
+    last_used: dict[int, float] = app.state.deps.last_used
     now = time.monotonic()
     if now - last_used.get(token.id, -NOTED) >= NOTED:
         last_used[token.id] = now

@@ -107,8 +107,8 @@ def test_a_page_is_answered_while_files_are_read(
         go.set()
 
 
-def place_of(guarded: Any) -> Any:
-    return inspect.getclosurevars(guarded).nonlocals["place"]
+def slot_of(guarded: Any) -> Any:
+    return inspect.getclosurevars(guarded).nonlocals["slot"]
 
 
 def test_one_client_has_half_of_the_events_that_read_files(
@@ -116,7 +116,7 @@ def test_one_client_has_half_of_the_events_that_read_files(
 ) -> None:
     _, events = studio
     heavy = [event for event in events.values() if event.concurrency_id == HEAVY["concurrency_id"]]
-    unbounded = [event.name for event in heavy if not inspect.getclosurevars(place_of(event.fn)).nonlocals["heavy"]]
+    unbounded = [event.name for event in heavy if not inspect.getclosurevars(slot_of(event.fn)).nonlocals["heavy"]]
     assert not unbounded
     go, entered, messages, client = threading.Event(), threading.Semaphore(0), [], "ann"
 

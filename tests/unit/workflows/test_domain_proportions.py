@@ -15,7 +15,7 @@ from engine.corpora.types import Segment, SentencePair
 from engine.errors import CorpusError, InputError
 from engine.methods import get_method
 from engine.methods.domain_mixing.config import DomainMixingConfig
-from engine.methods.domain_mixing.proportions import fit_proportions, held_out, parts, proportions, proportions_of
+from engine.methods.domain_mixing.proportions import fit_proportions, held_out, proportions, proportions_of, source_and_target
 from engine.methods.domain_mixing.report import shared, summary
 from engine.methods.domain_mixing.words import words_of
 from engine.plugins import Plugin
@@ -232,9 +232,9 @@ def test_samples_that_cannot_be_told_apart_say_so_each_time(tmp_path):
 
 
 def test_sources_and_targets_of_all_shapes():
-    assert parts("x") == (None, "x")
-    assert parts(("a", "b")) == ("a", "b")
-    assert parts(SentencePair("a", "b")) == ("a", "b")
+    assert source_and_target("x") == (None, "x")
+    assert source_and_target(("a", "b")) == ("a", "b")
+    assert source_and_target(SentencePair("a", "b")) == ("a", "b")
 
 
 def test_how_much_words_are_shared():
