@@ -53,6 +53,8 @@ def delete_project(settings: Settings, store: Store, project_id: int) -> None:
     for job in jobs:
         (settings.home_dir / "jobs" / f"{job.id}.log").unlink(missing_ok=True)
     _remove(settings, doomed)
+    if folder.exists():  # made again by a page that looked the project up before its row was deleted
+        _remove(settings, folder)
 
 
 def finish_deletions(settings: Settings, store: Store) -> None:

@@ -5,6 +5,7 @@ Independent of Gradio. Long work is queued as a job; only short translations run
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -118,8 +119,15 @@ class Service(SampleFiles):
         if change and role == "viewer":
             raise Forbidden("You can view this project but not change it. Ask one of its owners for the role member.")
         folder = self.settings.home_dir / "projects" / str(project_id)
-        with storage_errors("the project's folder", folder):
-            folder.mkdir(parents=True, exist_ok=True)
+        if not folder.is_dir():
+            with storage_errors("the project's folder", folder):
+                folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self.store.projects.get(project_id)
+            except InputError:  # deleted since the caller looked it up: its folder must not come back
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+                raise
         return folder
 
     def overview(self, requested: str | int | None) -> Overview:

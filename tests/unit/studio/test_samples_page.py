@@ -450,6 +450,24 @@ def test_a_project_is_deleted_with_all_its_files(service: Service, project: Proj
         delete_project(service.settings, service.store, project.id)
 
 
+def test_a_page_that_is_still_at_work_does_not_bring_a_deleted_project_back(
+    service: Service, project: ProjectRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.add_samples(project, [ZH])
+    folder, delete = service.workspace(project.id), service.store.projects.delete
+
+    def late(id: int) -> None:
+        (service.workspace(id) / "cache.json").write_text("{}", encoding="utf-8")
+        delete(id)
+
+    monkeypatch.setattr(service.store.projects, "delete", late)
+    delete_project(service.settings, service.store, project.id)
+    assert not folder.exists()
+    with pytest.raises(InputError, match="There is no project"):
+        service.workspace(project.id)
+    assert not folder.exists()
+
+
 def test_nothing_is_half_deleted(service: Service, project: ProjectRow, monkeypatch: pytest.MonkeyPatch) -> None:
     service.add_samples(project, [ZH])
     service.store.jobs.claim("w")

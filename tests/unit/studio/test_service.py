@@ -239,6 +239,7 @@ def test_the_frame_of_a_page_reads_no_jobs_that_are_done_and_no_plugins(
 
 def test_the_first_page_asks_the_store_as_often_for_many_projects_as_for_one(service: Service, project: ProjectRow) -> None:
     service.store.jobs.enqueue("count", {}, project_id=project.id)
+    project_summaries(service)  # the first look makes a project's folder
     before = statements(service, lambda: project_summaries(service))
     for name in "abc":
         other = service.create_project(name, "en", "zh", str(BASE))
