@@ -70,7 +70,7 @@ class Translator:
         self.loads += 1
         return plugin
 
-    async def replica_states(self) -> Json:
+    async def state(self) -> Json:
         """The state of this replica: process, node, batches, loaded plugins and bases."""
         models = self.batcher.models
         return {
@@ -210,7 +210,7 @@ def replica_states(settings: Settings, tries: int = 20) -> Mapping[int, Json]:
     handle = serve.get_app_handle(APP)
 
     def ask() -> list[Json]:
-        answers = [handle.about.remote() for _ in range(tries)]
+        answers = [handle.state.remote() for _ in range(tries)]
         return [answer.result(timeout_s=60) for answer in answers]
 
     # In a separate thread, since Serve's responses cannot be awaited synchronously inside a running event loop.
