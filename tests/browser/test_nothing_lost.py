@@ -72,8 +72,10 @@ class Walk:
                 self.page.reload()
                 return
             except Error as error:
-                if "ERR_ABORTED" not in str(error) or attempt == 2:
+                # What Chromium says of a reload that meets one under way: before it has begun to load, and at the change of pages.
+                if attempt == 2 or not re.search("ERR_ABORTED|Not attached to an active page", str(error)):
                     raise
+                self.page.wait_for_load_state()
 
     def job(self, kind: str) -> JobRow:
         """The newest job of that kind, once there is one."""
