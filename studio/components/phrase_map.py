@@ -44,9 +44,9 @@ class PhraseMap:
 
     def changes(self, source: ProjectPhrases, state: str) -> dict[Any, Any]:
         """The values if the map is being drawn or differs from the `state` on the page, else an unchanged `state`."""
-        job = source.map_job()
         values = self.values(source)
-        return values if (job and job.active) or values[self.state] != state else {self.state: gr.skip()}
+        busy = not values[self.draw]["interactive"]
+        return values if busy or values[self.state] != state else {self.state: gr.skip()}
 
 
 def map_state(job: JobRow | None) -> str:
