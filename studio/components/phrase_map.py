@@ -39,14 +39,20 @@ class PhraseMap:
             self.draw: gr.update(value=tr("Draw again") if version else tr("Draw the map"), interactive=not busy),
             self.progress: map_state(job) if busy or not version else "",
             self.points: render("phrase_map.html", figure=figure),
-            self.state: f"{version} {job.id} {job.state}" if job else str(version),
+            self.state: map_key(version, job),
         }
 
     def changes(self, source: ProjectPhrases, state: str) -> dict[Any, Any]:
         """The values if the map is being drawn or differs from the `state` on the page, else an unchanged `state`."""
-        values = self.values(source)
-        busy = not values[self.draw]["interactive"]
-        return values if busy or values[self.state] != state else {self.state: gr.skip()}
+        job = source.map_job()
+        if map_key(source.map_version(), job) == state and not (job and job.active):
+            return {self.state: gr.skip()}
+        return self.values(source)
+
+
+def map_key(version: int, job: JobRow | None) -> str:
+    """A string that differs for every version of the map and every state of its newest job."""
+    return f"{version} {job.id} {job.state}" if job else str(version)
 
 
 def map_state(job: JobRow | None) -> str:

@@ -17,7 +17,7 @@ from studio.components.layout import StudioPage, handle_errors, heading, page, r
 from studio.components.method_cards import CHOSEN, PICK, estimate_line, obstacle, project_cards
 from studio.components.run_cards import queued_text
 from studio.components.runs_panel import BARE, QUIET, RunsPanel, run_numbers
-from studio.components.settings_fields import FOLD, collected
+from studio.components.settings_fields import COLLECTED, FOLD, collected
 from studio.components.templating import render, script
 from studio.components.train_form import BUDGETS, PlanForm, plan_in_address
 from studio.i18n.translate import mark, tr
@@ -26,7 +26,7 @@ from studio.services.files import machine
 from studio.services.runs import Runs
 from studio.services.service import Service
 
-START = script("train-start.js")  # passes the selected method and the current fields, as CHOSEN and COLLECTED do
+START = f"(...held) => ({COLLECTED})(...({CHOSEN})(...held))"  # passes the selected method and the current fields
 MARK = script("train.js")  # keeps the plan in the address, so that reloads and links restore it
 TEXT = "Only the plugin is trained; the base stays unchanged. You can close this page: training continues."
 

@@ -40,7 +40,7 @@ class RefusedDocuments:
 
     def add(self, project_id: int, reasons: Mapping[str, Message], names: Sequence[str] = ()) -> Values:
         """Record documents by name with the reason; `names` are all that were dropped, which replace earlier entries."""
-        self.service.refuse(project_id, dict(reasons), KIND, list(names))
+        self.service.refuse(project_id, reasons, KIND, names)
         return self.listed(project_id)
 
     def refuse(self, request: gr.Request, event: gr.EventData) -> Values:
